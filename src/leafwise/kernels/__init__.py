@@ -1,0 +1,1 @@
+"""Jitted loops over plain arrays: the only door to numba."""
