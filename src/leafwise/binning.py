@@ -1,0 +1,108 @@
+"""Numbers in labels, and numeric columns cut into bins: cut points and the labels of the intervals.
+
+Knows NumPy and nothing else.
+
+A cut belongs to the bin on its right: "< 2.5", "2.5 to 5", ">= 5" are the values below 2.5, from 2.5 up to but
+not including 5, and 5 or more.
+"""
+
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINNINGS = ("quantile", "uniform")
+
+
+def number(text: str) -> float | int | None:
+    """The finite number that a label spells, or None; whole numbers stay exact.
+
+    >>> number("2.50"), number("7"), number("seven"), number("inf")
+    (2.5, 7, None, None)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if "_" in text or not isfinite(value):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return value
+
+
+def number_label(value: float) -> str:
+    """A number as a label: whole numbers without a point, others in the fewest digits that give them back.
+
+    >>> number_label(2.0), number_label(0.1)
+    ('2', '0.1')
+    """
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
+
+
+def plain_label(text: str) -> str:
+    """A numeric label as a frame of floats would have it: "1.0" is "1", while "007" and "1.50" stay as they are.
+
+    >>> plain_label("1.0"), plain_label("007")
+    ('1', '007')
+    """
+    value = float(text)
+    return number_label(value) if repr(value) == text else text
+
+
+def cut_points(
+    values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int, binning: str = "quantile"
+) -> tuple[float, ...]:
+    """At most n_bins - 1 cuts for distinct rising values that occur so many times each.
+
+    Equal cuts count once, so heavy ties give fewer bins, and a single value none.
+
+    >>> cut_points(np.array([1.0, 2.0, 3.0, 4.0]), np.array([5, 5, 5, 5]), 2)
+    (3.0,)
+    >>> cut_points(np.array([0.0, 10.0]), np.array([1, 1]), 4, "uniform")
+    (2.5, 5.0, 7.5)
+    """
+    if len(values) < 2:
+        return ()
+    cuts = _quantile_cuts(values, counts, n_bins) if binning == "quantile" else _uniform_cuts(values, n_bins)
+    return tuple(np.unique(cuts).tolist())
+
+
+def _quantile_cuts(values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int) -> NDArray[np.float64]:
+    # below[j]: cases under values[j + 1], for each place a cut may stand. Every cut is an observed value above
+    # the smallest one, so no bin is empty. Each wanted share takes the nearest such place, the lower of two as near.
+    below = np.cumsum(counts)[:-1]
+    wanted = np.arange(1, n_bins) * (below[-1] + counts[-1]) / n_bins
+    right = np.minimum(np.searchsorted(below, wanted), len(below) - 1)
+    left = np.maximum(right - 1, 0)
+    nearest = np.where(wanted - below[left] <= below[right] - wanted, left, right)
+    cuts: NDArray[np.float64] = values[nearest + 1]
+    return cuts
+
+
+def _uniform_cuts(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
+    # Shares of the two ends, not of their difference, which can overflow. A cut at the smallest value holds nothing.
+    share = np.arange(1, n_bins) / n_bins
+    cuts: NDArray[np.float64] = values[0] * (1 - share) + values[-1] * share
+    return np.extract(cuts > values[0], cuts)
+
+
+def interval_labels(cuts: tuple[float, ...]) -> tuple[str, ...]:
+    """One label a bin; no two cuts look the same.
+
+    >>> interval_labels((2.5, 5.0))
+    ('< 2.5', '2.5 to 5', '>= 5')
+    """
+    texts = _cut_texts(cuts)
+    inner = [f"{low} to {high}" for low, high in pairwise(texts)]
+    return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
+
+
+def _cut_texts(cuts: tuple[float, ...]) -> list[str]:
+    for digits in range(6, 17):
+        texts = [number_label(cut if cut.is_integer() else float(f"{cut:.{digits}g}")) for cut in cuts]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [number_label(cut) for cut in cuts]

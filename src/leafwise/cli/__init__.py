@@ -1,0 +1,66 @@
+"""The command line: the only part that prints, and the only door to click and rich.
+
+Nothing heavy is imported until a command runs, so that `leafwise --version` and `leafwise --help` are immediate.
+Exit codes: 0 all is well, 2 bad input (one line on standard error says what, and nothing is written), 130 interrupted.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from leafwise.cli.learn import learn
+from leafwise.cli.models import evaluate, sample, score, show
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.version_option(package_name="leafwise", prog_name="leafwise", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Learn Bayesian networks whose conditional distributions are decision graphs."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (learn, score, evaluate, sample, show):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and end it."""
+    sys.exit(run())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and give its exit code; errors become one line on standard error."""
+    try:
+        code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
+    except click.ClickException as error:
+        return _fail(_usage_message(error))
+    except click.Abort:
+        click.echo("leafwise: interrupted, nothing was saved.", err=True)
+        return INTERRUPTED
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except (ValueError, TypeError) as error:
+        return _fail(str(error))
+    return code if isinstance(code, int) else 0
+
+
+def _usage_message(error: click.ClickException) -> str:
+    message = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message} See '{error.ctx.command_path} --help'."
+    return message
+
+
+def _fail(message: str) -> int:
+    click.echo(f"leafwise: {' '.join(message.split())}", err=True)
+    return BAD_INPUT

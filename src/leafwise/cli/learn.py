@@ -1,0 +1,248 @@
+"""`leafwise learn`: from a data file to a saved network."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leafwise.cli.options import (
+    INPUT_FILE,
+    OUTPUT_FILE,
+    bin_options,
+    check_output,
+    data_options,
+    json_option,
+    print_json,
+    print_rows,
+    stacked,
+)
+from leafwise.cli.progress import follow, watcher
+
+if TYPE_CHECKING:
+    from leafwise.constraints import Constraints
+    from leafwise.network import Network
+    from leafwise.search.greedy import Greedy, Search
+    from leafwise.table import Table
+
+EXAMPLES = ("alarm",)
+EXAMPLE_CASES = 1000
+INTERRUPTED = 130
+COUNT = click.IntRange(min=1)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asked for, one field an option."""
+
+    data: Path | None
+    example: str | None
+    seed: int
+    output: Path | None
+    no_header: bool
+    missing: str
+    bins: int | dict[str, int] | None
+    binning: str
+    target: str | None
+    operators: str
+    schedule: str
+    prior: str
+    structure_prior: str
+    delete_parents: bool
+    start: Path | None
+    dag: Path | None
+    order: Path | None
+    tiers: Path | None
+    forbid: Path | None
+    require: Path | None
+    max_parents: int | None
+    max_leaves: int | None
+    steps: int | None
+    seconds: float | None
+    threads: int | None
+    quiet: bool
+    verbose: bool
+    as_json: bool
+
+
+# How to search and how to score.
+search_options = stacked(
+    click.option("--target", metavar="NAME", help="Learn this variable alone, all others being possible parents."),
+    click.option(
+        "--operators",
+        default="CBM",
+        show_default=True,
+        help="Any of C (complete splits), B (binary splits), M (merges).",
+    ),
+    click.option(
+        "--schedule",
+        type=click.Choice(["best-first", "splits-first"]),
+        default="splits-first",
+        show_default=True,
+        help="The best operator at each step, or merges only when no split gains.",
+    ),
+    click.option("--prior", default="uniform", show_default=True, help="Of the parameters: uniform or bdeu:10."),
+    click.option(
+        "--structure-prior",
+        default="kappa:0.1",
+        show_default=True,
+        help="Of the structure: uniform or kappa:0.1 (each parameter costs log 0.1).",
+    ),
+    click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
+    click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
+)
+
+# Which parents are allowed, and when to stop.
+limit_options = stacked(
+    click.option(
+        "--dag",
+        type=INPUT_FILE,
+        help="Parents only along these arcs (static search): 'parent child', 'parent, child' or 'parent -> child' a "
+        "line, or a saved network.",
+    ),
+    click.option("--order", type=INPUT_FILE, help="Parents only from earlier in this file: one name a line."),
+    click.option(
+        "--tiers",
+        type=INPUT_FILE,
+        help="Parents only from the same or an earlier tier: one tier a line, names separated by commas.",
+    ),
+    click.option("--forbid", type=INPUT_FILE, help="Never these arcs: a file as for --dag."),
+    click.option("--require", type=INPUT_FILE, help="Always these arcs: a file as for --dag."),
+    click.option("--max-parents", type=click.IntRange(min=0), metavar="K", help="Most parents of a variable."),
+    click.option("--max-leaves", type=COUNT, metavar="K", help="Most leaves of a decision graph."),
+    click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
+    click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
+    click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]"),
+)
+
+
+@click.command()
+@click.argument("data", type=INPUT_FILE, required=False)
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
+@click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases.")
+@data_options
+@bin_options
+@search_options
+@limit_options
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@click.option("-v", "--verbose", is_flag=True, help="A line on standard error for every step.")
+@json_option
+def learn(**given: Any) -> int:
+    """Learn a network from DATA (.csv, .tsv, .txt, each also .gz, or .parquet).
+
+    Ctrl-C stops the search and saves the network found so far.
+    """
+    request = Request(**given)
+    output = _output(request)
+    if output is not None:
+        check_output(output, request.data, request.start)
+    table, start = _table(request)
+    search = _search(request, table, start)
+    with watcher(table.names, verbose=request.verbose, quiet=request.quiet or request.as_json) as watch:
+        interrupted = follow(search, watch)
+    network = search.network
+    if output is not None:
+        network.save(output)
+    _report(request, network, output, interrupted=interrupted)
+    return INTERRUPTED if interrupted else 0
+
+
+def _output(request: Request) -> Path | None:
+    if request.example is None and request.data is None:
+        raise click.UsageError("there is nothing to learn from: give a DATA file, or --example alarm.")
+    if request.example is not None and request.data is not None:
+        raise click.UsageError(f"both '{request.data}' and --example {request.example} were given: give one of them.")
+    if request.example is not None and request.example not in EXAMPLES:
+        raise click.UsageError(f"there is no example {request.example!r}: the examples are {', '.join(EXAMPLES)}.")
+    if request.output is None and request.example is not None:
+        return Path(f"{request.example}-model.json")
+    if request.output is None and not request.as_json:
+        raise click.UsageError("there is no place to save the network: name one with -o model.json.")
+    return request.output
+
+
+def _table(request: Request) -> "tuple[Table, Network | None]":
+    """The cases to learn from, in the states of the starting network where there is one."""
+    from leafwise.encoding import read
+    from leafwise.formats.json import load
+
+    start = None if request.start is None else load(request.start)
+    if request.data is None:
+        from leafwise.examples import alarm
+        from leafwise.inference.sampling import sample
+
+        return sample(alarm(), EXAMPLE_CASES, request.seed), start
+    table = read(
+        request.data,
+        header=not request.no_header,
+        missing=request.missing,
+        bins=request.bins,
+        binning=request.binning,
+        variables=None if start is None else start.variables,
+    )
+    return table, start
+
+
+def _search(request: Request, table: "Table", start: "Network | None") -> "Search":
+    from leafwise.learn import learning
+
+    return learning(
+        table,
+        target=request.target,
+        search=_greedy(request),
+        prior=request.prior,
+        structure_prior=request.structure_prior,
+        constraints=_constraints(request, table.names),
+        start=start,
+    )
+
+
+def _greedy(request: Request) -> "Greedy":
+    from leafwise.search.greedy import Greedy
+
+    return Greedy(
+        operators=request.operators,
+        schedule=request.schedule,
+        delete_parents=request.delete_parents,
+        max_steps=request.steps,
+        seconds=request.seconds,
+        threads=request.threads,
+    )
+
+
+def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
+    from leafwise.constraints import Constraints
+    from leafwise.formats.arcs import read_arcs, read_order, read_tiers
+
+    return Constraints(
+        order=() if request.order is None else read_order(request.order, names),
+        tiers=() if request.tiers is None else read_tiers(request.tiers, names),
+        required=() if request.require is None else read_arcs(request.require, names),
+        forbidden=() if request.forbid is None else read_arcs(request.forbid, names),
+        dag=None if request.dag is None else read_arcs(request.dag, names),
+        max_parents=request.max_parents,
+        max_leaves=request.max_leaves,
+    )
+
+
+def _report(request: Request, network: "Network", output: Path | None, *, interrupted: bool) -> None:
+    values = dict(network.learned) | {"output": None if output is None else str(output)}
+    if interrupted:
+        values["stopped"] = "interrupted"
+        saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
+        click.echo(f"leafwise: interrupted: the network found so far {saved}.", err=True)
+    if request.as_json:
+        print_json(values)
+    elif not request.quiet:
+        print_rows(_summary(values))
+
+
+def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
+    rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
+    rows += [(name, f"{values[name]:,}") for name in ("splits", "merges", "steps")]
+    rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", str(values["stopped"]))]
+    if values["output"] is not None:
+        rows.append(("saved in", values["output"]))
+    return rows

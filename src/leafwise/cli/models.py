@@ -1,0 +1,235 @@
+"""The commands that take a saved network: score, evaluate, sample, show."""
+
+import difflib
+import math
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from leafwise.cli.options import (
+    INPUT_FILE,
+    OUTPUT_FILE,
+    check_output,
+    data_options,
+    json_option,
+    model_argument,
+    print_json,
+    print_rows,
+    read_for_model,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from leafwise.network import Network, Node
+    from leafwise.table import Table
+
+data_argument = click.argument("data", type=INPUT_FILE)
+
+
+@click.command()
+@model_argument
+@data_argument
+@data_options
+@json_option
+def score(model: Path, data: Path, no_header: bool, missing: str, as_json: bool) -> None:
+    """Log p(DATA, structure) of the network MODEL, per node and in total."""
+    from leafwise.formats.json import load
+    from leafwise.learn import log_score
+
+    network = load(model)
+    table = read_for_model(network, data, no_header=no_header, missing=missing)
+    scores = log_score(network, table)
+    nodes = {
+        network.names[variable]: {
+            "log_score": likelihood + prior,
+            "log_marginal_likelihood": likelihood,
+            "log_prior": prior,
+        }
+        for variable, (likelihood, prior) in scores.nodes.items()
+    }
+    total = {
+        name: math.fsum(node[name] for node in nodes.values()) for name in ("log_score", "log_marginal_likelihood")
+    }
+    if as_json:
+        print_json({"cases": table.n_cases, "variables": table.n_variables, **total, "nodes": nodes})
+        return
+    rows = [("node", "log score", "log marginal likelihood")]
+    for name, node in (*nodes.items(), ("total", total)):
+        rows.append((name, f"{node['log_score']:.4f}", f"{node['log_marginal_likelihood']:.4f}"))
+    print_rows(rows)
+
+
+@click.command()
+@model_argument
+@data_argument
+@data_options
+@json_option
+def evaluate(model: Path, data: Path, no_header: bool, missing: str, as_json: bool) -> None:
+    """The log-likelihood of the cases of DATA under the network MODEL: mean per case, and its standard error."""
+    from leafwise.formats.json import load
+    from leafwise.inference.likelihood import log_probabilities
+
+    network = load(model)
+    table = read_for_model(network, data, no_header=no_header, missing=missing)
+    values = _likelihood(log_probabilities(network, table))
+    if as_json:
+        print_json(values)
+        return
+    rows = [("cases", f"{values['cases']:,}"), ("mean log-likelihood", f"{values['mean_log_likelihood']:.6f}")]
+    if values["standard_error"] is not None:
+        rows.append(("standard error", f"{values['standard_error']:.6f}"))
+    rows.append(("log-likelihood", f"{values['log_likelihood']:,.4f}"))
+    if values["impossible_cases"]:
+        rows.append(("impossible cases", f"{values['impossible_cases']:,}"))
+    print_rows(rows)
+
+
+def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
+    """The mean and its standard error; one case has none, nor have cases that the network says cannot be."""
+    n_cases = len(log_probabilities)
+    total = float(log_probabilities.sum())
+    error = float(log_probabilities.std(ddof=1)) / math.sqrt(n_cases) if n_cases > 1 and math.isfinite(total) else None
+    return {
+        "cases": n_cases,
+        "mean_log_likelihood": total / n_cases,
+        "standard_error": error,
+        "log_likelihood": total,
+        "impossible_cases": int((log_probabilities == -math.inf).sum()),
+    }
+
+
+@click.command()
+@model_argument
+@click.option("-n", "--cases", type=click.IntRange(min=1), default=1000, show_default=True, help="How many cases.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
+@json_option
+def sample(model: Path, cases: int, seed: int, output: Path | None, as_json: bool) -> None:
+    """Draw cases from the network MODEL."""
+    if as_json and output is None:
+        raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
+    if output is not None:
+        check_output(output, model)
+    from leafwise.encoding import write
+    from leafwise.formats.json import load
+    from leafwise.inference.sampling import sample as draw
+
+    network = load(model)
+    table = draw(network, cases, seed)
+    if output is None:
+        _write_to(sys.stdout.buffer, table)
+        return
+    if output.exists() and not output.is_file():  # a pipe or a device: it is written to, not replaced
+        with output.open("wb") as stream:
+            _write_to(stream, table)
+    else:
+        write(table, output)
+    if as_json:
+        print_json({"cases": cases, "variables": table.n_variables, "seed": seed, "output": str(output)})
+    else:
+        click.echo(f"{cases:,} cases of {table.n_variables:,} variables saved in {output}")
+
+
+def _write_to(stream: BinaryIO, table: "Table") -> None:
+    from leafwise.encoding import write
+
+    with tempfile.TemporaryDirectory() as folder:
+        cases = Path(folder) / "cases.csv"
+        write(table, cases)
+        with cases.open("rb") as file:
+            shutil.copyfileobj(file, stream)
+    stream.flush()
+
+
+@click.command()
+@model_argument
+@click.option("--node", metavar="NAME", help="Only this variable: its decision graph.")
+@json_option
+def show(model: Path, node: str | None, as_json: bool) -> None:
+    """The network MODEL, or one of its decision graphs, as text."""
+    from leafwise.formats.json import load
+    from leafwise.report.text import network_text, node_text
+
+    network = load(model)
+    if node is None and as_json:
+        print_json(_network_summary(network))
+    elif node is None:
+        click.echo(network_text(network).rstrip("\n"))
+    elif as_json:
+        print_json(_node_graph(network, _index(network, node)))
+    else:
+        click.echo(node_text(network, _index(network, node)).rstrip("\n"))
+
+
+def _index(network: "Network", name: str) -> int:
+    if name in network.names:
+        return network.names.index(name)
+    close = difflib.get_close_matches(name, network.names, n=3)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "leave out --node to see them all."
+    raise ValueError(f"there is no variable {name!r} among the {len(network.names)} of the network: {hint}")
+
+
+def _network_summary(network: "Network") -> dict[str, Any]:
+    names = network.names
+    return {
+        "variables": len(names),
+        "leaves": network.n_leaves,
+        "parameters": network.n_parameters,
+        "prior": network.prior,
+        "structure_prior": network.structure_prior,
+        "arcs": [[names[parent], names[child]] for parent, child in network.arcs],
+        "nodes": {
+            names[variable]: _node_summary(network, variable, node)
+            for variable, node in enumerate(network.nodes)
+            if node is not None
+        },
+        "learned": dict(network.learned),
+    }
+
+
+def _node_summary(network: "Network", variable: int, node: "Node") -> dict[str, Any]:
+    labels = network.variables[variable].labels
+    return {
+        "states": list(labels),
+        "parents": [network.names[parent] for parent in node.parents],
+        "leaves": node.graph.n_leaves,
+        "parameters": node.graph.n_parameters(len(labels)),
+    }
+
+
+def _node_graph(network: "Network", variable: int) -> dict[str, Any]:
+    """One decision graph, node by node: the root first, arcs pointing to later nodes by number."""
+    node, name = network.nodes[variable], network.names[variable]
+    if node is None:  # only given: it has states, and no distribution of its own
+        return {"name": name, "states": list(network.variables[variable].labels), "graph": None}
+    leaf_numbers = {place: leaf for leaf, place in enumerate(node.graph.leaves)}
+    graph = [
+        _leaf(network, variable, node, leaf_numbers[place]) if place in leaf_numbers else _test(network, node, place)
+        for place in range(len(node.graph.tests))
+    ]
+    return {"name": name, **_node_summary(network, variable, node), "graph": graph}
+
+
+def _test(network: "Network", node: "Node", place: int) -> dict[str, Any]:
+    tested = network.variables[node.graph.tests[place]]
+    arcs = [
+        {"states": [tested.labels[state] for state in sorted(states)], "to": child}
+        for states, child in node.graph.arcs(place)
+    ]
+    return {"test": tested.name, "arcs": arcs}
+
+
+def _leaf(network: "Network", variable: int, node: "Node", leaf: int) -> dict[str, Any]:
+    labels = network.variables[variable].labels
+    counts = None if node.counts is None else dict(zip(labels, node.counts[leaf].tolist(), strict=True))
+    return {
+        "leaf": leaf,
+        "probabilities": dict(zip(labels, node.probabilities[leaf].tolist(), strict=True)),
+        "counts": counts,
+    }

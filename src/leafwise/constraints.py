@@ -1,0 +1,122 @@
+"""Constraints: which parents a node may have, and how large it may grow. Knows names and matrices, not search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.table import Table
+
+NO_LIMIT = 2**31 - 1
+Arc = tuple[str, str]
+
+
+class ParentRules(NamedTuple):
+    """Constraints in the numbers of a table's variables."""
+
+    allowed: NDArray[np.uint8]  # allowed[child, parent]
+    is_parent: NDArray[np.uint8]  # arcs that are there from the start
+    kept: NDArray[np.uint8]  # arcs that may not go
+    most_parents: int
+    most_leaves: int
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a network must look like; everything is given by variables' names, arcs as (parent, child).
+
+    >>> Constraints(tiers=[["smoke"], ["lung", "bronc"]], forbidden=[("lung", "bronc")]).max_parents is None
+    True
+    """
+
+    order: Sequence[str] = ()  # parents only from before
+    tiers: Sequence[Sequence[str]] = ()  # parents only from the same tier or an earlier one
+    required: Sequence[Arc] = ()
+    forbidden: Sequence[Arc] = ()
+    allowed_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)  # for the children named, only these
+    dag: Sequence[Arc] | None = None  # static search: exactly these arcs
+    max_parents: int | None = None
+    max_leaves: int | None = None
+
+    def resolve(self, table: Table) -> ParentRules:
+        """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
+        allowed = 1 - np.eye(table.n_variables, dtype=np.uint8)
+        allowed &= self._by_rank(table)
+        for parent, child in self.forbidden:
+            allowed[table.index(child), table.index(parent)] = 0
+        for child, parents in self.allowed_parents.items():
+            row = np.zeros(table.n_variables, np.uint8)
+            row[[table.index(parent) for parent in parents]] = 1
+            allowed[table.index(child)] &= row
+        kept = _matrix(self.required, table)
+        _check_required(allowed, kept, table)
+        is_parent = kept
+        if self.dag is not None:
+            is_parent = kept | _matrix(self.dag, table)
+            _check_required(allowed, is_parent, table)
+            allowed = is_parent.copy()
+        _check_acyclic(is_parent, table)
+        most_parents = _limit(self.max_parents, "max_parents", 0)
+        crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
+        if len(crowded):
+            name = table.names[crowded[0]]
+            raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
+        full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
+        allowed[full] &= is_parent[full]
+        return ParentRules(allowed, is_parent, kept, most_parents, _limit(self.max_leaves, "max_leaves", 1))
+
+    def _by_rank(self, table: Table) -> NDArray[np.uint8]:
+        allowed = np.ones((table.n_variables, table.n_variables), np.uint8)
+        if self.order:
+            rank = _ranks([[name] for name in self.order], "order", table)
+            allowed &= rank[:, None] > rank[None, :]
+        if self.tiers:
+            rank = _ranks(self.tiers, "tiers", table)
+            allowed &= rank[:, None] >= rank[None, :]
+        return allowed
+
+
+def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[np.int64]:
+    rank = np.full(table.n_variables, -1)
+    for position, names in enumerate(tiers):
+        for name in names:
+            variable = table.index(name)
+            if rank[variable] >= 0:
+                raise ValueError(f"{what} names {name!r} twice: name every variable once")
+            rank[variable] = position
+    missing = [table.names[variable] for variable in np.flatnonzero(rank < 0)]
+    if missing:
+        raise ValueError(f"{what} leaves out {len(missing)} variables ({', '.join(missing[:3])}): name every variable once")
+    return rank
+
+
+def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:
+    out = np.zeros((table.n_variables, table.n_variables), np.uint8)
+    for parent, child in arcs:
+        out[table.index(child), table.index(parent)] = 1
+    return out
+
+
+def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], table: Table) -> None:
+    for child, parent in np.argwhere((required == 1) & (allowed == 0))[:1].tolist():
+        raise ValueError(
+            f"the arc {table.names[parent]} -> {table.names[child]} is asked for and ruled out at once: drop one of the two"
+        )
+
+
+def _check_acyclic(is_parent: NDArray[np.uint8], table: Table) -> None:
+    cycle = dag.find_cycle([tuple(np.flatnonzero(row).tolist()) for row in is_parent])
+    if cycle:
+        arrows = " -> ".join(table.names[variable] for variable in cycle)
+        raise ValueError(f"the arcs asked for close a cycle ({arrows}): leave one of them out")
+
+
+def _limit(value: int | None, what: str, least: int) -> int:
+    if value is None:
+        return NO_LIMIT
+    if value < least:
+        raise ValueError(f"{what} is {value}, and must be at least {least}: raise it, or leave it out for no limit")
+    return value

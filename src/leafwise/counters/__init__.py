@@ -1,0 +1,1 @@
+"""Counters: the only code that sees rows. The contract is in `counter`."""

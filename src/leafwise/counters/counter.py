@@ -1,0 +1,39 @@
+"""The contract between search and whoever holds the rows: sets of cases are numbers, answers are integers.
+
+Knows nothing but arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.bits import Layout
+
+Integers = NDArray[np.int64]
+
+
+class Counter(Protocol):
+    """Cuts, joins and counts sets of cases; set 0 is all of them."""
+
+    n_cases: int
+
+    def cut(
+        self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
+    ) -> int:
+        """Cut each set by a variable: `groups` holds, request by request, the child that each state's cases go to.
+
+        `sizes` holds, request by request, how many cases each child gets. Returns the number of the first child; the
+        others follow it, in the same order.
+        """
+
+    def join(self, first: Integers, second: Integers) -> int:
+        """The unions of first[r] and second[r], disjoint sets; the number of the first union, the others follow."""
+
+    def count(
+        self, sets: Integers, targets: Integers, offsets: Integers, histograms: NDArray[np.int32], layout: Layout
+    ) -> None:
+        """Write the histogram of each set for its target to histograms[offsets[r]:], laid out as `layout` says."""
+
+    def release(self, sets: Integers) -> None:
+        """Forget sets that nobody will ask for again."""

@@ -1,0 +1,73 @@
+"""Directed graphs given as one list of parents a node: order and ancestors. Knows only numpy."""
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Every node after its parents; among the nodes that are ready, the smallest comes first.
+
+    >>> topological_order([[2], [], [1]])
+    (1, 2, 0)
+    """
+    children: list[list[int]] = [[] for _ in parents]
+    waits = [len(set(row)) for row in parents]
+    for node, row in enumerate(parents):
+        for parent in set(row):
+            children[parent].append(node)
+    ready = [node for node, count in enumerate(waits) if count == 0]
+    order: list[int] = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for child in children[node]:
+            waits[child] -= 1
+            if waits[child] == 0:
+                heapq.heappush(ready, child)
+    if len(order) < len(parents):
+        arrows = " → ".join(map(str, find_cycle(parents)))
+        raise ValueError(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.")
+    return tuple(order)
+
+
+def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """A cycle, in the direction of its arcs and with its smallest node first and last; () when there is none.
+
+    >>> find_cycle([[1], [2], [0]])
+    (0, 2, 1, 0)
+    """
+    state = [0] * len(parents)  # 0: not seen, 1: on the trail, 2: leads to no cycle
+    for start in range(len(parents)):
+        trail = [start] if state[start] == 0 else []
+        pending = [iter(parents[start])] if trail else []
+        while trail:
+            state[trail[-1]] = 1
+            parent = next(pending[-1], None)
+            if parent is None:
+                state[trail.pop()] = 2
+                pending.pop()
+            elif state[parent] == 1:
+                cycle = trail[trail.index(parent) :][::-1]
+                turn = cycle.index(min(cycle))
+                return (*cycle[turn:], *cycle[:turn], cycle[turn])
+            elif state[parent] == 0:
+                trail.append(parent)
+                pending.append(iter(parents[parent]))
+    return ()
+
+
+def ancestor_matrix(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Element [i, j] tells whether j is an ancestor of i.
+
+    >>> ancestor_matrix([[], [0], [1]]).astype(int).tolist()
+    [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
+    """
+    ancestors = np.zeros((len(parents), len(parents)), np.bool_)
+    for node in topological_order(parents):
+        for parent in parents[node]:
+            ancestors[node] |= ancestors[parent]
+            ancestors[node, parent] = True
+    return ancestors

@@ -1,0 +1,120 @@
+"""Small text files that speak about variables by name: lists of arcs, an order, tiers.
+
+Knows the format of saved networks (a saved network is one more way to write a list of arcs) and nothing about learning.
+
+Arcs, one a line, in any of three forms; the last two also take names with blanks::
+
+    smoke lung            # a comment
+    smoke, lung
+    tuberculosis or cancer -> x ray
+"""
+
+import csv
+import difflib
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+Arc = tuple[str, str]
+COMMENT = re.compile(r"(^|\s)#.*")
+
+
+def read_arcs(path: Path, names: Collection[str] | None = None) -> tuple[Arc, ...]:
+    """The (parent, child) arcs of a text file or of a saved network, in the file's order, each once.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "arcs.txt"
+    ...     _ = path.write_text("smoke lung\\nlung -> x ray\\n")
+    ...     read_arcs(path)
+    (('smoke', 'lung'), ('lung', 'x ray'))
+    """
+    text = _text(path)
+    if text.lstrip().startswith("{"):
+        return _arcs_of_model(path, names)
+    arcs: dict[Arc, None] = {}
+    for place, line in _lines(path, text):
+        arc = _arc(place, line)
+        _check_names(place, arc, names)
+        arcs[arc] = None
+    return tuple(arcs)
+
+
+def read_order(path: Path, names: Collection[str] | None = None) -> tuple[str, ...]:
+    """The names of a file with one name a line."""
+    return tuple(name for tier in _rows(path, names, one_a_line=True) for name in tier)
+
+
+def read_tiers(path: Path, names: Collection[str] | None = None) -> tuple[tuple[str, ...], ...]:
+    """The tiers of a file with one tier a line, its names separated by commas."""
+    return tuple(_rows(path, names, one_a_line=False))
+
+
+def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]:
+    from leafwise.formats.json import load
+
+    network = load(path)
+    arcs = tuple((network.names[parent], network.names[child]) for parent, child in network.arcs)
+    for arc in arcs:
+        _check_names(str(path), arc, names)
+    return arcs
+
+
+def _rows(path: Path, names: Collection[str] | None, *, one_a_line: bool) -> Iterator[tuple[str, ...]]:
+    seen: dict[str, str] = {}
+    for place, line in _lines(path, _text(path)):
+        row = (line,) if one_a_line else _fields(line)
+        if "" in row:
+            raise ValueError(f"{place}: a name is empty in {line!r}: write names separated by single commas.")
+        _check_names(place, row, names)
+        for name in row:
+            if name in seen:
+                raise ValueError(f"{place}: {name!r} was already named in {seen[name]}: name it once.")
+            seen[name] = place
+        yield row
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: byte {error.start} is not UTF-8 text: save the file as UTF-8.") from error
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
+    """Each line that says something, with where it stands."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = COMMENT.sub("", line).strip()
+        if content:
+            yield f"{path}, line {number}", content
+
+
+def _arc(place: str, line: str) -> Arc:
+    if "->" in line:
+        fields = tuple(part.strip() for part in line.split("->"))
+    elif "," in line:
+        fields = _fields(line)
+    else:
+        fields = tuple(line.split())
+    if len(fields) != 2 or "" in fields:
+        raise ValueError(
+            f"{place}: {line!r} is not one arc: write 'parent child', 'parent, child' or 'parent -> child'."
+        )
+    parent, child = fields
+    if parent == child:
+        raise ValueError(f"{place}: an arc from {parent!r} to itself is not possible: name two different variables.")
+    return parent, child
+
+
+def _fields(line: str) -> tuple[str, ...]:
+    return tuple(field.strip() for field in next(csv.reader([line], skipinitialspace=True)))
+
+
+def _check_names(place: str, given: Collection[str], names: Collection[str] | None) -> None:
+    if names is None:
+        return
+    for name in given:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=3)
+            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "names must be columns of the data."
+            raise ValueError(f"{place}: there is no variable {name!r} among the {len(names)} of the data: {hint}")

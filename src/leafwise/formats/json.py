@@ -1,0 +1,157 @@
+"""Networks as JSON files: written for people too, and loaded back identical. Knows networks and nothing above them.
+
+The format is published as network.schema.json beside this file. In short, one line for each variable and graph node:
+
+    {"format": "leafwise-network", "version": 1, "prior": "uniform", "structure_prior": "kappa:0.1", "learned": {...},
+     "variables": [{"name": "x", "labels": ["a", "b", "c"]}, ...],
+     "nodes": [
+      {"variable": "y", "parents": ["x"], "graph": [
+       {"test": "x", "arcs": [{"states": ["a"], "to": 1}, {"states": ["b", "c"], "to": 2}]},
+       {"leaf": 0, "counts": [3, 1], "exponents": 0.5},
+       {"leaf": 1, "probabilities": [0.25, 0.75]}]}]}
+
+A node of the graph is known by its place in the list. An arc without "states" takes all states that no other arc has.
+A leaf that was learned has its counts and its exponents: a list, or one number for all states, or nothing for ones.
+A variable without an entry in "nodes" is only given.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.json_reading import read_network
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+FORMAT = "leafwise-network"
+VERSION = 1
+
+_MANY_STATES = 4  # an arc with more states than this, and than half of them all, is written without its states
+
+
+def save(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network to a file, which appears complete or not at all.
+
+    >>> import tempfile
+    >>> from leafwise.examples import alarm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(alarm(), folder + "/alarm.json")
+    ...     load(folder + "/alarm.json") == alarm()
+    True
+    """
+    text = dumps(network).encode()
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced; a directory says so itself
+        target.write_bytes(text)
+        return
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(text)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network from a file; a ValueError in one line when the file does not hold one."""
+    try:
+        return loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def dumps(network: Network) -> str:
+    """The text of a network's file."""
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "prior": network.prior,
+        "structure_prior": network.structure_prior,
+        "learned": network.learned,
+    }
+    lines = [f" {_text(key)}: {_text(value)}," for key, value in head.items()]
+    variables = ",\n".join(f"  {_text(_variable_entry(variable))}" for variable in network.variables)
+    nodes = ",\n".join(_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None)
+    return "\n".join(
+        ["{", *lines, ' "variables": [', *([variables] if variables else []), " ],"]
+        + [' "nodes": [', *([nodes] if nodes else []), " ]", "}", ""]
+    )
+
+
+def loads(text: str | bytes) -> Network:
+    """The network of a file's text."""
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
+    version = document.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError(f'the "version" is {version!r}, and it must be an integer from 1 to {VERSION}: repair the file.')
+    if version > VERSION:
+        raise ValueError(
+            f"the file was written by a newer leafwise (version {version} of the format, and this one reads up to "
+            f"{VERSION}): upgrade leafwise."
+        )
+    return read_network(document)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _variable_entry(variable: Variable) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": variable.name, "labels": list(variable.labels)}
+    if variable.cuts:
+        entry["cuts"] = [float(cut) for cut in variable.cuts]
+    if variable.missing:
+        entry["missing"] = True
+    return entry
+
+
+def _node_text(network: Network, index: int, node: Node) -> str:
+    parents = [network.variables[parent].name for parent in node.parents]
+    head = f'"variable": {_text(network.variables[index].name)}, "parents": {_text(parents)}'
+    graph = ",\n".join(f"    {_text(entry)}" for entry in _graph_entries(network.variables, node))
+    return f'  {{{head}, "graph": [\n{graph}\n  ]}}'
+
+
+def _graph_entries(variables: tuple[Variable, ...], node: Node) -> Iterator[dict[str, Any]]:
+    leaf = 0
+    for number, test in enumerate(node.graph.tests):
+        if test == LEAF:
+            yield {"leaf": leaf, **_leaf_entry(node, leaf)}
+            leaf += 1
+        else:
+            yield {"test": variables[test].name, "arcs": _arc_entries(variables[test], node.graph, number)}
+
+
+def _arc_entries(variable: Variable, graph: DecisionGraph, number: int) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = []
+    for states, child in graph.arcs(number):
+        if len(states) > _MANY_STATES and 2 * len(states) > variable.n_states:
+            entries.append({"to": child})
+        else:
+            entries.append({"states": [variable.labels[state] for state in sorted(states)], "to": child})
+    return entries
+
+
+def _leaf_entry(node: Node, leaf: int) -> dict[str, Any]:
+    if node.counts is None or node.exponents is None:
+        return {"probabilities": node.probabilities[leaf].tolist()}
+    entry: dict[str, Any] = {"counts": node.counts[leaf].tolist()}
+    exponents = node.exponents[leaf]
+    if np.any(exponents != 1.0):
+        alike = np.all(exponents == exponents[0])
+        entry["exponents"] = float(exponents[0]) if alike else exponents.tolist()
+    return entry

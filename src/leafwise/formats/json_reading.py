@@ -1,0 +1,178 @@
+"""From the parsed JSON of a network file to a Network, or to an error that says what is wrong and where."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+_KINDS = {dict: "an object", list: "a list", str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+_MOST_COUNT = 2**53
+
+
+class _Names(NamedTuple):
+    """The variables, and where to find a variable by its name and a state by its label."""
+
+    variables: tuple[Variable, ...]
+    number: Mapping[str, int]
+    state: Sequence[Mapping[str, int]]
+
+
+def read_network(document: Mapping[str, Any]) -> Network:
+    """The network in a parsed file of the present version."""
+    variables = tuple(
+        _read_variable(entry, f"variables[{k}]") for k, entry in enumerate(_member(document, "variables", list, "file"))
+    )
+    names = _Names(
+        variables,
+        {variable.name: k for k, variable in enumerate(variables)},
+        [{label: state for state, label in enumerate(variable.labels)} for variable in variables],
+    )
+    if len(names.number) < len(variables):
+        raise ValueError("two variables have the same name, and a name stands for one variable: rename one.")
+    nodes: list[Node | None] = [None] * len(variables)
+    for k, entry in enumerate(_member(document, "nodes", list, "file")):
+        index = _number(names, _member(entry, "variable", str, f"nodes[{k}]"), f"nodes[{k}]")
+        if nodes[index] is not None:
+            raise ValueError(f"variable {variables[index].name!r} has two nodes, and it takes one: leave one out.")
+        nodes[index] = _read_node(entry, names, index)
+    prior, structure_prior = (_optional_text(document, key) for key in ("prior", "structure_prior"))
+    learned = _member(document, "learned", dict, "file") if "learned" in document else {}
+    return Network(variables, tuple(nodes), prior, structure_prior, learned)
+
+
+def _member(entry: Any, key: str, kind: type, where: str) -> Any:
+    """A member of an object, of the kind that is due there."""
+    _kind(entry, dict, where)
+    if key not in entry:
+        raise ValueError(f'the {where} lacks "{key}", and it needs {_KINDS[kind]} there: add it.')
+    return _kind(entry[key], kind, f'"{key}" of the {where}')
+
+
+def _kind(value: Any, kind: type, where: str) -> Any:
+    kinds: tuple[type, ...] = (int, float) if kind is float else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"the {where} is {_brief(value)}, and it must be {_KINDS[kind]}: repair the file.")
+    return value
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _optional_text(document: Mapping[str, Any], key: str) -> str | None:
+    value = document.get(key)
+    return None if value is None else str(_kind(value, str, f'"{key}" of the file'))
+
+
+def _read_variable(entry: Any, where: str) -> Variable:
+    name = _member(entry, "name", str, where)
+    labels = [_kind(label, str, f"label of {name!r}") for label in _member(entry, "labels", list, where)]
+    cuts = [float(_kind(cut, float, f"cut of {name!r}")) for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')]
+    return Variable(name, tuple(labels), tuple(cuts), _kind(entry.get("missing", False), bool, f'"missing" of {name!r}'))
+
+
+def _number(names: _Names, name: str, where: str) -> int:
+    if name not in names.number:
+        raise ValueError(f"the {where} names the variable {name!r}, which is not among the variables: add it there.")
+    return names.number[name]
+
+
+def _read_node(entry: Any, names: _Names, index: int) -> Node:
+    where = f"node of {names.variables[index].name!r}"
+    parents = [
+        _number(names, _kind(name, str, f"parent in the {where}"), where)
+        for name in _member(entry, "parents", list, where)
+    ]
+    entries = _member(entry, "graph", list, where)
+    graph = _read_graph(entries, names, where)
+    if not set(graph.tested) <= set(parents):
+        name = names.variables[min(set(graph.tested) - set(parents))].name
+        raise ValueError(f"the {where} tests {name!r}, which is not among its parents: add it to them.")
+    leaves = [leaf for leaf in entries if "test" not in leaf]
+    return _read_leaves(leaves, names.variables[index].n_states, tuple(sorted(parents)), graph, where)
+
+
+def _read_graph(entries: list[Any], names: _Names, where: str) -> DecisionGraph:
+    tests: list[int] = []
+    children: list[tuple[int, ...]] = []
+    leaf = 0
+    for number, entry in enumerate(entries):
+        place = f"graph node {number} in the {where}"
+        if "test" in _kind(entry, dict, place):
+            tests.append(_number(names, _member(entry, "test", str, place), place))
+            children.append(_read_arcs(_member(entry, "arcs", list, place), names, tests[-1], place))
+        else:
+            if _member(entry, "leaf", int, place) != leaf:
+                raise ValueError(f"the {place} is leaf {entry['leaf']}, and leaf {leaf} is due: number them in order.")
+            tests.append(LEAF)
+            children.append(())
+            leaf += 1
+    return DecisionGraph(tuple(tests), tuple(children))
+
+
+def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tuple[int, ...]:
+    """The child of each state: the arcs have to share out the states."""
+    state_of = names.state[variable]
+    child_of: dict[int, int] = {}
+    others: list[int] = []
+    for arc in arcs:
+        to = _member(arc, "to", int, f"arc of {place}")
+        if "states" not in arc:
+            others.append(to)
+            continue
+        for label in _member(arc, "states", list, f"arc of {place}"):
+            if not isinstance(label, str) or label not in state_of:
+                raise ValueError(f"the {place} has an arc for {_brief(label)}, no state of its test: use its labels.")
+            if state_of[label] in child_of:
+                raise ValueError(f"the {place} has two arcs for the state {label!r}, and one is allowed: drop one.")
+            child_of[state_of[label]] = to
+    left = [state for state in range(names.variables[variable].n_states) if state not in child_of]
+    if len(others) > 1 or bool(left) != bool(others):
+        label = names.variables[variable].labels[left[0]] if left else ""
+        what = f"no arc for the state {label!r}" if left and not others else "too many arcs without states"
+        raise ValueError(f"the {place} has {what}, and its arcs must share out all states: repair the arcs.")
+    child_of.update(dict.fromkeys(left, others[0] if others else 0))
+    return tuple(child_of[state] for state in range(len(child_of)))
+
+
+def _read_leaves(
+    leaves: list[Any], n_states: int, parents: tuple[int, ...], graph: DecisionGraph, where: str
+) -> Node:
+    learned = ["counts" in leaf for leaf in leaves]
+    try:
+        if not any(learned):
+            rows = [_numbers(leaf, "probabilities", n_states) for leaf in leaves]
+            return Node(parents, graph, np.array(rows, np.float64))
+        if not all(learned):
+            raise ValueError("some leaves have counts and some have none: give all of them counts, or none.")
+        counts = [_counts(leaf, n_states) for leaf in leaves]
+        exponents = [_exponents(leaf, n_states) for leaf in leaves]
+        return Node.learned(parents, graph, np.array(counts, np.int64), np.array(exponents, np.float64))
+    except ValueError as error:
+        raise ValueError(f"in the {where}: {error}") from None
+
+
+def _numbers(leaf: Any, key: str, n_states: int) -> list[float]:
+    values = _member(leaf, key, list, f"leaf {leaf['leaf']}")
+    if len(values) != n_states:
+        raise ValueError(f"leaf {leaf['leaf']} has {len(values)} {key}, and {n_states} are due: give each state one.")
+    return [_kind(value, float, f'"{key}" of the leaf {leaf["leaf"]}') for value in values]
+
+
+def _counts(leaf: Any, n_states: int) -> list[float]:
+    counts = _numbers(leaf, "counts", n_states)
+    if any(not isinstance(count, int) or not 0 <= count <= _MOST_COUNT for count in counts):
+        raise ValueError(f"leaf {leaf['leaf']} has the counts {_brief(counts)}: give integers from 0 on.")
+    return counts
+
+
+def _exponents(leaf: Any, n_states: int) -> list[float]:
+    exponents = leaf.get("exponents", 1.0)
+    if isinstance(exponents, list):
+        return _numbers(leaf, "exponents", n_states)
+    return [_kind(exponents, float, f'"exponents" of the leaf {leaf["leaf"]}')] * n_states

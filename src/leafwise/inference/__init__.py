@@ -1,0 +1,1 @@
+"""Questions to a network: likelihood and sampling."""

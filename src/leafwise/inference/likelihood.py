@@ -1,0 +1,52 @@
+"""The log probability of cases under a network, all cases at once. Knows networks, tables and kernels."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import flatten
+from leafwise.kernels import routes
+from leafwise.network import Network
+from leafwise.table import Table
+
+
+def log_probabilities(network: Network, table: Table) -> NDArray[np.float64]:
+    """The natural log of each case's probability, summed over the variables that have a node.
+
+    A case that the network holds impossible gets -inf. The table needs the network's variables, in the same order.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> log_probabilities(alarm(), sample(alarm(), 1000, seed=1)).shape
+    (1000,)
+    """
+    check_variables(network, table)
+    modelled = [(index, node) for index, node in enumerate(network.nodes) if node is not None]
+    if not modelled:
+        return np.zeros(table.n_cases)
+    sizes = [node.probabilities.size for _, node in modelled]
+    with np.errstate(divide="ignore"):
+        log_probability = np.log(np.concatenate([node.probabilities.ravel() for _, node in modelled]))
+    return routes.sum_log_probabilities(
+        table.codes,
+        *flatten(node.graph for _, node in modelled),
+        np.array([index for index, _ in modelled], np.int32),
+        np.array([node.n_states for _, node in modelled], np.int32),
+        np.cumsum([0, *sizes[:-1]], dtype=np.int64),
+        log_probability,
+    )
+
+
+def check_variables(network: Network, table: Table) -> None:
+    """Raise a ValueError unless the table has exactly the network's variables, in order."""
+    if table.variables == network.variables:
+        return
+    if table.names != network.names:
+        missing = [name for name in network.names if name not in table.names]
+        what = f"lacks {missing[0]!r}" if missing else "has other variables, or another order of them,"
+    else:
+        pairs = zip(table.variables, network.variables, strict=True)
+        what = f"has other states of {next(a.name for a, b in pairs if a != b)!r}"
+    raise ValueError(
+        f"the table {what} and cannot be used with this network, which needs its own variables and states: "
+        f"read the data with variables=network.variables."
+    )

@@ -1,0 +1,42 @@
+"""Cases drawn from a network, each variable after its parents. Knows networks, tables and kernels."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import flatten
+from leafwise.kernels import routes
+from leafwise.network import Network
+from leafwise.table import Table, code_type
+
+
+def sample(network: Network, n_cases: int, seed: int) -> Table:
+    """Draw cases; the same seed gives the same cases.
+
+    >>> from leafwise.examples import alarm
+    >>> sample(alarm(), 1000, seed=1).n_cases
+    1000
+    """
+    if n_cases < 1:
+        raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
+    if seed < 0:
+        raise ValueError(f"sample got the seed {seed}, and the least is 0: use a seed of 0 or more.")
+    random = np.random.default_rng(seed)
+    codes = np.zeros((len(network.variables), n_cases), code_type(network.variables))
+    for index in network.order():
+        node = network.nodes[index]
+        if node is None:
+            raise ValueError(
+                f"the network has no distribution of {network.names[index]!r}, and sampling needs one for each "
+                f"variable: learn all variables, without a target."
+            )
+        flat = flatten([node.graph])
+        routes.draw(
+            codes, flat.test, flat.first, flat.child, 0, index, _cumulative(node.probabilities), random.random(n_cases)
+        )
+    return Table(network.variables, codes)
+
+
+def _cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums over the states so far; exactly one from each row's last possible state on, whatever the rounding."""
+    sums = np.cumsum(probabilities, axis=1)
+    return np.where(sums >= sums[:, -1:], 1.0, sums / sums[:, -1:])

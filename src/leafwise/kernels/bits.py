@@ -1,0 +1,329 @@
+"""Counting by bits: sets of cases as bit masks or row lists, columns as bit planes, histograms as AND + popcount.
+
+A *set of cases* is one record of `sets`: either a bit mask (a row of `masks`, one bit a case) or, when it holds few
+cases, a sorted list of row numbers (a slice of `lists`). A column with few states is kept as *planes*: one bit mask for
+each state but the first, whose counts follow by subtraction. The code matrix is there twice: by columns for cutting
+sets, by rows for counting small sets, where each case touches one stretch of memory.
+
+A *histogram* of a target lies flat in `histograms`: for each candidate variable (`Layout`) one row of the target's
+counts for each state, and after them one row with the totals.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.jit import jit
+from leafwise.kernels.words import lowest, popcount
+
+Array = NDArray[Any]
+
+SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
+
+# Nanoseconds, measured (benchmarks/crossing.py): a plane costs a fixed part and a part for each word, a row one increment.
+_PLANE_COST, _WORD_COST, _ROW_COST = 6.0, 0.1, 0.95
+
+
+class Layout(NamedTuple):
+    """Which variables a histogram covers, and where: targets with the same candidates share a layout."""
+
+    of_target: Array  # the layout of each target
+    start: Array  # layout l covers entries start[l] to start[l + 1] of the next two
+    variables: Array
+    bases: Array  # the row, counted in states, at which the variable's block begins
+    n_rows: Array  # for each layout: all states of its variables
+    n_states: Array  # for each variable of the table
+
+
+class Planes(NamedTuple):
+    """The data of a table, laid out for counting."""
+
+    columns: Array  # codes, (n_variables, n_cases)
+    rows: Array  # codes, (n_cases, n_variables)
+    words: Array  # bit planes, (n_planes, n_words) uint64
+    first: Array  # the plane of state 1 of each variable, or -1 where a variable has none
+
+
+@jit
+def pack(column: Array, state: int, plane: Array) -> None:
+    """Set bit c of the plane where case c of the column is in the state."""
+    for word in range(plane.shape[0]):
+        bits = np.uint64(0)
+        first = word * 64
+        for bit in range(min(64, column.shape[0] - first)):
+            if column[first + bit] == state:
+                bits |= np.uint64(1) << np.uint64(bit)
+        plane[word] = bits
+
+
+@jit
+def _rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
+    """Write the row numbers of a set to `out`; how many."""
+    n = 0
+    if set_["is_mask"]:
+        mask = masks[set_["offset"]]
+        for word in range(mask.shape[0]):
+            bits = mask[word]
+            while bits != np.uint64(0):
+                out[n] = word * 64 + lowest(bits)
+                bits &= bits - np.uint64(1)
+                n += 1
+    else:
+        for k in range(set_["size"]):
+            out[k] = lists[set_["offset"] + k]
+        n = set_["size"]
+    return n
+
+
+@jit
+def _add_rows(rows: Array, mask: Array) -> None:
+    for k in range(rows.shape[0]):
+        mask[rows[k] >> 6] |= np.uint64(1) << np.uint64(rows[k] & 63)
+
+
+@jit
+def _cut_by_planes(
+    parent: Array, words: Array, first: int, group: Array, child: int, child_set: Any, masks: Array, lists: Array
+) -> None:
+    """The cases of a mask whose state is in the child's group, by planes: those of the others when state 0 is in it."""
+    complement = group[0] == child
+    is_mask = child_set["is_mask"]
+    offset = child_set["offset"]
+    n = 0
+    for word in range(parent.shape[0]):
+        taken = np.uint64(0)
+        for state in range(1, group.shape[0]):
+            if (group[state] == child) != complement:
+                taken |= words[first + state - 1, word]
+        bits = parent[word] & (~taken if complement else taken)
+        if is_mask:
+            masks[offset, word] = bits
+        else:
+            while bits != np.uint64(0):
+                lists[offset + n] = word * 64 + lowest(bits)
+                bits &= bits - np.uint64(1)
+                n += 1
+
+
+@jit
+def _cut_by_rows(
+    rows: Array, column: Array, group: Array, children: Array, masks: Array, lists: Array
+) -> None:
+    fill = np.zeros(children.shape[0], np.int64)
+    for child in range(children.shape[0]):
+        if children[child]["is_mask"]:
+            masks[children[child]["offset"]] = np.uint64(0)
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        child = group[column[row]]
+        offset = children[child]["offset"]
+        if children[child]["is_mask"]:
+            masks[offset, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        else:
+            lists[offset + fill[child]] = row
+            fill[child] += 1
+
+
+@jit
+def cut_sets(
+    requests: Array, groups: Array, begin: int, end: int, sets: Array, masks: Array, lists: Array, data: Planes
+) -> None:
+    """Cut each requested set by the groups of a variable's states into child sets, whose records are already placed."""
+    buffer = np.empty(0, np.int32)
+    for r in range(begin, end):
+        request = requests[r]
+        parent = sets[request["parent"]]
+        group = groups[request["group"] : request["group"] + request["n_states"]]
+        variable = request["variable"]
+        if parent["is_mask"] and data.first[variable] >= 0:
+            for child in range(request["n_children"]):
+                child_set = sets[request["first_child"] + child]
+                _cut_by_planes(
+                    masks[parent["offset"]], data.words, data.first[variable], group, child, child_set, masks, lists
+                )
+        else:
+            if buffer.shape[0] < parent["size"]:
+                buffer = np.empty(parent["size"], np.int32)
+            n = _rows_of(parent, masks, lists, buffer)
+            children = sets[request["first_child"] : request["first_child"] + request["n_children"]]
+            _cut_by_rows(buffer[:n], data.columns[variable], group, children, masks, lists)
+
+
+CUT = np.dtype(
+    [(name, np.int64) for name in ("parent", "variable", "n_states", "group", "first_child", "n_children")], align=True
+)
+
+
+@jit
+def join_sets(pairs: Array, sets: Array, masks: Array, lists: Array) -> None:
+    """For each row (a, b, union): the union of two disjoint sets, whose record is already placed."""
+    for p in range(pairs.shape[0]):
+        union = sets[pairs[p, 2]]
+        if not union["is_mask"]:
+            n = _rows_of(sets[pairs[p, 0]], masks, lists, lists[union["offset"] :])
+            _rows_of(sets[pairs[p, 1]], masks, lists, lists[union["offset"] + n :])
+            lists[union["offset"] : union["offset"] + union["size"]].sort()
+            continue
+        mask = masks[union["offset"]]
+        mask[:] = np.uint64(0)
+        for part in range(2):
+            set_ = sets[pairs[p, part]]
+            if set_["is_mask"]:
+                mask |= masks[set_["offset"]]
+            else:
+                _add_rows(lists[set_["offset"] : set_["offset"] + set_["size"]], mask)
+
+
+@jit
+def move_lists(used: Array, sets: Array, lists: Array, pool: Array) -> int:
+    """Copy the lists of these sets to a new pool, one behind the other; how many rows."""
+    n = 0
+    for k in range(used.shape[0]):
+        set_ = sets[used[k]]
+        for row in range(set_["size"]):
+            pool[n + row] = lists[set_["offset"] + row]
+        set_["offset"] = n
+        n += set_["size"]
+    return n
+
+
+@jit
+def _count_plane(classes: Array, plane: Array, out: Array, at: int) -> None:
+    """out[at + k] = how many cases of class k are in the plane."""
+    if classes.shape[0] == 2:
+        zero, one = np.int64(0), np.int64(0)
+        for word in range(plane.shape[0]):
+            zero += popcount(classes[0, word] & plane[word])
+            one += popcount(classes[1, word] & plane[word])
+        out[at] = zero
+        out[at + 1] = one
+    else:
+        for k in range(classes.shape[0]):
+            n = np.int64(0)
+            for word in range(plane.shape[0]):
+                n += popcount(classes[k, word] & plane[word])
+            out[at + k] = n
+
+
+@jit
+def _class_masks(mask: Array, target: int, n_states: int, data: Planes, out: Array) -> None:
+    """Split the mask by the target's states: one row of `out` each."""
+    out[0] = mask
+    for state in range(1, n_states):
+        plane = data.words[data.first[target] + state - 1]
+        for word in range(mask.shape[0]):
+            out[state, word] = mask[word] & plane[word]
+            out[0, word] &= ~plane[word]
+
+
+@jit
+def _by_planes(target: int, variable: int, n_cases: int, n_words: int, n_states: Array, data: Planes) -> bool:
+    """Whether planes are the cheaper way to count this pair for a set of n_cases."""
+    if data.first[variable] < 0 or data.first[target] < 0:
+        return False
+    planes = n_states[target] * (n_states[variable] - 1)
+    return planes * (_PLANE_COST + _WORD_COST * n_words) < _ROW_COST * n_cases
+
+
+@jit
+def _count_rows(
+    rows: Array, target: int, candidates: Array, starts: Array, data: Planes, n_classes: int, out: Array
+) -> None:
+    for k in range(rows.shape[0]):
+        case = data.rows[rows[k]]
+        shift = np.int64(case[target])
+        for c in range(candidates.shape[0]):
+            out[starts[c] + np.int64(case[candidates[c]]) * n_classes + shift] += 1
+
+
+@jit
+def _count_classes(mask_classes: Array, totals: Array) -> None:
+    for k in range(totals.shape[0]):
+        n = np.int64(0)
+        for word in range(mask_classes.shape[1]):
+            n += popcount(mask_classes[k, word])
+        totals[k] = n
+
+
+@jit
+def _count_set(
+    set_: Any, target: int, out: Array, layout: Layout, masks: Array, lists: Array, data: Planes, scratch: Any
+) -> None:
+    """One histogram. Candidates for which increments are cheaper are gathered and counted in one pass over the rows."""
+    classes, rows, candidates, starts = scratch
+    n_classes = layout.n_states[target]
+    which = layout.of_target[target]
+    totals = out[layout.n_rows[which] * n_classes :]
+    n_slow = 0
+    ready = False
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        at = layout.bases[entry] * n_classes
+        n_states = layout.n_states[variable]
+        if variable == target:
+            out[at : at + n_states * n_classes] = 0
+        elif _by_planes(target, variable, set_["size"], data.words.shape[1], layout.n_states, data):
+            if not ready:
+                _class_masks(_mask_of(set_, masks, lists, classes[n_classes]), target, n_classes, data, classes)
+                _count_classes(classes, totals)
+                ready = True
+            for k in range(n_classes):
+                out[at + k] = totals[k]
+            for state in range(1, n_states):
+                here = at + state * n_classes
+                _count_plane(classes[:n_classes], data.words[data.first[variable] + state - 1], out, here)
+                for k in range(n_classes):
+                    out[at + k] -= out[here + k]
+        else:
+            out[at : at + n_states * n_classes] = 0
+            candidates[n_slow] = variable
+            starts[n_slow] = at
+            n_slow += 1
+    if n_slow > 0 or not ready:
+        n = _rows_of(set_, masks, lists, rows)
+        _count_rows(rows[:n], target, candidates[:n_slow], starts[:n_slow], data, n_classes, out)
+        if not ready:
+            totals[:n_classes] = 0
+            for k in range(n):
+                totals[data.rows[rows[k], target]] += 1
+
+
+@jit
+def _mask_of(set_: Any, masks: Array, lists: Array, spare: Array) -> Array:
+    if set_["is_mask"]:
+        return masks[set_["offset"]]
+    spare[:] = np.uint64(0)
+    _add_rows(lists[set_["offset"] : set_["offset"] + set_["size"]], spare)
+    return spare
+
+
+@jit
+def count_sets(
+    requests: Array,
+    begin: int,
+    end: int,
+    histograms: Array,
+    layout: Layout,
+    sets: Array,
+    masks: Array,
+    lists: Array,
+    data: Planes,
+) -> None:
+    """For each requested row (set, target, offset): the histogram of the set's cases."""
+    most_rows, most_classes = 0, 2
+    for r in range(begin, end):
+        most_rows = max(most_rows, sets[requests[r, 0]]["size"])
+        if data.first[requests[r, 1]] >= 0:
+            most_classes = max(most_classes, layout.n_states[requests[r, 1]])
+    classes = np.empty((most_classes + 1, data.words.shape[1]), np.uint64)
+    rows = np.empty(most_rows, np.int32)
+    candidates = np.empty(layout.n_states.shape[0], np.int64)
+    starts = np.empty(layout.n_states.shape[0], np.int64)
+    for r in range(begin, end):
+        target = requests[r, 1]
+        size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
+        out = histograms[requests[r, 2] : requests[r, 2] + size]
+        _count_set(
+            sets[requests[r, 0]], target, out, layout, masks, lists, data, (classes, rows, candidates, starts)
+        )

@@ -1,0 +1,265 @@
+"""Gains from histograms: what Equation 5, times Equation 6, gains by each split of a leaf and by each merge of two.
+
+Two ways to price the same thing. With the uniform prior every exponent is one and all gamma functions are factorials of
+counts: a table. With a prior network each cell of the histogram has its own exponent, laid out like the histogram; an
+exponent of zero marks states that cannot occur together with the leaf's paths.
+
+Ties: candidates are visited in the order variable, complete before binary, state; a later one wins only by gaining more
+than TIE over the best so far.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.bits import Array, Layout
+from leafwise.kernels.jit import jit
+
+TIE = 1e-9
+COMPLETE = -1  # in the place of a binary split's state
+
+LEAF = np.dtype(
+    [
+        ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
+        ("gain", np.float64),  # of the best split, 0 if none gains; an upper bound where that split is no longer allowed
+        ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
+        ("histogram", np.int64),  # where it begins
+        ("exponents", np.int64),  # where the leaf's own exponents begin
+        ("cases", np.int64),  # the counter's set
+        ("target", np.int32),
+        ("variable", np.int32),
+        ("state", np.int32),
+        ("n_children", np.int32),
+        ("room", np.int32),  # the most children a split could have when the leaf was priced
+        ("first_child", np.int32),  # the leaves its best split makes, once they are counted; -1 before
+        ("partner", np.int32),
+        ("previous", np.int32),
+        ("next", np.int32),
+    ],
+    align=True,
+)
+
+
+class Pricing(NamedTuple):
+    """What prices depend on besides the counts."""
+
+    layout: Layout
+    allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
+    room: Array  # for each target, the most children a split may have
+    log_factorial: Array
+    log_kappa: float
+    complete: bool
+    binary: bool
+
+
+@jit
+def log_factorials(n: int) -> Array:
+    """log 0!, log 1!, ... log n!."""
+    table = np.empty(n + 1)
+    for k in range(n + 1):
+        table[k] = math.lgamma(k + 1.0)
+    return table
+
+
+@jit
+def log_likelihood(counts: Array, exponents: Array) -> float:
+    """Equation 5 for one leaf. Zero exponents belong to impossible states and do not count."""
+    total_count, total_exponent, value = 0.0, 0.0, 0.0
+    for k in range(counts.shape[0]):
+        if exponents[k] > 0.0:
+            total_count += counts[k]
+            total_exponent += exponents[k]
+            if counts[k] > 0:
+                value += math.lgamma(counts[k] + exponents[k]) - math.lgamma(exponents[k])
+    if total_count == 0.0:
+        return 0.0
+    return value + math.lgamma(total_exponent) - math.lgamma(total_count + total_exponent)
+
+
+@jit
+def _by_table(counts: Array, begin: int, end: int, log_factorial: Array) -> float:
+    n, value = 0, 0.0
+    for k in range(begin, end):
+        n += counts[k]
+        value += log_factorial[counts[k]]
+    return value + log_factorial[end - begin - 1] - log_factorial[n + end - begin - 1]
+
+
+@jit
+def _rest_by_table(counts: Array, at: int, totals: Array, log_factorial: Array) -> float:
+    n, value = 0, 0.0
+    for k in range(totals.shape[0]):
+        count = totals[k] - counts[at + k]
+        n += count
+        value += log_factorial[count]
+    return value + log_factorial[totals.shape[0] - 1] - log_factorial[n + totals.shape[0] - 1]
+
+
+@jit
+def _total(counts: Array, at: int, n_classes: int) -> int:
+    n = 0
+    for k in range(n_classes):
+        n += counts[at + k]
+    return n
+
+
+@jit
+def _settle(leaf: Any, log_likelihood: float, room: int) -> None:
+    leaf["log_likelihood"] = log_likelihood
+    leaf["gain"] = 0.0
+    leaf["variable"] = -1
+    leaf["state"] = 0
+    leaf["n_children"] = 0
+    leaf["room"] = room
+
+
+@jit
+def _offer(leaf: Any, gain: float, variable: int, state: int, n_children: int) -> None:
+    if gain > leaf["gain"] + TIE and n_children <= leaf["room"]:
+        leaf["gain"] = gain
+        leaf["variable"] = variable
+        leaf["state"] = state
+        leaf["n_children"] = n_children
+
+
+@jit
+def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, sizes: Array) -> None:
+    """The one split on a binary variable, for a binary target."""
+    log_factorial = pricing.log_factorial
+    a, b, c, d = counts[at], counts[at + 1], counts[at + 2], counts[at + 3]
+    if a + b == 0 or c + d == 0:
+        return
+    after = (log_factorial[a] + log_factorial[b] - log_factorial[a + b + 1]) + (
+        log_factorial[c] + log_factorial[d] - log_factorial[c + d + 1]
+    )
+    gain = after - leaf["log_likelihood"] + pricing.log_kappa
+    _offer(leaf, gain, variable, COMPLETE if pricing.complete else 0, 2)
+
+
+@jit
+def _price_variable(
+    leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, totals: Array, possible: Array
+) -> None:
+    """All splits on one variable, uniform prior. `possible` flags the states that occur with the leaf's paths."""
+    n_classes = totals.shape[0]
+    n_states = pricing.layout.n_states[variable]
+    n = _total(totals, 0, n_classes)
+    penalty = (n_classes - 1) * pricing.log_kappa
+    n_seen, n_possible, after = 0, 0, 0.0
+    for state in range(n_states):
+        here = at + state * n_classes
+        n_seen += _total(counts, here, n_classes) > 0
+        n_possible += possible.shape[0] == 0 or possible[at // n_classes + state]
+        after += _by_table(counts, here, here + n_classes, pricing.log_factorial)
+    if n_seen < 2:
+        return
+    if pricing.complete:
+        _offer(leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, COMPLETE, n_possible)
+    if pricing.binary:
+        for state in range(n_states):
+            here = at + state * n_classes
+            if 0 < _total(counts, here, n_classes) < n:
+                one = _by_table(counts, here, here + n_classes, pricing.log_factorial)
+                rest = _rest_by_table(counts, here, totals, pricing.log_factorial)
+                _offer(leaf, one + rest - leaf["log_likelihood"] + penalty, variable, state, 2)
+
+
+@jit
+def price_by_table(
+    batch: Array, begin: int, end: int, leaves: Array, histograms: Array, possible: Array, at: Array, pricing: Pricing
+) -> None:
+    """The best split of each leaf in the batch, under the uniform prior; `possible` is empty where all states are."""
+    layout = pricing.layout
+    for b in range(begin, end):
+        leaf = leaves[batch[b]]
+        target = leaf["target"]
+        which = layout.of_target[target]
+        n_classes = layout.n_states[target]
+        size = layout.n_rows[which] * n_classes
+        counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
+        totals = counts[size:]
+        flags = possible[at[b] : at[b + 1]]
+        _settle(leaf, _by_table(totals, 0, n_classes, pricing.log_factorial), pricing.room[target])
+        for entry in range(layout.start[which], layout.start[which + 1]):
+            variable = layout.variables[entry]
+            if pricing.allowed[target, variable]:
+                here = layout.bases[entry] * n_classes
+                if n_classes == 2 and layout.n_states[variable] == 2:
+                    _two_by_two(leaf, counts, here, variable, pricing, totals)
+                else:
+                    _price_variable(leaf, counts, here, variable, pricing, totals, flags)
+
+
+@jit
+def _price_exponents(
+    leaf: Any, counts: Array, weights: Array, at: int, variable: int, pricing: Pricing, n_classes: int
+) -> None:
+    """All splits on one variable; the last n_classes entries of counts and weights are the leaf's totals."""
+    n_states = pricing.layout.n_states[variable]
+    totals, own = counts[counts.shape[0] - n_classes :], weights[weights.shape[0] - n_classes :]
+    n = _total(totals, 0, n_classes)
+    penalty = (n_classes - 1) * pricing.log_kappa
+    n_seen, n_possible, after = 0, 0, 0.0
+    for state in range(n_states):
+        here = at + state * n_classes
+        n_seen += _total(counts, here, n_classes) > 0
+        n_possible += weights[here : here + n_classes].sum() > 0.0
+        after += log_likelihood(counts[here : here + n_classes], weights[here : here + n_classes])
+    if n_seen < 2:
+        return
+    if pricing.complete:
+        _offer(leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, COMPLETE, n_possible)
+    if pricing.binary:
+        for state in range(n_states):
+            here = at + state * n_classes
+            if 0 < _total(counts, here, n_classes) < n:
+                count, weight = counts[here : here + n_classes], weights[here : here + n_classes]
+                gain = log_likelihood(count, weight) + log_likelihood(totals - count, own - weight)
+                _offer(leaf, gain - leaf["log_likelihood"] + penalty, variable, state, 2)
+
+
+@jit
+def price_by_exponents(
+    batch: Array, begin: int, end: int, leaves: Array, histograms: Array, weights: Array, at: Array, pricing: Pricing
+) -> None:
+    """The best split of each leaf in the batch; weights[at[b]:at[b + 1]] are the exponents of its histogram's cells."""
+    layout = pricing.layout
+    for b in range(begin, end):
+        leaf = leaves[batch[b]]
+        target = leaf["target"]
+        which = layout.of_target[target]
+        n_classes = layout.n_states[target]
+        size = layout.n_rows[which] * n_classes
+        counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
+        cells = weights[at[b] : at[b + 1]]
+        _settle(leaf, log_likelihood(counts[size:], cells[size:]), pricing.room[target])
+        for entry in range(layout.start[which], layout.start[which + 1]):
+            variable = layout.variables[entry]
+            if pricing.allowed[target, variable]:
+                _price_exponents(leaf, counts, cells, layout.bases[entry] * n_classes, variable, pricing, n_classes)
+
+
+@jit
+def merge_gain(
+    first: Any, second: Any, histograms: Array, exponents: Array, pricing: Pricing
+) -> float:
+    """What merging two leaves of a node gains; `exponents` is empty for the uniform prior."""
+    target = first["target"]
+    n_classes = pricing.layout.n_states[target]
+    skip = pricing.layout.n_rows[pricing.layout.of_target[target]] * n_classes
+    one, two = first["histogram"] + skip, second["histogram"] + skip
+    if exponents.shape[0] == 0:
+        n, after = 0, 0.0
+        for k in range(n_classes):
+            count = histograms[one + k] + histograms[two + k]
+            n += count
+            after += pricing.log_factorial[count]
+        after += pricing.log_factorial[n_classes - 1] - pricing.log_factorial[n + n_classes - 1]
+    else:
+        a, b = first["exponents"], second["exponents"]
+        after = log_likelihood(
+            histograms[one : one + n_classes] + histograms[two : two + n_classes],
+            exponents[a : a + n_classes] + exponents[b : b + n_classes],
+        )
+    return after - first["log_likelihood"] - second["log_likelihood"] - (n_classes - 1) * pricing.log_kappa

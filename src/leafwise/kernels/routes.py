@@ -1,0 +1,95 @@
+"""Follow cases through decision graphs: compiled loops over codes and the flat form of graphs.
+
+`codes` is (n_variables, n_cases); `test`, `first`, `child` are the flat form, `root` is the node where a graph begins.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.jit import jit
+
+Codes = NDArray[Any]  # uint8 or uint16
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+_BLOCK = 4096  # cases a pass takes through all graphs, so that their codes stay in the cache
+
+
+@jit
+def _leaf_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, case: int) -> int:
+    node = root
+    while test[node] >= 0:
+        node = child[first[node] + codes[test[node], case]]
+    leaf: int = first[node]
+    return leaf
+
+
+@jit
+def leaves_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int) -> Ints:
+    """The leaf number of every case in the graph that begins at `root`."""
+    n_cases = codes.shape[1]
+    leaves = np.empty(n_cases, np.int32)
+    for case in range(n_cases):
+        leaves[case] = _leaf_of(codes, test, first, child, root, case)
+    return leaves
+
+
+@jit
+def leaf_counts(
+    codes: Codes, test: Ints, first: Ints, child: Ints, root: int, n_leaves: int, target: int, n_states: int
+) -> NDArray[np.int64]:
+    """How often each state of the target occurs among the cases of each leaf: (n_leaves, n_states)."""
+    counts = np.zeros((n_leaves, n_states), np.int64)
+    for case in range(codes.shape[1]):
+        counts[_leaf_of(codes, test, first, child, root, case), codes[target, case]] += 1
+    return counts
+
+
+@jit
+def sum_log_probabilities(
+    codes: Codes,
+    test: Ints,
+    first: Ints,
+    child: Ints,
+    root: Ints,
+    target: Ints,
+    n_states: Ints,
+    start: NDArray[np.int64],
+    log_probability: Floats,
+) -> Floats:
+    """Each case's sum over graphs g of the log probability of target[g] in the case's leaf.
+
+    The leaves' distributions of all graphs lie end to end in `log_probability`, those of graph g from start[g] on.
+    """
+    n_cases = codes.shape[1]
+    total = np.zeros(n_cases)
+    for begin in range(0, n_cases, _BLOCK):
+        end = min(begin + _BLOCK, n_cases)
+        for g in range(root.shape[0]):
+            for case in range(begin, end):
+                leaf = _leaf_of(codes, test, first, child, root[g], case)
+                total[case] += log_probability[start[g] + leaf * n_states[g] + codes[target[g], case]]
+    return total
+
+
+@jit
+def draw(
+    codes: Codes, test: Ints, first: Ints, child: Ints, root: int, target: int, cumulative: Floats, uniform: Floats
+) -> None:
+    """Fill the target's row of codes: in each case the first state whose cumulative probability exceeds its uniform.
+
+    `cumulative` is (n_leaves, n_states) and ends in ones; the variables tested must have their codes already.
+    """
+    for case in range(codes.shape[1]):
+        leaf = _leaf_of(codes, test, first, child, root, case)
+        low = 0
+        high = cumulative.shape[1] - 1
+        while low < high:
+            middle = (low + high) // 2
+            if cumulative[leaf, middle] > uniform[case]:
+                high = middle
+            else:
+                low = middle + 1
+        codes[target, case] = low

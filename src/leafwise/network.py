@@ -1,0 +1,259 @@
+"""Network: variables, and for each a decision graph with a distribution in every leaf. Immutable.
+
+Knows tables' variables and decision graphs, and nothing of how a network is learned.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.decision_graph import DecisionGraph
+from leafwise.table import Variable
+
+if TYPE_CHECKING:
+    import networkx
+
+_SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One variable's conditional distribution: its parents, the graph over them, and a distribution in each leaf.
+
+    >>> Node.learned((), DecisionGraph.single(), np.array([[3, 1]]), np.ones((1, 2))).probabilities.round(2).tolist()
+    [[0.67, 0.33]]
+    """
+
+    parents: tuple[int, ...]  # sorted; all that the graph tests, and perhaps more
+    graph: DecisionGraph
+    probabilities: NDArray[np.float64]  # (n_leaves, n_states)
+    counts: NDArray[np.int64] | None = None  # None: the distribution was given, not learned
+    exponents: NDArray[np.float64] | None = None  # Dirichlet exponents, of the same shape
+
+    def __post_init__(self) -> None:
+        """Freeze private copies of the arrays, and check what can be checked without the variables."""
+        _freeze(self, "probabilities", np.float64)
+        if (self.counts is None) != (self.exponents is None):
+            raise ValueError("a node got counts or exponents alone, and it takes both or neither: give the other too.")
+        if self.counts is not None and self.exponents is not None:
+            _freeze(self, "counts", np.int64)
+            _freeze(self, "exponents", np.float64)
+        _check_node(self)
+
+    @classmethod
+    def learned(
+        cls,
+        parents: tuple[int, ...],
+        graph: DecisionGraph,
+        counts: NDArray[np.int64],
+        exponents: NDArray[np.float64],
+    ) -> "Node":
+        """A node whose probabilities are the posterior means (counts + exponents) / their sum over the leaf."""
+        return cls(parents, graph, _posterior_means(counts, exponents), counts, exponents)
+
+    @property
+    def n_states(self) -> int:
+        """How many states the node's variable has."""
+        return int(self.probabilities.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """How many free parameters the leaves hold."""
+        return self.graph.n_parameters(self.n_states)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal parents, graphs and, to the last bit, arrays."""
+        if not isinstance(other, Node):
+            return NotImplemented
+        return (
+            self.parents == other.parents
+            and self.graph == other.graph
+            and _same(self.probabilities, other.probabilities)
+            and _same(self.counts, other.counts)
+            and _same(self.exponents, other.exponents)
+        )
+
+    def __hash__(self) -> int:
+        """Agrees with equality."""
+        return hash((self.parents, self.graph))
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Variables and their nodes, one each; acyclic.
+
+    >>> coin = Variable("coin", ("heads", "tails"))
+    >>> network = Network((coin,), (Node((), DecisionGraph.single(), np.array([[0.5, 0.5]])),))
+    >>> network.n_leaves, network.n_parameters, network.arcs
+    (1, 1, ())
+    """
+
+    variables: tuple[Variable, ...]
+    nodes: tuple[Node | None, ...]  # None: a variable that is only given, when one target was learned
+    prior: str | None = None
+    structure_prior: str | None = None
+    learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
+
+    def __post_init__(self) -> None:
+        """Refuse nodes that do not fit the variables, and cycles."""
+        object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        object.__setattr__(self, "learned", _json_value(self.learned, "learned"))
+        if len(self.nodes) != len(self.variables):
+            raise ValueError(
+                f"the network got {len(self.nodes)} nodes for {len(self.variables)} variables: "
+                f"give one for each variable, None where it is only given."
+            )
+        n_states = [variable.n_states for variable in self.variables]
+        for index, node in enumerate(self.nodes):
+            if node is not None:
+                _check_fit(self.variables, index, node, n_states)
+        self.order()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables' names."""
+        return tuple(variable.name for variable in self.variables)
+
+    @property
+    def arcs(self) -> tuple[tuple[int, int], ...]:
+        """All arcs as (parent, child), ordered by child."""
+        return tuple((parent, child) for child, row in enumerate(self._parents()) for parent in row)
+
+    @property
+    def n_leaves(self) -> int:
+        """The leaves of all graphs."""
+        return sum(node.graph.n_leaves for node in self.nodes if node is not None)
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters of all leaves."""
+        return sum(node.n_parameters for node in self.nodes if node is not None)
+
+    def order(self) -> tuple[int, ...]:
+        """The variables, each after its parents, the smallest first where there is a choice."""
+        cycle = dag.find_cycle(self._parents())
+        if cycle:
+            arrows = " → ".join(repr(self.variables[index].name) for index in cycle)
+            raise ValueError(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.")
+        return dag.topological_order(self._parents())
+
+    def to_networkx(self) -> "networkx.DiGraph":
+        """The arcs as a networkx DiGraph whose nodes are the variables' names."""
+        try:
+            import networkx
+        except ModuleNotFoundError:
+            raise ValueError(
+                "to_networkx needs the package networkx, which is not installed: pip install 'leafwise[networkx]'."
+            ) from None
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.names)
+        graph.add_edges_from((self.names[parent], self.names[child]) for parent, child in self.arcs)
+        return graph
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a JSON file, from which it loads back identical."""
+        from leafwise.formats import json
+
+        json.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Network":
+        """Read a network from a JSON file."""
+        from leafwise.formats import json
+
+        return json.load(path)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal variables, nodes and history."""
+        if not isinstance(other, Network):
+            return NotImplemented
+        return (
+            self.variables == other.variables
+            and self.nodes == other.nodes
+            and self.prior == other.prior
+            and self.structure_prior == other.structure_prior
+            and self.learned == other.learned
+        )
+
+    def __hash__(self) -> int:
+        """Agrees with equality."""
+        return hash((self.variables, self.nodes))
+
+    def _parents(self) -> list[tuple[int, ...]]:
+        return [() if node is None else node.parents for node in self.nodes]
+
+
+def _posterior_means(counts: NDArray[np.int64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights = counts + exponents
+    means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return means
+
+
+def _freeze(node: Node, name: str, dtype: type[np.generic]) -> None:
+    array = np.array(getattr(node, name), dtype=dtype, order="C")
+    array.flags.writeable = False
+    object.__setattr__(node, name, array)
+
+
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def _check_node(node: Node) -> None:
+    """Raise a ValueError unless parents and arrays are well-formed."""
+    if node.probabilities.ndim != 2 or node.probabilities.shape[0] != node.graph.n_leaves:
+        raise ValueError(
+            f"the probabilities have the shape {node.probabilities.shape}, and the graph has {node.graph.n_leaves} "
+            f"leaves: give one row for each leaf."
+        )
+    for array, name in ((node.counts, "counts"), (node.exponents, "exponents")):
+        if array is not None and array.shape != node.probabilities.shape:
+            raise ValueError(f"the {name} have the shape {array.shape}, not {node.probabilities.shape}: match them.")
+    if node.counts is not None and node.exponents is not None:
+        if (node.counts < 0).any() or not ((node.exponents > 0) & np.isfinite(node.exponents)).all():
+            raise ValueError("a node needs counts of at least 0 and finite exponents above 0: check both arrays.")
+        if not np.array_equal(node.probabilities, _posterior_means(node.counts, node.exponents)):
+            raise ValueError("the probabilities are not those of the counts and exponents: build it by Node.learned.")
+    elif not (node.probabilities >= 0).all() or (abs(node.probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+        raise ValueError("a leaf's probabilities do not sum to one, and every row must: normalise the rows.")
+    if node.parents != tuple(sorted(set(node.parents))):
+        raise ValueError(f"the parents {node.parents} are not sorted and distinct: sort them, each once.")
+    if not set(node.graph.tested) <= set(node.parents):
+        raise ValueError(f"the graph tests {node.graph.tested}, more than the parents {node.parents}: add the rest.")
+
+
+def _check_fit(variables: tuple[Variable, ...], index: int, node: Node, n_states: list[int]) -> None:
+    """Raise a ValueError unless a node fits its variable and its parents' numbers of states."""
+    name = variables[index].name
+    if node.n_states != n_states[index]:
+        raise ValueError(
+            f"the node of {name!r} has distributions over {node.n_states} states, and the variable has "
+            f"{n_states[index]}: give one number for each state."
+        )
+    if any(not 0 <= parent < len(variables) or parent == index for parent in node.parents):
+        raise ValueError(f"{name!r} has the parents {node.parents}: name other variables, 0 to {len(variables) - 1}.")
+    try:
+        node.graph.validate(n_states)
+    except ValueError as error:
+        raise ValueError(f"the decision graph of {name!r} is not valid: {error}") from None
+
+
+def _json_value(value: Any, where: str) -> Any:
+    """A private copy made of plain JSON values (numpy's numbers become Python's, tuples lists)."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    if isinstance(value, list | tuple):
+        return [_json_value(item, where) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _json_value(item, f"{where}[{key!r}]") for key, item in value.items()}
+    raise TypeError(f"{where} holds {value!r}, which JSON cannot: use finite numbers, strings, lists and dicts.")

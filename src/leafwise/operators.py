@@ -1,0 +1,51 @@
+"""Operators: the three changes to the leaves of a decision graph (Section 4.1), as values that know their gain."""
+
+from dataclasses import dataclass
+
+from leafwise.decision_graph import DecisionGraph
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteSplit:
+    """One new leaf for each state of a variable that can occur at the leaf."""
+
+    target: int
+    leaf: int
+    variable: int
+    groups: tuple[frozenset[int], ...]
+    gain: float
+
+    def apply(self, graph: DecisionGraph) -> DecisionGraph:
+        return graph.split(self.leaf, self.variable, self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class BinarySplit:
+    """Two new leaves: one for a state of a variable, one for all its other states."""
+
+    target: int
+    leaf: int
+    variable: int
+    state: int
+    n_states: int
+    gain: float
+
+    def apply(self, graph: DecisionGraph) -> DecisionGraph:
+        others = frozenset(range(self.n_states)) - {self.state}
+        return graph.split(self.leaf, self.variable, (frozenset({self.state}), others))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Two leaves become one."""
+
+    target: int
+    leaf: int
+    other: int
+    gain: float
+
+    def apply(self, graph: DecisionGraph) -> DecisionGraph:
+        return graph.merge(self.leaf, self.other)
+
+
+Operator = CompleteSplit | BinarySplit | Merge

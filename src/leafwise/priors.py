@@ -1,0 +1,123 @@
+"""Priors: exponents of the Dirichlet distributions in the leaves, and what a structure costs before any data.
+
+A parameter prior answers one question: the exponents of a leaf, and of the children it would have under every split.
+They come as an array laid out like the leaf's histogram, whose last row is the leaf itself. Knows regions and layouts.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.bits import Layout
+from leafwise.regions import Region
+
+Exponents = NDArray[np.float64]
+
+
+class ParameterPrior(Protocol):
+    """A prior over the parameters of every leaf."""
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every exponent is one, so that counts alone price everything."""
+
+    def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
+        """The exponents of a leaf, one for each state of the target."""
+
+    def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
+        """The exponents of all would-be children of a leaf, and of the leaf, laid out like its histogram."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """All exponents one, whatever the leaf: the paper's uniform scoring function."""
+
+    is_uniform = True
+
+    def __str__(self) -> str:
+        return "uniform"
+
+    def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
+        return np.ones(n_states[target])
+
+    def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
+        which = layout.of_target[target]
+        out = np.ones(layout.n_rows[which] + 1)
+        for variable, rows in _rows_of_tested(region, which, layout):
+            out[rows] = region.shares(variable, layout.n_states) > 0
+        return np.repeat(out, layout.n_states[target])
+
+
+@dataclass(frozen=True, slots=True)
+class Bdeu:
+    """A prior network that is uniform over all states, worth so many cases: U-PN in the paper, BDeu elsewhere."""
+
+    equivalent_sample_size: float
+    is_uniform = False
+
+    def __str__(self) -> str:
+        return f"bdeu:{self.equivalent_sample_size:g}"
+
+    def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
+        r = int(n_states[target])
+        return np.full(r, self.equivalent_sample_size * region.share(n_states) / r)
+
+    def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
+        which = layout.of_target[target]
+        variables = layout.variables[layout.start[which] : layout.start[which + 1]]
+        share = region.share(layout.n_states)
+        out = np.append(np.repeat(share / layout.n_states[variables], layout.n_states[variables]), share)
+        for variable, rows in _rows_of_tested(region, which, layout):
+            out[rows] = region.shares(variable, layout.n_states)
+        r = layout.n_states[target]
+        return np.repeat(out * (self.equivalent_sample_size / r), r)
+
+
+def _rows_of_tested(region: Region, which: int, layout: Layout) -> list[tuple[int, slice]]:
+    """The tested variables of a region, each with its rows in a histogram."""
+    begin, end = layout.start[which], layout.start[which + 1]
+    tested = region.tested()
+    entries = begin + np.searchsorted(layout.variables[begin:end], tested)
+    bases = layout.bases[entries]
+    return [(v, slice(b, b + layout.n_states[v])) for v, b in zip(tested, bases, strict=True)]
+
+
+def parameter_prior(text: str) -> ParameterPrior:
+    """The parameter prior of that name.
+
+    >>> str(parameter_prior("bdeu:10"))
+    'bdeu:10'
+    """
+    kind, _, size = text.partition(":")
+    if text == "uniform":
+        return Uniform()
+    if kind == "bdeu" and (ess := _positive(size)) is not None:
+        return Bdeu(ess)
+    raise ValueError(f"prior {text!r} is not known: give 'uniform', or 'bdeu:' and a sample size above 0 such as 'bdeu:10'")
+
+
+def log_kappa(text: str) -> float:
+    """The log of kappa, of Equation 6, for a structure prior of that name; 0 is the uniform prior over structures.
+
+    >>> log_kappa("uniform"), round(log_kappa("kappa:0.1"), 4)
+    (0.0, -2.3026)
+    """
+    kind, _, number = text.partition(":")
+    if text == "uniform":
+        return 0.0
+    if kind == "kappa" and (kappa := _positive(number)) is not None and kappa <= 1:
+        return math.log(kappa)
+    raise ValueError(
+        f"structure prior {text!r} is not known: give 'uniform', or 'kappa:' and a number above 0 and at most 1 such as 'kappa:0.1'"
+    )
+
+
+def _positive(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value < math.inf else None

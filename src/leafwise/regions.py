@@ -1,0 +1,99 @@
+"""Where a leaf is: the parent assignments that reach it, as a union of disjoint boxes.
+
+A box gives each variable tested on the way the set of states it may still have (bits of an integer); other variables
+are free. Knows nothing but arithmetic: shares of the parent space come out exactly, as products of small fractions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Box = dict[int, int]
+
+
+def states_of(bits: int) -> list[int]:
+    """The states in a set: the positions of its ones.
+
+    >>> states_of(0b1101)
+    [0, 2, 3]
+    """
+    return [state for state in range(bits.bit_length()) if bits >> state & 1]
+
+
+def bits_of(states: Iterable[int]) -> int:
+    """The set of these states."""
+    return sum(1 << state for state in states)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A union of disjoint boxes.
+
+    >>> whole = Region.everything()
+    >>> part = whole.cut(0, 0b011, 3)
+    >>> part.share([3, 2]), part.join(whole.cut(0, 0b100, 3)).share([3, 2])
+    (0.6666666666666666, 1.0)
+    """
+
+    boxes: tuple[Box, ...]
+
+    @classmethod
+    def everything(cls) -> "Region":
+        return cls(({},))
+
+    def cut(self, variable: int, states: int, n_states: int) -> "Region":
+        """The part in which the variable is in one of the states."""
+        everything = (1 << n_states) - 1
+        cut = [(box, box.get(variable, everything) & states) for box in self.boxes]
+        return Region(tuple({**box, variable: left} for box, left in cut if left))
+
+    def join(self, other: "Region") -> "Region":
+        """The union with a disjoint region; boxes that differ in one variable only become one."""
+        boxes = list(self.boxes + other.boxes)
+        for variable in sorted({variable for box in boxes for variable in box}):
+            kept: dict[frozenset[tuple[int, int]], Box] = {}
+            for box in boxes:
+                if variable not in box:
+                    kept[frozenset([*box.items(), (-1, len(kept))])] = box
+                    continue
+                rest = frozenset(item for item in box.items() if item[0] != variable)
+                kept[rest] = {**box, variable: box[variable] | kept[rest][variable]} if rest in kept else box
+            boxes = list(kept.values())
+        return Region(tuple(boxes))
+
+    def tested(self) -> list[int]:
+        """The variables that some box restricts."""
+        return sorted({variable for box in self.boxes for variable in box})
+
+    def possible(self, variable: int, n_states: int) -> int:
+        """The states the variable can have here."""
+        everything = (1 << n_states) - 1
+        states = 0
+        for box in self.boxes:
+            states |= box.get(variable, everything)
+        return states
+
+    def share(self, n_states: Sequence[int]) -> float:
+        """The share of all parent assignments that is here."""
+        return sum(self._volumes(n_states))
+
+    def shares(self, variable: int, n_states: Sequence[int]) -> NDArray[np.float64]:
+        """The share of the parent space in which the region holds and the variable is in each state."""
+        out = np.zeros(n_states[variable])
+        for box, volume in zip(self.boxes, self._volumes(n_states), strict=True):
+            if variable in box:
+                out[states_of(box[variable])] += volume / box[variable].bit_count()
+            else:
+                out += volume / n_states[variable]
+        return out
+
+    def _volumes(self, n_states: Sequence[int]) -> list[float]:
+        volumes = []
+        for box in self.boxes:
+            volume = 1.0
+            for variable in sorted(box):
+                volume *= box[variable].bit_count() / n_states[variable]
+            volumes.append(volume)
+        return volumes

@@ -1,0 +1,157 @@
+"""Networks and decision graphs as text for people. Knows networks; prints nothing itself."""
+
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+_WIDTH = 100
+_FEW_STATES = 3  # so many states are listed in full
+_MOST_SHOWN = 6  # distributions over more states show the likeliest ones
+_INDENT = "   "
+
+
+def network_text(network: Network) -> str:
+    """One line for each variable: its states, leaves, parameters and parents; and the totals.
+
+    >>> from leafwise.examples import alarm
+    >>> print(network_text(alarm()).splitlines()[0])
+    37 variables, 46 arcs, 243 leaves, 509 parameters
+    """
+    arcs, leaves, parameters = len(network.arcs), network.n_leaves, network.n_parameters
+    lines = [
+        ", ".join([_many(len(network.variables), "variable"), _many(arcs, "arc"), _many(leaves, "leaf", "leaves")])
+        + f", {_many(parameters, 'parameter')}"
+    ]
+    priors = {"prior": network.prior, "structure prior": network.structure_prior}
+    lines += [", ".join(f"{key} {value}" for key, value in priors.items() if value)] if any(priors.values()) else []
+    rows = [("variable", "states", "leaves", "parameters", "parents")]
+    rows += [_variable_row(network, index) for index in range(len(network.variables))]
+    rows.append(("total", "", str(leaves), str(parameters), _many(arcs, "arc")))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines.append("")
+    for row in rows:
+        left = f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}  "
+        wrapped = textwrap.wrap(row[4], max(_WIDTH - len(left), 30)) or [""]
+        lines.append((left + wrapped[0]).rstrip())
+        lines += [" " * len(left) + line for line in wrapped[1:]]
+    return "\n".join(lines)
+
+
+def _many(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
+    variable, node = network.variables[index], network.nodes[index]
+    states = f"{variable.n_states}: {_listed(variable.labels, 28)}"
+    if node is None:
+        return variable.name, states, "-", "-", "(given)"
+    parents = ", ".join(network.names[parent] for parent in node.parents)
+    return variable.name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
+
+
+def _listed(labels: tuple[str, ...], width: int) -> str:
+    """As many labels as fit, at least one (itself cut short when too long)."""
+    text = ", ".join(labels)
+    if len(text) <= width:
+        return text
+    shown = 1
+    while len(", ".join(labels[: shown + 1])) + 3 <= width:
+        shown += 1
+    text = ", ".join(labels[:shown])
+    return (text if len(text) <= width else text[: width - 1]) + ("…" if len(labels) == shown else ", …")
+
+
+def node_text(network: Network, variable: int) -> str:
+    """A variable's decision graph, indented: tests with the states of their arcs, leaves with their distributions.
+
+    >>> from leafwise.examples import alarm
+    >>> print(node_text(alarm(), 0))
+    HISTORY, given LVFAILURE: 2 leaves, 2 parameters
+    <BLANKLINE>
+    LVFAILURE = TRUE   leaf 0   TRUE 90.0 %  FALSE 10.0 %
+    LVFAILURE = FALSE  leaf 1   TRUE  1.0 %  FALSE 99.0 %
+    """
+    node, name = network.nodes[variable], network.names[variable]
+    if node is None:
+        return f"{name}: given, without a distribution of its own"
+    parents = ", ".join(network.names[parent] for parent in node.parents)
+    sizes = f"{_many(node.graph.n_leaves, 'leaf', 'leaves')}, {_many(node.n_parameters, 'parameter')}"
+    leaf_texts = _leaf_texts(node, network.variables[variable])
+    lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
+    width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
+    body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
+    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {sizes}", "", *body])
+
+
+def _graph_lines(
+    variables: tuple[Variable, ...], graph: DecisionGraph, leaf_texts: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Each line's left side (an arc, indented) and right side (a leaf, or a word on sub-graphs used twice)."""
+    leaf_number = {node: number for number, node in enumerate(graph.leaves)}
+    shared = _shared_tests(graph)
+    printed: set[int] = set()
+    stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads to it, how deep that arc is
+    while stack:
+        node, arc, depth = stack.pop()
+        left = _INDENT * depth + arc
+        if node in printed:
+            what = f"sub-graph {shared[node]}" if node in shared else f"leaf {leaf_number[node]}"
+            yield left, f"→ {what} (above)"
+            continue
+        printed.add(node)
+        if graph.tests[node] == LEAF:
+            yield left, leaf_texts[leaf_number[node]]
+            continue
+        if arc:
+            yield left, f"sub-graph {shared[node]}:" if node in shared else ""
+        variable = variables[graph.tests[node]]
+        arcs = [(child, _arc_text(variable, states)) for states, child in graph.arcs(node)]
+        stack += [(child, text, depth + bool(arc)) for child, text in reversed(arcs)]
+
+
+def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
+    """Numbers, from 1 on, for the tests that several arcs lead to."""
+    n_arcs = [0] * len(graph.tests)
+    for row in graph.children:
+        for child in set(row):
+            n_arcs[child] += 1
+    tests = [node for node, count in enumerate(n_arcs) if count > 1 and graph.tests[node] != LEAF]
+    return {node: number for number, node in enumerate(tests, 1)}
+
+
+def _arc_text(variable: Variable, states: frozenset[int]) -> str:
+    """The states of an arc: "x = a", "x ≠ a" for all but a, "x = a, b, … (12 states)"."""
+    others = [state for state in range(variable.n_states) if state not in states]
+    if len(others) <= _FEW_STATES and len(others) < len(states) and others:
+        return f"{variable.name} ≠ {', '.join(variable.labels[state] for state in others)}"
+    labels = [variable.labels[state] for state in sorted(states)]
+    if len(labels) <= _FEW_STATES + 1:
+        return f"{variable.name} = {', '.join(labels)}"
+    return f"{variable.name} = {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _leaf_texts(node: Node, variable: Variable) -> list[str]:
+    """For each leaf its number, its cases when they are known, and its distribution in percent, in columns."""
+    n_leaves = node.graph.n_leaves
+    heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
+    if node.counts is not None:
+        cases = [_many(int(number), "case") for number in node.counts.sum(axis=1)]
+        width = max(map(len, cases))
+        heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
+    digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9
+    return [f"{head}   {_distribution(row, variable, digits)}" for head, row in zip(heads, node.probabilities, strict=True)]
+
+
+def _distribution(row: NDArray[np.float64], variable: Variable, digits: int) -> str:
+    shown = list(range(variable.n_states))
+    if variable.n_states > _MOST_SHOWN:
+        shown = np.argsort(-row, kind="stable")[: _MOST_SHOWN - 1].tolist()
+    text = "  ".join(f"{variable.labels[state]} {100 * row[state]:{digits}.1f} %" for state in shown)
+    return text if len(shown) == variable.n_states else f"{text}  … ({variable.n_states} states)"

@@ -1,0 +1,1 @@
+"""Searches for high-scoring networks. They meet the data only through a counter."""

@@ -1,0 +1,241 @@
+"""Greedy search over the leaves of all nodes at once (Figure 5), step by step.
+
+One engine serves three searches: a single target with given parents, all nodes of a given DAG, and all nodes with any
+parents that keep the network acyclic. They differ only in the targets and in which parents are allowed.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leafwise.constraints import ParentRules
+from leafwise.counters.counter import Counter
+from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels import frontier
+from leafwise.kernels.gains import COMPLETE
+from leafwise.network import Network, Node
+from leafwise.operators import Operator
+from leafwise.priors import ParameterPrior
+from leafwise.regions import Region
+from leafwise.search.growth import Growth
+from leafwise.search.leaves import Leaves, make_pricing
+from leafwise.table import Variable
+from leafwise.workers import Workers
+
+SCHEDULES = ("best-first", "splits-first")
+_CHUNK = 1024  # steps between two looks at the clock
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """How to search: with which operators, in which order, and how far.
+
+    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
+
+    >>> Greedy(operators="BM", schedule="best-first").seconds is None
+    True
+    """
+
+    operators: str = "CBM"  # C: complete splits, B: binary splits, M: merges
+    schedule: str = "splits-first"
+    delete_parents: bool = False  # after each merge, delete parents that no longer matter
+    max_steps: int | None = None
+    seconds: float | None = None
+    threads: int | None = None  # None: all cores; the network does not depend on it
+
+    def __post_init__(self) -> None:
+        letters = set(self.operators)
+        if len(letters) != len(self.operators) or not letters <= set("CBM") or not letters & set("CB"):
+            raise ValueError(f"operators are {self.operators!r}: give one of C, B, CB, CM, BM, CBM")
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
+        for name, least in (("max_steps", 0), ("seconds", 0), ("threads", 1)):
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator, and the network's size and score after it."""
+
+    operator: Operator
+    log_score: float
+    n_leaves: int
+    n_arcs: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched: variables, targets, priors, constraints, and where to begin."""
+
+    variables: tuple[Variable, ...]
+    targets: tuple[int, ...]
+    prior: ParameterPrior
+    log_kappa: float
+    parents: ParentRules
+    start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+
+
+class Search:
+    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+
+    `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
+    """
+
+    def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
+        began = time.perf_counter()
+        self.settings, self._problem, self._counter = settings, problem, counter
+        self._n_states = np.array([variable.n_states for variable in problem.variables])
+        targets = np.array(problem.targets)
+        pricing = make_pricing(
+            problem.parents, targets, self._n_states, counter.n_cases, problem.log_kappa, settings.operators
+        )
+        rules = frontier.Rules(
+            "M" in settings.operators,
+            settings.schedule == "splits-first",
+            problem.parents.most_parents,
+            problem.parents.most_leaves,
+            settings.delete_parents,
+        )
+        self._leaves = Leaves(counter, workers, problem.prior, pricing, rules, problem.parents, targets)
+        graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
+        records = self._leaves.plant(graphs)
+        self._growth = {target: Growth(target, graphs[target], records[target]) for target in problem.targets}
+        self._n_grown = 0
+        self.n_deleted = 0
+        self.stopped = ""
+        self._start = self._measure()
+        self.seconds = time.perf_counter() - began
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        if not self._advance(1):
+            raise StopIteration
+        operator = self._grow_to_now()
+        assert operator is not None
+        return Step(operator, self.log_score, self.n_leaves, self.n_arcs)
+
+    def run(self, progress: Callable[["Search"], None] | None = None) -> None:
+        """Take all remaining steps; `progress` is called every now and then."""
+        while self._advance(_CHUNK):
+            if progress is not None:
+                progress(self)
+
+    @property
+    def n_steps(self) -> int:
+        return self._leaves.n_steps
+
+    @property
+    def n_merges(self) -> int:
+        return int((self._leaves.steps["other"][: self.n_steps] >= 0).sum())
+
+    @property
+    def n_splits(self) -> int:
+        return self.n_steps - self.n_merges
+
+    @property
+    def n_leaves(self) -> int:
+        return int(self._leaves.nodes["n_leaves"].sum())
+
+    @property
+    def n_arcs(self) -> int:
+        return int(self._leaves.is_parent[list(self._problem.targets)].sum())
+
+    @property
+    def n_parameters(self) -> int:
+        return int((self._leaves.nodes["n_leaves"] * (self._n_states - 1)).sum())
+
+    @property
+    def log_score(self) -> float:
+        """The score at the start and all gains since."""
+        return self._start + math.fsum(self._leaves.steps["gain"][: self.n_steps])
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        return self.log_score - self.n_parameters * self._problem.log_kappa
+
+    @property
+    def network(self) -> Network:
+        """The network as it is now."""
+        self._grow_to_now()
+        nodes: list[Node | None] = [None] * len(self._problem.variables)
+        for target in self._problem.targets:
+            records = self._growth[target].leaves
+            parents = tuple(np.flatnonzero(self._leaves.is_parent[target]).tolist())
+            exponents = np.stack([self._exponents(target, at) for at in records])
+            nodes[target] = Node.learned(
+                parents, self._growth[target].graph(), self._leaves.counts(records), exponents
+            )
+        return Network(self._problem.variables, tuple(nodes))
+
+    def _exponents(self, target: int, at: int) -> Any:
+        region = self._leaves.regions.get(at, Region.everything())
+        return self._problem.prior.leaf_exponents(target, region, self._n_states)
+
+    def _measure(self) -> float:
+        live = [at for target in self._problem.targets for at in self._leaves.live(target)]
+        return math.fsum(self._leaves.records["log_likelihood"][live]) + self.n_parameters * self._problem.log_kappa
+
+    def _advance(self, n: int) -> bool:
+        """Take up to n more steps; whether any was taken."""
+        began, before = time.perf_counter(), self.n_steps
+        most = self.settings.max_steps
+        goal = before + n if most is None else min(before + n, most)
+        if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
+            self.stopped = self.stopped or "seconds"
+        elif goal == before:
+            self.stopped = self.stopped or "max_steps"
+        if not self.stopped:
+            status = self._leaves.advance(goal)
+            if status == frontier.FINISHED:
+                self.stopped = "no operator gains"
+            elif status == frontier.MERGED:
+                self._delete_parents()
+        self.seconds += time.perf_counter() - began
+        return self.n_steps > before
+
+    def _delete_parents(self) -> None:
+        """After a merge: delete the parents that its node no longer depends on."""
+        target = int(self._leaves.steps[self.n_steps - 1]["target"])
+        self._last = self._grow_to_now()
+        growth = self._growth[target]
+        parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
+        gone = sorted(parents - set(growth.graph().relevant_parents(self._n_states.tolist())))
+        if gone:
+            for variable in gone:
+                growth.delete(variable)
+            self._leaves.delete_parents(target, gone)
+            self.n_deleted += len(gone)
+
+    def _grow_to_now(self) -> Operator | None:
+        """Let the graphs follow the log; the last operator applied, if any."""
+        last = None
+        steps = self._leaves.steps
+        for k in range(self._n_grown, self.n_steps):
+            step = steps[k]
+            growth = self._growth[int(step["target"])]
+            if k == self.n_steps - 1:
+                last = growth.operator(step, *self._groups(step))
+            if step["other"] >= 0:
+                growth.merge(int(step["leaf"]), int(step["other"]), int(step["first_new"]))
+            else:
+                _, groups = self._groups(step)
+                growth.split(int(step["leaf"]), int(step["variable"]), int(step["first_new"]), groups, int(step["n_new"]))
+            self._n_grown = k + 1
+        return last
+
+    def _groups(self, step: Any) -> tuple[int, tuple[int, ...]]:
+        """How many states the step's variable has, and to which child each goes."""
+        if step["other"] >= 0:
+            return 0, ()
+        r = int(self._n_states[step["variable"]])
+        if step["state"] != COMPLETE:
+            return r, tuple(int(state != step["state"]) for state in range(r))
+        return r, self._leaves.groups.get(int(step["leaf"]), tuple(range(r)))

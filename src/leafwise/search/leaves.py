@@ -1,0 +1,362 @@
+"""The leaves of all nodes under search: their cases are held by a counter, their histograms and prices here.
+
+`advance` applies operators until it needs leaves that are not there yet; `feed` then counts and prices, in one batch,
+what every node will need next: the children of each leaf's best split and each node's best merge.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.constraints import ParentRules
+from leafwise.counters.counter import Counter
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.kernels import children, frontier, gains
+from leafwise.priors import ParameterPrior
+from leafwise.regions import Region, states_of
+from leafwise.search.histograms import Histograms, make_layout
+from leafwise.workers import Workers
+
+Integers = NDArray[np.int64]
+
+_TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
+
+
+class Leaves:
+    """All leaves that are, those counted ahead, and the log of the steps that led here."""
+
+    def __init__(
+        self, counter: Counter, workers: Workers, prior: ParameterPrior, pricing: gains.Pricing, rules: frontier.Rules,
+        parents: ParentRules, targets: Integers,
+    ) -> None:
+        self.pricing, self.rules, self.targets = pricing, rules, targets
+        self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
+        n = len(pricing.layout.n_states)
+        self.histograms = Histograms(pricing.layout)
+        self.records = np.zeros(4 * n, gains.LEAF)
+        self.n_records = 0
+        self.nodes = np.zeros(n, frontier.NODE)
+        for field in ("head", "tail", "split_leaf", "merge_leaf", "merged"):
+            self.nodes[field] = -1
+        self.is_parent = parents.is_parent.copy()
+        self.ancestors = np.zeros((n, -(-n // 64)), np.uint64)
+        self.steps = np.zeros(1024, frontier.STEP)
+        self.regions: dict[int, Region] = {}
+        self.groups: dict[int, tuple[int, ...]] = {}  # complete splits of leaves where some state cannot occur
+        self._exponents = np.zeros(0)
+        self._n_exponents = 0
+        self._dropped = np.zeros(4096 + 4 * int(pricing.layout.n_states.max()), np.int64)
+        self._totals = np.zeros(2, np.int64)
+        self._n_released = 0
+        most = int(pricing.layout.n_states.max())
+        self._tracks_regions = not prior.is_uniform or (pricing.complete and most > 2)
+
+    @property
+    def n_steps(self) -> int:
+        return int(self._totals[0])
+
+    def plant(self, graphs: dict[int, DecisionGraph]) -> dict[int, list[int]]:
+        """Begin with these graphs, one for each target; the records of each one's leaves."""
+        arcs = [(p, c) for c in range(len(self.nodes)) for p in np.flatnonzero(self._parents.is_parent[c])]
+        for parent, child in arcs:
+            frontier.add_arc(parent, child, self._frontier(), self.pricing, self.rules)
+        sets = {target: self._sets_of(target, graphs[target]) for target in self.targets.tolist()}
+        where = np.array([target for target, own in sets.items() for _ in own])
+        new = self._add(where, np.array([s for own in sets.values() for s, _ in own]))
+        self._count(new)
+        records = iter(new.tolist())
+        out: dict[int, list[int]] = {}
+        for target, own in sets.items():
+            out[target] = [next(records) for _ in own]
+            self.regions.update((at, region) for at, (_, region) in zip(out[target], own, strict=True))
+            self.pricing.room[target] = min(self.rules.most_leaves - len(own) + 1, self.pricing.room[target])
+        self._price(new)
+        for at in new.tolist():
+            frontier.link(at, self._frontier())
+        frontier.refresh_splits(self.targets, self._frontier())
+        return out
+
+    def advance(self, n_steps: int) -> int:
+        """Apply operators until so many steps are logged in all, feeding as needed. FULL, FINISHED or MERGED."""
+        while True:
+            if n_steps > len(self.steps):
+                self.steps = np.concatenate([self.steps, np.zeros(n_steps, frontier.STEP)])
+            status = frontier.advance(n_steps, self._frontier(), self.pricing, self.rules)
+            self._release()
+            if status == frontier.HUNGRY:
+                self._feed()
+            elif status != frontier.FULL or self.n_steps >= n_steps:
+                return status
+
+    def live(self, target: int) -> list[int]:
+        """The records of a node's leaves, oldest first."""
+        out, at = [], int(self.nodes[target]["head"])
+        while at >= 0:
+            out.append(at)
+            at = int(self.records[at]["next"])
+        return out
+
+    def counts(self, records: list[int]) -> NDArray[np.int64]:
+        """The target's counts in each of these leaves of one node."""
+        layout = self.pricing.layout
+        target = self.records[records[0]]["target"]
+        r = layout.n_states[target]
+        ends = self.records["histogram"][records] + layout.n_rows[layout.of_target[target]] * r
+        return self.histograms.cells[ends[:, None] + np.arange(r)].astype(np.int64)
+
+    def delete_parents(self, target: int, variables: list[int]) -> None:
+        """Take arcs away: what they ruled out may come back."""
+        self.is_parent[target, variables] = 0
+        self.nodes[target]["n_parents"] -= len(variables)
+        rows = [tuple(np.flatnonzero(row).tolist()) for row in self.is_parent]
+        above = dag.ancestor_matrix(rows)
+        packed = np.packbits(above, axis=1, bitorder="little")
+        self.ancestors[:] = 0
+        self.ancestors.view(np.uint8)[:, : packed.shape[1]] = packed
+        allowed = self._parents.allowed & ~above.T
+        full = self.nodes["n_parents"] >= self.rules.most_parents
+        allowed[full] &= self.is_parent[full]
+        for child in np.flatnonzero((allowed > self.pricing.allowed).any(axis=1)).tolist():
+            if self.nodes[child]["head"] >= 0:
+                own = self.live(child)
+                self.records["gain"][own] = np.inf
+                self.records["room"][own] = -1
+        self.pricing.allowed[:] = allowed
+        frontier.refresh_splits(self.targets, self._frontier())
+
+    def _frontier(self) -> frontier.Frontier:
+        return frontier.Frontier(
+            self.records, self.nodes, self.targets, self.histograms.cells, self._exponents, self.ancestors,
+            self.is_parent, self.steps, self._dropped, self._totals,
+        )
+
+    def _add(self, targets: Integers, cases: Integers) -> Integers:
+        """Records, with room for a histogram, for new leaves of these targets that hold these sets of cases."""
+        first = self.n_records
+        self.n_records += len(targets)
+        if self.n_records > len(self.records):
+            self.records = np.concatenate([self.records, np.zeros(self.n_records, gains.LEAF)])
+        new = self.records[first : self.n_records]
+        new["target"], new["cases"], new["histogram"] = targets, cases, self.histograms.take(targets)
+        new["first_child"] = new["partner"] = -1
+        return np.arange(first, self.n_records)
+
+    def _count(self, leaves: Integers) -> None:
+        own = self.records[leaves]
+        self._counter.count(
+            own["cases"], own["target"].astype(np.int64), own["histogram"], self.histograms.cells, self.pricing.layout
+        )
+
+    def _feed(self) -> None:
+        found = np.empty(self.n_records + len(self.nodes), np.int64)
+        stale = found[: frontier.stale_leaves(self._frontier(), self.pricing, found)].copy()
+        if len(stale):
+            self._price_again(stale)
+        batch = found[: frontier.splits_to_count(self._frontier(), found)].copy()
+        if len(batch):
+            self._split(batch)
+        if self.rules.merge:
+            nodes = found[: frontier.merges_to_make(self._frontier(), self.rules.splits_first, found)].copy()
+            if len(nodes):
+                self._merge(nodes)
+
+    def _price_again(self, leaves: Integers) -> None:
+        for at in leaves[self.records["first_child"][leaves] >= 0].tolist():
+            first = int(self.records[at]["first_child"])
+            self._forget(np.arange(first, first + self.records[at]["n_children"]))
+        self.records["first_child"][leaves] = -1
+        self._price(leaves)
+        frontier.refresh_splits(self.targets, self._frontier())
+
+    def _split(self, batch: Integers) -> None:
+        """Make the children of each leaf's best split."""
+        layout, own = self.pricing.layout, self.records[batch]
+        n_children = own["n_children"].astype(np.int64)
+        groups = np.empty(int(layout.n_states[own["variable"]].sum()), np.int64)
+        sizes = np.empty(int(n_children.sum()), np.int64)
+        children.plan_splits(
+            batch, self.records, self.histograms.cells, layout, self._possible_of_splits(batch), groups, sizes
+        )
+        cases = self._counter.cut(own["cases"], own["variable"].astype(np.int64), n_children, groups, sizes)
+        targets = np.repeat(own["target"].astype(np.int64), n_children)
+        new = self._add(targets, np.arange(cases, cases + len(sizes)))
+        self.records["first_child"][batch] = new[0] + np.cumsum(n_children) - n_children
+        wanted = np.empty(len(new), np.int64)
+        self._count(new[wanted[: children.to_count(batch, self.records, sizes, wanted)]])
+        self._workers.run(
+            lambda begin, end: children.derive_children(
+                batch, begin, end, self.records, sizes, self.histograms.cells, layout
+            ),
+            np.full(len(batch), 0.5 * float(layout.n_rows.max())),
+        )
+        if self._tracks_regions:
+            self._cut_regions(batch, groups)
+        self._price(new)
+
+    def _possible_of_splits(self, batch: Integers) -> NDArray[np.uint8]:
+        """For each state of each leaf's best split's variable: can it occur? Empty when all can."""
+        if not self._tracks_regions:
+            return np.empty(0, np.uint8)
+        flags = []
+        for at in batch.tolist():
+            variable = int(self.records[at]["variable"])
+            r = int(self.pricing.layout.n_states[variable])
+            possible = self.regions[at].possible(variable, r)
+            flags.append([possible >> state & 1 for state in range(r)])
+        return np.concatenate(flags).astype(np.uint8)
+
+    def _cut_regions(self, batch: Integers, groups: Integers) -> None:
+        begin = 0
+        for at in batch.tolist():
+            leaf = self.records[at]
+            variable, n_children = int(leaf["variable"]), int(leaf["n_children"])
+            r = int(self.pricing.layout.n_states[variable])
+            group = groups[begin : begin + r].tolist()
+            begin += r
+            parts = [0] * n_children
+            for state, child in enumerate(group):
+                parts[child] |= 1 << state
+            for child, part in enumerate(parts):
+                self.regions[int(leaf["first_child"]) + child] = self.regions[at].cut(variable, part, r)
+            if leaf["state"] == gains.COMPLETE and n_children < r:
+                self.groups[at] = tuple(group)
+
+    def _merge(self, targets: Integers) -> None:
+        """Make each node's best merged leaf."""
+        nodes = self.nodes[targets]
+        first = nodes["merge_leaf"].astype(np.int64)
+        second = self.records["partner"][first].astype(np.int64)
+        made_before = nodes["merged"][nodes["merged"] >= 0].astype(np.int64)
+        if len(made_before):
+            self._forget(made_before)
+        cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
+        new = self._add(targets, np.arange(cases, cases + len(first)))
+        pairs = np.stack([first, second, new], axis=1)
+        children.add_histograms(pairs, self.records, self.histograms.cells, self.pricing.layout)
+        if self._tracks_regions:
+            for one, two, both in pairs.tolist():
+                self.regions[both] = self.regions[one].join(self.regions[two])
+        self._price(new)
+        for field, values in (("merged", new), ("merged_first", first), ("merged_second", second)):
+            self.nodes[field][targets] = values
+
+    def _price(self, batch: Integers) -> None:
+        """Find the best split of each leaf."""
+        weights, at = self._weights(batch)
+        kernel = gains.price_by_table if self._prior.is_uniform else gains.price_by_exponents
+        cost = _TABLE_COST if self._prior.is_uniform else _EXPONENT_COST
+        layout = self.pricing.layout
+        targets = self.records["target"][batch]
+        self._workers.run(
+            lambda begin, end: kernel(
+                batch, begin, end, self.records, self.histograms.cells, weights, at, self.pricing
+            ),
+            cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets],
+        )
+
+    def _weights(self, batch: Integers) -> tuple[NDArray[np.generic], Integers]:
+        """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""
+        if not self._tracks_regions:
+            return np.empty(0, np.uint8), np.zeros(len(batch) + 1, np.int64)
+        regions = [self.regions[at] for at in batch.tolist()]
+        targets = self.records["target"][batch].tolist()
+        if self._prior.is_uniform:
+            rows = [self._flags(target, region) for target, region in zip(targets, regions, strict=True)]
+        else:
+            rows = [self._prior.exponents(t, region, self.pricing.layout) for t, region in zip(targets, regions, strict=True)]
+            self._keep_exponents(batch, targets, rows)
+        return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+
+    def _flags(self, target: int, region: Region) -> NDArray[np.uint8]:
+        """Which states of the target's candidates can occur in the region."""
+        layout = self.pricing.layout
+        which = layout.of_target[target]
+        flags = np.ones(layout.n_rows[which], np.uint8)
+        begin, end = layout.start[which], layout.start[which + 1]
+        tested = region.tested()
+        for variable, entry in zip(tested, np.searchsorted(layout.variables[begin:end], tested), strict=True):
+            base, r = layout.bases[begin + entry], int(layout.n_states[variable])
+            flags[base : base + r] = 0
+            flags[base + np.array(states_of(region.possible(variable, r)))] = 1
+        return flags
+
+    def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
+        """The leaves' own exponents, for merges."""
+        n_states = self.pricing.layout.n_states
+        own = [row[len(row) - n_states[target] :] for target, row in zip(targets, rows, strict=True)]
+        sizes = np.array([len(part) for part in own])
+        self.records["exponents"][batch] = self._n_exponents + np.cumsum(sizes) - sizes
+        end = self._n_exponents + int(sizes.sum())
+        if end > len(self._exponents):
+            self._exponents = np.concatenate([self._exponents, np.zeros(end)])
+        self._exponents[self._n_exponents : end] = np.concatenate(own)
+        self._n_exponents = end
+
+    def _sets_of(self, target: int, graph: DecisionGraph) -> list[tuple[int, Region]]:
+        """The set of cases, and the region, of each leaf of a graph: cut and joined as the graph says."""
+        layout = self.pricing.layout
+        pieces: list[list[tuple[int, Region]]] = [[] for _ in graph.tests]
+        pieces[0] = [(0, Region.everything())]
+        leaves = []
+        for node, test in enumerate(graph.tests):
+            cases, region = pieces[node][0]
+            for other, more in pieces[node][1:]:
+                joined = self._counter.join(np.array([cases]), np.array([other]))
+                self._counter.release(np.array([s for s in (cases, other) if s]))
+                cases, region = joined, region.join(more)
+            if test == LEAF:
+                leaves.append((cases, region))
+                continue
+            arcs = graph.arcs(node)
+            groups = np.empty(int(layout.n_states[test]), np.int64)
+            for k, (states, _) in enumerate(arcs):
+                groups[sorted(states)] = k
+            sizes = np.bincount(groups, self._state_counts(target, test, cases), len(arcs)).astype(np.int64)
+            first = self._counter.cut(np.array([cases]), np.array([test]), np.array([len(arcs)]), groups, sizes)
+            if cases:
+                self._counter.release(np.array([cases]))
+            for k, (states, child) in enumerate(arcs):
+                part = region.cut(test, sum(1 << s for s in states), len(groups))
+                pieces[child].append((first + k, part))
+        return leaves
+
+    def _state_counts(self, target: int, variable: int, cases: int) -> Integers:
+        """How many of the cases are in each state of the variable."""
+        layout = self.pricing.layout
+        at = self.histograms.take(np.array([target]))
+        self._counter.count(np.array([cases]), np.array([target]), at, self.histograms.cells, layout)
+        which, r = layout.of_target[target], layout.n_states[target]
+        entry = layout.start[which] + np.searchsorted(
+            layout.variables[layout.start[which] : layout.start[which + 1]], variable
+        )
+        begin = int(at[0] + layout.bases[entry] * r)
+        counts = self.histograms.cells[begin : begin + layout.n_states[variable] * r].reshape(-1, r).sum(axis=1)
+        self.histograms.give_back(np.array([target]), at)
+        return counts
+
+    def _release(self) -> None:
+        """Give back what the steps since the last call made unnecessary."""
+        done = self.steps[self._n_released : self.n_steps]
+        self._n_released = self.n_steps
+        gone = np.concatenate([done["leaf"], done["other"][done["other"] >= 0], self._dropped[: self._totals[1]]])
+        self._totals[1] = 0
+        if len(gone):
+            self._forget(gone.astype(np.int64))
+
+    def _forget(self, leaves: Integers) -> None:
+        own = self.records[leaves]
+        self.histograms.give_back(own["target"].astype(np.int64), own["histogram"])
+        self._counter.release(own["cases"][own["cases"] > 0])
+        if self._tracks_regions:
+            for at in leaves.tolist():
+                del self.regions[at]
+
+
+def make_pricing(
+    parents: ParentRules, targets: Integers, n_states: Integers, n_cases: int, log_kappa: float, operators: str
+) -> gains.Pricing:
+    """All that prices depend on, at the start of a search."""
+    layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
+    room = np.full(len(n_states), int(n_states.max()), np.int64)
+    table = gains.log_factorials(n_cases + int(n_states.max()))
+    return gains.Pricing(layout, parents.allowed.copy(), room, table, log_kappa, "C" in operators, "B" in operators)

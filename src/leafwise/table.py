@@ -1,0 +1,132 @@
+"""Variables and tables: names, states, and one row of integer codes a variable.
+
+Knows NumPy and nothing else. How files and frames become tables is `encoding`'s business.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+MISSING = "(missing)"
+MOST_STATES = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A name and its states: one label a state, in natural order.
+
+    A binned numeric column keeps its cut points: state s holds cuts[s - 1] <= value < cuts[s].
+    With `missing`, the last state stands for a missing cell and is labelled "(missing)".
+
+    >>> Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True).n_states
+    3
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    cuts: tuple[float, ...] = ()
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        problem = _variable_problem(self)
+        if problem:
+            raise ValueError(f"variable {self.name!r} {problem}")
+
+    @property
+    def n_states(self) -> int:
+        return len(self.labels)
+
+
+def _variable_problem(variable: Variable) -> str | None:
+    labels, cuts = variable.labels, variable.cuts
+    if not variable.name:
+        return "has an empty name: give it one"
+    if not 1 <= len(labels) <= MOST_STATES:
+        return f"has {len(labels)} states, not 1 to {MOST_STATES}: merge or bin some"
+    if len(set(labels)) < len(labels):
+        twice = next(label for i, label in enumerate(labels) if label in labels[:i])
+        return f"has two states labelled {twice!r}, where labels must differ: rename one"
+    if variable.missing and labels[-1] != MISSING:
+        return f"says its last state is missing, which must be labelled {MISSING!r}, not {labels[-1]!r}: rename it"
+    if cuts and len(cuts) + 1 + variable.missing != len(labels):
+        return f"has {len(cuts)} cuts and {len(labels)} states, where k cuts make k + 1 states: correct one of them"
+    if not all(isfinite(cut) for cut in cuts) or any(a >= b for a, b in pairwise(cuts)):
+        return f"has cuts {cuts}, which must be finite and rise strictly: sort them and drop equal ones"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Encoded cases: `codes[i, case]` is the state of variable i.
+
+    Codes are C-contiguous, uint8 when no variable has more than 256 states and uint16 otherwise.
+
+    >>> rain = Variable("rain", ("no", "yes"))
+    >>> table = Table((rain,), np.array([[0, 1, 1]], dtype=np.uint8))
+    >>> table.n_cases, table.n_variables, table.index("rain")
+    (3, 1, 0)
+    """
+
+    variables: tuple[Variable, ...]
+    codes: NDArray[np.uint8 | np.uint16]
+
+    def __post_init__(self) -> None:
+        problem = _table_problem(self)
+        if problem:
+            raise ValueError(problem)
+
+    @property
+    def n_cases(self) -> int:
+        return int(self.codes.shape[1])
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(variable.name for variable in self.variables)
+
+    def index(self, name: str) -> int:
+        """The variable with this name."""
+        for index, variable in enumerate(self.variables):
+            if variable.name == name:
+                return index
+        close = get_close_matches(name, self.names, n=3) or self.names[:5]
+        more = ", ..." if len(close) < self.n_variables else ""
+        known = ", ".join(repr(other) for other in close) + more
+        raise ValueError(f"no variable is called {name!r} among the {self.n_variables} here ({known}): use one of them")
+
+
+def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:
+    """The narrowest of the two code types that holds every state.
+
+    >>> code_type((Variable("rain", ("no", "yes")),))
+    <class 'numpy.uint8'>
+    """
+    return np.uint8 if all(variable.n_states <= 256 for variable in variables) else np.uint16
+
+
+def _table_problem(table: Table) -> str | None:
+    variables, codes = table.variables, table.codes
+    names = [variable.name for variable in variables]
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        return f"two variables are called {twice!r}, where names must differ: rename one"
+    if codes.ndim != 2 or codes.shape[0] != len(variables):
+        return f"codes have shape {codes.shape}, not ({len(variables)}, cases): give one row of codes a variable"
+    wanted = np.dtype(code_type(variables))
+    if codes.dtype != wanted:
+        return f"codes are {codes.dtype}, where these states need {wanted}: convert them with astype"
+    if not codes.flags.c_contiguous:
+        return "codes are not C-contiguous: pass them through numpy.ascontiguousarray"
+    if codes.size == 0:
+        return None
+    for variable, largest in zip(variables, codes.max(axis=1).tolist(), strict=True):
+        if largest >= variable.n_states:
+            return f"variable {variable.name!r} has code {largest}, above its last state {variable.n_states - 1}"
+    return None

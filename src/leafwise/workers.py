@@ -1,0 +1,34 @@
+"""Threads for compiled loops: a kernel over a range of requests is run in shares of about equal cost."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WORTH_A_THREAD = 40_000.0  # nanoseconds; handing work over and waiting for it costs about half of that
+
+
+class Workers:
+    """A fixed number of threads. Each request is done whole by one of them, so results do not depend on the number."""
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        self.n_threads = n_threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
+
+    def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
+        """Call kernel(begin, end) so that the ranges cover all requests; costs are nanoseconds, roughly."""
+        n = len(costs)
+        total = costs.cumsum()
+        if self._pool is None or n < 2 or total[-1] < _WORTH_A_THREAD:
+            kernel(0, n)
+            return
+        shares = np.arange(1, self.n_threads) * (total[-1] / self.n_threads)
+        cuts = [0, *np.searchsorted(total, shares).tolist(), n]
+        ranges = [(b, e) for b, e in zip(cuts, cuts[1:], strict=False) if b < e]
+        waiting = [self._pool.submit(kernel, begin, end) for begin, end in ranges[1:]]
+        kernel(*ranges[0])
+        for future in waiting:
+            future.result()

@@ -1,0 +1,109 @@
+"""Tables to files: the labels as text or Parquet, written whole or not at all.
+
+Knows `table`, and from `columns` what a text file means by a missing cell. Arrow is imported when a table is written.
+"""
+
+import gzip
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.columns import MISSING_TOKENS, delimiter
+from leafwise.table import Table, Variable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_A_WRITE = 65_536
+
+
+def write(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table's labels to a .csv, .tsv or .txt file, plain or .gz, or to .parquet, with a header.
+
+    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
+    otherwise. The file appears whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "cases.csv"
+    ...     write(Table((Variable("rain", ("no", "yes")),), np.array([[0, 1]], dtype=np.uint8)), path)
+    ...     path.read_text()
+    'rain\\nno\\nyes\\n'
+    """
+    target = Path(os.fsdecode(path))
+    with _replaced(target) as file:
+        if target.suffix.lower() in (".parquet", ".pq"):
+            _write_parquet(table, file)
+        elif target.suffix.lower() == ".gz":
+            # No time and no name inside: the same table gives the same bytes.
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                _write_text(table, packed, delimiter(target))
+        else:
+            _write_text(table, file, delimiter(target))
+
+
+@contextmanager
+def _replaced(target: Path) -> Iterator[IO[bytes]]:
+    """A file under a temporary name beside the target, which takes the target's place if all goes well."""
+    if target.is_dir() or not target.parent.is_dir():
+        problem = "is a directory" if target.is_dir() else "is in a directory that does not exist"
+        raise ValueError(f"'{target}' {problem}: give the path of a file to write")
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            yield file
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str) -> None:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    file.write((separator.join(_quoted(name) for name in table.names) + "\n").encode())
+    between = pa.scalar(separator, pa.large_string())
+    last = table.n_variables - 1
+    cells = [
+        pa.array([text + "\n" * (i == last) for text in _cell_texts(variable, alone=last == 0)], pa.large_string())
+        for i, variable in enumerate(table.variables)
+    ]
+    for start in range(0, table.n_cases, ROWS_A_WRITE):
+        codes = table.codes[:, start : start + ROWS_A_WRITE]
+        taken = [texts.take(pa.array(row)) for texts, row in zip(cells, codes, strict=True)]
+        _, ends, text = compute.binary_join_element_wise(*taken, between).buffers()
+        file.write(text[: int(np.frombuffer(ends, dtype=np.int64)[codes.shape[1]])])  # rows lie end to end
+
+
+def _cell_texts(variable: Variable, *, alone: bool) -> list[str]:
+    texts = [_quoted(label) for label in variable.labels]
+    if variable.missing:
+        texts[-1] = '""' if alone else ""  # alone in its row, an empty cell would be a blank line
+    return texts
+
+
+def _quoted(text: str) -> str:
+    special = text in MISSING_TOKENS or text != text.strip() or any(mark in text for mark in ',\t"\r\n')
+    return '"' + text.replace('"', '""') + '"' if special else text
+
+
+def _write_parquet(table: Table, file: IO[bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = [_arrow_column(variable, row) for variable, row in zip(table.variables, table.codes, strict=True)]
+    parquet.write_table(pa.table(columns, names=list(table.names)), file)
+
+
+def _arrow_column(variable: Variable, codes: NDArray[Any]) -> "pa.DictionaryArray":
+    import pyarrow as pa
+
+    # Ordered, so that the states keep their order when the file is read.
+    mask = codes == variable.n_states - 1 if variable.missing else None
+    labels = pa.array(variable.labels[: variable.n_states - variable.missing], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), labels, ordered=True)
