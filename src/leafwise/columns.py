@@ -196,8 +196,8 @@ def _text_problem(data: bytes, title: str, separator: str, n_columns: int, messa
     for row in rows:
         if row and len(row) != n_columns:
             return (
-                f"line {rows.line_num} of {title} has {len(row)} cells, where the first has {n_columns}: "
-                "correct it, or quote cells that hold the delimiter"
+                f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first has "
+                f"{n_columns}: correct it, or quote cells that hold the delimiter"
             )
     return f"{title} cannot be read as a table of {n_columns} columns ({_one_line(message)}): check the file"
 
@@ -229,7 +229,9 @@ def _open_frame(frame: object) -> Source:
         table = pa.RecordBatchReader.from_stream(frame).read_all()
     except (ValueError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:  # ArrowInvalid is a ValueError
         problem = _one_line("; ".join(str(part) for part in error.args))
-        raise ValueError(f"the {type(frame).__name__} cannot be read ({problem}): give each column one type") from None
+        raise ValueError(
+            f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
+        ) from None
     return _from_arrow(table, "the frame")
 
 
@@ -273,12 +275,16 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
     import pyarrow as pa
 
     try:
-        return pa.array(column, mask=mask, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        if column.dtype != object:
-            raise ValueError(f"column {name!r} of the array cannot be read ({_one_line(str(error))})") from None
-    # Objects of several types have no Arrow type: each goes by its own text.
-    return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
+        try:
+            return pa.array(column, mask=mask, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            # Objects of several types have no Arrow type: each goes by its own text.
+            return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
+    except (UnicodeError, pa.ArrowNotImplementedError) as error:
+        raise ValueError(
+            f"column {name!r} of the array ({column.dtype}) cannot be read ({_one_line(str(error))}): "
+            "turn it into numbers or plain text"
+        ) from None
 
 
 def _object_text(cell: object) -> str | None:
@@ -324,8 +330,18 @@ def _chunk_codes(chunk: "pa.Array", position: dict[str, int], tokens: frozenset[
     ]
     # The extra last entry is where index -1, a null, finds its -1. The type leaves room for code + 1.
     codes: NDArray[np.signedinteger[Any]] = np.array([*found, -1], dtype=np.min_scalar_type(-len(position) - 1))
-    indices: NDArray[np.int32] = encoded.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes[indices]
+    return codes[_indices(encoded.indices.cast(pa.int32()))]
+
+
+def _indices(indices: "pa.Array") -> NDArray[np.int32]:
+    """Arrow's int32 indices with -1 for nulls."""
+    # By way of buffers: Arrow's own conversions import pandas wherever it is installed, a third of a second.
+    begin, end = indices.offset, indices.offset + len(indices)
+    found = np.frombuffer(indices.buffers()[1], dtype=np.int32)[begin:end]
+    if not indices.null_count:
+        return found
+    valid = indices.is_valid().cast("uint8")
+    return np.where(np.frombuffer(valid.buffers()[1], dtype=np.uint8)[: len(valid)] > 0, found, np.int32(-1))
 
 
 def _texts(values: "pa.Array", tokens: frozenset[str]) -> list[str | None]:

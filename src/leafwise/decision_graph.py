@@ -1,6 +1,6 @@
 """Decision graphs: which leaf (which distribution) an assignment of the parents reaches.
 
-Complete tables, decision trees and decision graphs are one type. Knows only numpy; a variable and a state are integers.
+Complete tables, decision trees and decision graphs are one type. Pure Python; a variable and a state are integers.
 
           0: tests x                  tests    = (x, y, LEAF, LEAF, LEAF)
          /          \\                 children = ((1, 2), (3, 4), (), (), ())
@@ -12,14 +12,13 @@ Two invariants hold for every graph: a child has a larger index than its parents
 Leaves are numbered in node order, which is the order of their creation: a split or a merge puts its new leaves last.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import pairwise
+from random import Random
 
 LEAF = -1
+_N_WITNESSES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +175,23 @@ class DecisionGraph:
         >>> DecisionGraph.complete([0, 1], [2, 2]).merge(0, 1).merge(0, 1).relevant_parents([2, 2])
         (0,)
         """
-        twins = _Twins(self, self._leaves_below(), _variables_below(self))
-        return tuple(variable for variable in self.tested if _matters(twins, variable, n_states))
+        matter = _witnessed(self, n_states)
+        unclear = [variable for variable in self.tested if variable not in matter]
+        if unclear:
+            shared = _Shared(self)
+            matter.update(variable for variable in unclear if _matters(shared, variable, n_states))
+        return tuple(sorted(matter))
 
     def without(self, variable: int, n_states: Sequence[int]) -> "DecisionGraph":
         """The same map without the tests of an irrelevant variable; a ValueError when the variable matters.
 
         Leaves that some case reaches all stay, in order; leaves that no case can reach may go.
         """
-        if variable in self.tested:
-            twins = _Twins(self, self._leaves_below(), _variables_below(self))
-            if _matters(twins, variable, n_states):
-                raise ValueError(
-                    f"variable {variable} changes the leaf of some case, and only variables outside "
-                    f"relevant_parents can be dropped: keep it, or merge its leaves first."
-                )
+        if variable in self.tested and _matters(_Shared(self), variable, n_states):
+            raise ValueError(
+                f"variable {variable} changes the leaf of some case, and only variables outside "
+                f"relevant_parents can be dropped: keep it, or merge its leaves first."
+            )
         # The variable does not matter, so its state 0 may speak for all its states.
         stands = list(range(len(self.tests)))
         children: list[tuple[int, ...]] = list(self.children)
@@ -203,7 +204,9 @@ class DecisionGraph:
     def validate(self, n_states: Sequence[int]) -> None:
         """Raise a ValueError unless this is a decision graph over variables with these numbers of states."""
         if len(self.tests) != len(self.children) or not self.tests:
-            raise ValueError(f"the graph has {len(self.tests)} tests and {len(self.children)} rows of children: pair them.")
+            raise ValueError(
+                f"the graph has {len(self.tests)} tests and {len(self.children)} rows of children: pair them."
+            )
         reached = {0}
         for node, (test, row) in enumerate(zip(self.tests, self.children, strict=True)):
             if node not in reached:
@@ -238,32 +241,6 @@ class DecisionGraph:
         return reach
 
 
-class FlatGraphs(NamedTuple):
-    """Several graphs in one set of arrays, for compiled loops: nodes of all graphs are numbered through."""
-
-    test: NDArray[np.int32]  # a node's tested variable, or LEAF
-    first: NDArray[np.int32]  # a test: where its children begin in `child`; a leaf: its number in its own graph
-    child: NDArray[np.int32]  # children[first[node] + state] is where a state leads
-    root: NDArray[np.int32]  # the first node of each graph
-
-
-def flatten(graphs: Iterable[DecisionGraph]) -> FlatGraphs:
-    """Put graphs into the flat form, in the given order."""
-    test: list[int] = []
-    first: list[int] = []
-    child: list[int] = []
-    root: list[int] = []
-    for graph in graphs:
-        start, leaf = len(test), 0
-        root.append(start)
-        test += graph.tests
-        for row in graph.children:
-            first.append(len(child) if row else leaf)
-            leaf += not row
-            child += [start + node for node in row]
-    return FlatGraphs(*(np.array(column, np.int32) for column in (test, first, child, root)))
-
-
 def _group_of_state(groups: Sequence[Iterable[int]]) -> list[int]:
     """The group of each state, when the groups are at least two and share out the states 0, 1, ..."""
     group_of = {state: number for number, group in enumerate(groups) for state in group}
@@ -290,63 +267,124 @@ def _reachable(tests: Sequence[int], children: Sequence[tuple[int, ...]], root: 
     )
 
 
-class _Twins(NamedTuple):
-    """What the walk of `_differ` looks up: the graph, and the leaves and the tested variables below each node."""
+def _witnessed(graph: DecisionGraph, n_states: Sequence[int]) -> set[int]:
+    """Variables seen to matter in some cases drawn at random: most of those that do, at little cost."""
+    random = Random(0)
+    matter: set[int] = set()
+    tested = graph.tested
+    for _ in range(_N_WITNESSES):
+        case = {variable: random.randrange(n_states[variable]) for variable in tested}
+        end, on_path = _walk(graph, case)
+        for variable in on_path - matter:
+            others = ({**case, variable: state} for state in range(n_states[variable]) if state != case[variable])
+            if any(_walk(graph, other)[0] != end for other in others):
+                matter.add(variable)
+        if len(matter) == len(tested):
+            break
+    return matter
 
-    graph: DecisionGraph
-    leaves: list[int]
-    variables: list[frozenset[int]]
+
+def _walk(graph: DecisionGraph, case: Mapping[int, int]) -> tuple[int, set[int]]:
+    """The leaf (as a node) that a case reaches, and the variables tested on the way."""
+    node, on_path = 0, set()
+    while (variable := graph.tests[node]) != LEAF:
+        on_path.add(variable)
+        node = graph.children[node][case[variable]]
+    return node, on_path
 
 
-def _variables_below(graph: DecisionGraph) -> list[frozenset[int]]:
-    below: list[frozenset[int]] = [frozenset()] * len(graph.tests)
-    for node in reversed(range(len(graph.tests))):
-        if graph.tests[node] != LEAF:
-            below[node] = frozenset({graph.tests[node]}).union(*(below[child] for child in graph.children[node]))
-    return below
+class _Shared:
+    """Sub-graphs under construction, each kept once: two that look the same have the same number.
 
-
-def _matters(twins: _Twins, variable: int, n_states: Sequence[int]) -> bool:
-    """Whether two states of the variable send some assignment to different leaves.
-
-    States that every test of the variable treats alike are one; as equality is transitive, neighbours suffice.
+    A number is larger than those of its children, and a test with a single outcome is that outcome.
     """
-    graph = twins.graph
-    rows = [graph.children[node] for node, test in enumerate(graph.tests) if test == variable]
-    unlike = list({tuple(row[state] for row in rows): state for state in range(n_states[variable])}.values())
-    return any(_differ(twins, variable, s, t) for s, t in zip(unlike, unlike[1:], strict=False))
+
+    def __init__(self, graph: DecisionGraph) -> None:
+        self.tests: list[int] = []
+        self.children: list[tuple[int, ...]] = []
+        self.leaves: list[int] = []  # the leaves below, as the bits of an integer
+        self.variables: list[int] = []  # the variables tested below, likewise
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._fixed: dict[tuple[int, int, int], int] = {}
+        number: dict[int, int] = {}
+        for node in reversed(range(len(graph.tests))):
+            if graph.tests[node] == LEAF:
+                number[node] = self._add(LEAF, (), 1 << node, 0)
+            else:
+                number[node] = self._test(graph.tests[node], tuple(number[child] for child in graph.children[node]))
+        self.root = number[0]
+
+    def _add(self, test: int, children: tuple[int, ...], leaves: int, variables: int) -> int:
+        self.tests.append(test)
+        self.children.append(children)
+        self.leaves.append(leaves)
+        self.variables.append(variables)
+        return len(self.tests) - 1
+
+    def _test(self, variable: int, children: tuple[int, ...]) -> int:
+        below = set(children)
+        if len(below) == 1:
+            return children[0]
+        number = self._known.get((variable, children))
+        if number is None:
+            leaves, variables = 0, 1 << variable
+            for child in below:
+                leaves |= self.leaves[child]
+                variables |= self.variables[child]
+            number = self._known[variable, children] = self._add(variable, children, leaves, variables)
+        return number
+
+    def fix(self, top: int, variable: int, state: int) -> int:
+        """The sub-graph with the variable held at a state: it tests the variable no more."""
+        fixed = self._fixed
+        stack = [top]
+        while stack:
+            node = stack[-1]
+            if (node, variable, state) in fixed:
+                stack.pop()
+                continue
+            row = self.children[node]
+            if not self.variables[node] >> variable & 1:
+                result: int | None = node
+            elif self.tests[node] == variable:
+                result = fixed.get((row[state], variable, state))
+                stack += [row[state]] if result is None else []
+            else:
+                waiting = [child for child in set(row) if (child, variable, state) not in fixed]
+                stack += waiting
+                result = None
+                if not waiting:
+                    result = self._test(self.tests[node], tuple(fixed[child, variable, state] for child in row))
+            if result is not None:
+                fixed[node, variable, state] = result
+        return fixed[top, variable, state]
 
 
-def _differ(twins: _Twins, variable: int, s: int, t: int) -> bool:
-    """Walk the graph twice at once, with variable = s and variable = t, the other variables being the same in both.
+def _matters(shared: _Shared, variable: int, n_states: Sequence[int]) -> bool:
+    """Whether two states of the variable send some assignment to different leaves."""
+    held = sorted({shared.fix(shared.root, variable, state) for state in range(n_states[variable])})
+    return any(_differ(shared, one, other, n_states) for one, other in pairwise(held))
 
-    A step moves the twin that is higher up, or both when they stand at one node; `box` holds the states left to the
-    other variables, and forgets those that are not tested below, so that equal positions are visited once.
+
+def _differ(shared: _Shared, one: int, other: int, n_states: Sequence[int]) -> bool:
+    """Whether some assignment reaches different leaves in two sub-graphs.
+
+    Holding the first tested variable at each of its states, in both, until they look the same or share no leaf, keeps
+    impossible paths out. This can take exponential time, as the question is NP-hard, but seldom does.
     """
-    graph, leaves, variables = twins
-    stack: list[tuple[int, int, dict[int, frozenset[int]]]] = [(0, 0, {})]
-    visited: set[tuple[int, int, frozenset[tuple[int, frozenset[int]]]]] = set()
+    stack = [(one, other)]
+    visited: set[tuple[int, int]] = set()
     while stack:
-        a, b, box = stack.pop()
-        if not leaves[a] & leaves[b]:
+        pair = stack.pop()
+        one, other = pair
+        if one == other or pair in visited:
+            continue
+        if not shared.leaves[one] & shared.leaves[other]:
             return True
-        same_leaf = leaves[a] == leaves[b] and leaves[a].bit_count() == 1
-        if same_leaf or (a == b and variable not in variables[a]):
-            continue
-        box = {u: states for u, states in box.items() if u in variables[a] or u in variables[b]}
-        position = (a, b, frozenset(box.items()))
-        if position in visited:
-            continue
-        visited.add(position)
-        node = min(node for node in (a, b) if graph.tests[node] != LEAF)
-        tested = graph.tests[node]
-        if tested == variable:
-            row = graph.children[node]
-            stack.append((row[s] if a == node else a, row[t] if b == node else b, box))
-            continue
-        for states, child in graph.arcs(node):
-            left = states & box.get(tested, states)
-            if left:
-                moved = (child if a == node else a, child if b == node else b)
-                stack.append((*moved, {**box, tested: left}))
+        visited.add(pair)
+        variable = shared.tests[one] if shared.tests[one] != LEAF else shared.tests[other]
+        stack += {
+            (shared.fix(one, variable, state), shared.fix(other, variable, state))
+            for state in range(n_states[variable])
+        }
     return False

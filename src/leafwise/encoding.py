@@ -196,7 +196,7 @@ def _check_labels(name: str, labels: tuple[str, ...], has_missing: bool, *, nume
 
 def _some(texts: Sequence[str], most: int) -> str:
     rest = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(repr(text) for text in texts[:most]) + rest
+    return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most]) + rest
 
 
 def _assembled(

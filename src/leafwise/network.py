@@ -158,16 +158,16 @@ class Network:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a JSON file, from which it loads back identical."""
-        from leafwise.formats import json
+        from leafwise.formats.json import save
 
-        json.save(self, path)
+        save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Network":
         """Read a network from a JSON file."""
-        from leafwise.formats import json
+        from leafwise.formats.json import load
 
-        return json.load(path)
+        return load(path)
 
     def __eq__(self, other: object) -> bool:
         """Equal variables, nodes and history."""

@@ -4,6 +4,8 @@ Nothing heavy is imported until a command runs, so that `leafwise --version` and
 Exit codes: 0 all is well, 2 bad input (one line on standard error says what, and nothing is written), 130 interrupted.
 """
 
+import io
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -13,6 +15,13 @@ import click
 from leafwise.cli.learn import learn
 from leafwise.cli.models import evaluate, sample, score, show
 
+# The library's advice names its arguments; here they are options.
+SPELLINGS = (
+    (re.compile(r"\bmissing='(\w+)'"), r"--missing \1"),
+    (re.compile(r"\bheader=False\b"), "--no-header"),
+    (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
+    (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
+)
 BAD_INPUT = 2
 INTERRUPTED = 130
 
@@ -35,6 +44,9 @@ for command in (learn, score, evaluate, sample, show):
 
 def main() -> NoReturn:
     """Run the command line of this process and end it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows another, and the rest of the line
+            stream.reconfigure(errors="replace")
     sys.exit(run())
 
 
@@ -45,12 +57,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(_usage_message(error))
     except click.Abort:
-        click.echo("leafwise: interrupted, nothing was saved.", err=True)
+        click.echo("leafwise: interrupted: nothing was written.", err=True)
         return INTERRUPTED
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except MemoryError:
+        return _fail("there is not enough memory for this: use fewer cases or fewer variables.")
     except (ValueError, TypeError) as error:
-        return _fail(str(error))
+        return _fail(_in_options(str(error)))
     return code if isinstance(code, int) else 0
 
 
@@ -58,6 +72,12 @@ def _usage_message(error: click.ClickException) -> str:
     message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{message} See '{error.ctx.command_path} --help'."
+    return message
+
+
+def _in_options(message: str) -> str:
+    for pattern, spelling in SPELLINGS:
+        message = pattern.sub(spelling, message)
     return message
 
 

@@ -17,7 +17,7 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import follow, watcher
+from leafwise.cli.progress import follow, narrate
 
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
@@ -139,12 +139,14 @@ def learn(**given: Any) -> int:
         check_output(output, request.data, request.start)
     table, start = _table(request)
     search = _search(request, table, start)
-    with watcher(table.names, verbose=request.verbose, quiet=request.quiet or request.as_json) as watch:
-        interrupted = follow(search, watch)
+    if request.verbose:
+        interrupted = narrate(search, table.names)
+    else:
+        interrupted = follow(search, quiet=request.quiet or request.as_json)
     network = search.network
     if output is not None:
         network.save(output)
-    _report(request, network, output, interrupted=interrupted)
+    _report(request, _values(search, network, table), output, interrupted=interrupted)
     return INTERRUPTED if interrupted else 0
 
 
@@ -226,8 +228,26 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
-def _report(request: Request, network: "Network", output: Path | None, *, interrupted: bool) -> None:
-    values = dict(network.learned) | {"output": None if output is None else str(output)}
+def _values(search: "Search", network: "Network", table: "Table") -> dict[str, Any]:
+    """What `learn --json` prints: the promised numbers, and whatever else the network says about how it was learned."""
+    return dict(network.learned) | {
+        "cases": table.n_cases,
+        "variables": table.n_variables,
+        "log_score": search.log_score,
+        "log_marginal_likelihood": search.log_marginal_likelihood,
+        "arcs": len(network.arcs),
+        "leaves": network.n_leaves,
+        "parameters": network.n_parameters,
+        "splits": search.n_splits,
+        "merges": search.n_merges,
+        "steps": search.n_steps,
+        "seconds": search.seconds,
+        "stopped": search.stopped,
+    }
+
+
+def _report(request: Request, values: dict[str, Any], output: Path | None, *, interrupted: bool) -> None:
+    values["output"] = None if output is None else str(output)
     if interrupted:
         values["stopped"] = "interrupted"
         saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
@@ -235,14 +255,14 @@ def _report(request: Request, network: "Network", output: Path | None, *, interr
     if request.as_json:
         print_json(values)
     elif not request.quiet:
-        print_rows(_summary(values))
+        print_rows(_summary(values), right=2)
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     rows += [(name, f"{values[name]:,}") for name in ("splits", "merges", "steps")]
-    rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", str(values["stopped"]))]
+    rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
     return rows

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from leafwise.network import Network, Node
     from leafwise.table import Table
 
+MOST_CASES = 2**31 - 1
 data_argument = click.argument("data", type=INPUT_FILE)
 
 
@@ -106,7 +107,9 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
 
 @click.command()
 @model_argument
-@click.option("-n", "--cases", type=click.IntRange(min=1), default=1000, show_default=True, help="How many cases.")
+@click.option(
+    "-n", "--cases", type=click.IntRange(1, MOST_CASES), default=1000, show_default=True, help="How many cases."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
 @json_option

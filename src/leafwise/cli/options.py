@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -92,11 +93,19 @@ def check_output(output: Path, *inputs: Path | None) -> None:
         raise ValueError(f"cannot write '{output}': it is a folder: name a file in it.")
     if not folder.is_dir():
         raise ValueError(f"cannot write '{output}': the folder '{folder}' does not exist: create it first.")
-    if not os.access(output if output.exists() else folder, os.W_OK):
+    if not (os.access(output, os.W_OK) if output.exists() else _can_make_files(folder)):
         raise ValueError(f"cannot write '{output}': permission denied: choose a place you may write to.")
     for path in inputs:
         if path is not None and output.exists() and output.samefile(path):
             raise ValueError(f"cannot write '{output}': it is also read from: choose another name for the output.")
+
+
+def _can_make_files(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def print_json(values: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -14,20 +14,35 @@ import click
 if TYPE_CHECKING:
     from leafwise.search.greedy import Search, Step
 
-    Watcher = Callable[[Search, Step], None]  # told of every step; they may come a hundred thousand a second
-
 SECONDS_BETWEEN_UPDATES = 0.1
 
 
-def follow(search: "Search", watch: "Watcher | None") -> bool:
-    """Run a search to its end, or to the first Ctrl-C; say whether it was interrupted.
+class Stop(Exception):
+    """Raised between two steps of a search to end it there."""
+
+
+def follow(search: "Search", *, quiet: bool) -> bool:
+    """Run a search to its end or to the first Ctrl-C, with progress on a terminal; say whether it was interrupted.
 
     The first Ctrl-C only asks: the step under way is finished, so that the network is valid. The second ends it all.
     """
+    with _asked_to_stop() as asked, _display(quiet=quiet) as display:
+
+        def progress(search: "Search") -> None:
+            display(search)
+            if asked.is_set():
+                raise Stop
+
+        with suppress(Stop):
+            search.run(progress)
+    return asked.is_set()
+
+
+def narrate(search: "Search", names: tuple[str, ...]) -> bool:
+    """The same with a line on standard error for every step."""
     with _asked_to_stop() as asked:
         for step in search:
-            if watch is not None:
-                watch(search, step)
+            click.echo(_line(search.n_steps, step, names), err=True)
             if asked.is_set():
                 break
     return asked.is_set()
@@ -52,44 +67,37 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def watcher(names: tuple[str, ...], *, verbose: bool, quiet: bool) -> "Iterator[Watcher | None]":
-    """Each step as a line, or a bar on a terminal, or nobody."""
-    if verbose:
-        yield lambda search, step: click.echo(_line(names, search, step), err=True)
-    elif quiet or not sys.stderr.isatty():
-        yield None
-    else:
-        with _bar() as bar:
-            yield bar
-
-
-def _line(names: tuple[str, ...], search: "Search", step: "Step") -> str:
-    operator = step.operator
-    return (
-        f"{search.n_steps:>6}  {type(operator).__name__:<13}  {names[operator.target]}  "
-        f"gain {operator.gain:.4f}  log score {step.log_score:.4f}"
-    )
-
-
-@contextmanager
-def _bar() -> "Iterator[Watcher]":
+def _display(*, quiet: bool) -> "Iterator[Callable[[Search], None]]":
+    """Shows the state of a search at most ten times a second, however often it is called."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _search: None
+        return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("counting")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("searching")
         due = 0.0
 
-        def show(search: "Search", step: "Step") -> None:
+        def display(search: "Search") -> None:
             nonlocal due
             now = time.monotonic()
             if now >= due:
                 due = now + SECONDS_BETWEEN_UPDATES
-                progress.update(task, description=_state(search, step))
+                bar.update(task, description=_state(search))
 
-        yield show
+        yield display
 
 
-def _state(search: "Search", step: "Step") -> str:
-    return f"{search.n_steps:,} steps  log score {step.log_score:,.2f}  {step.n_leaves:,} leaves  {step.n_arcs:,} arcs"
+def _state(search: "Search") -> str:
+    sizes = f"{search.n_steps:,} steps  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs"
+    return f"{sizes}  log score {search.log_score:,.2f}"
+
+
+def _line(number: int, step: "Step", names: tuple[str, ...]) -> str:
+    operator = step.operator
+    return (
+        f"{number:>6}  {type(operator).__name__:<13}  {names[operator.target]}  "
+        f"gain {operator.gain:.4f}  log score {step.log_score:.4f}"
+    )

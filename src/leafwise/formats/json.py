@@ -93,7 +93,9 @@ def loads(text: str | bytes) -> Network:
         raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValueError(f'the "version" is {version!r}, and it must be an integer from 1 to {VERSION}: repair the file.')
+        raise ValueError(
+            f'the "version" is {version!r}, and it must be an integer from 1 to {VERSION}: repair the file.'
+        )
     if version > VERSION:
         raise ValueError(
             f"the file was written by a newer leafwise (version {version} of the format, and this one reads up to "

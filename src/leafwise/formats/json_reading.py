@@ -9,7 +9,14 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
-_KINDS = {dict: "an object", list: "a list", str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+}
 _MOST_COUNT = 2**53
 
 
@@ -72,8 +79,13 @@ def _optional_text(document: Mapping[str, Any], key: str) -> str | None:
 def _read_variable(entry: Any, where: str) -> Variable:
     name = _member(entry, "name", str, where)
     labels = [_kind(label, str, f"label of {name!r}") for label in _member(entry, "labels", list, where)]
-    cuts = [float(_kind(cut, float, f"cut of {name!r}")) for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')]
-    return Variable(name, tuple(labels), tuple(cuts), _kind(entry.get("missing", False), bool, f'"missing" of {name!r}'))
+    cuts = [
+        float(_kind(cut, float, f"cut of {name!r}"))
+        for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')
+    ]
+    return Variable(
+        name, tuple(labels), tuple(cuts), _kind(entry.get("missing", False), bool, f'"missing" of {name!r}')
+    )
 
 
 def _number(names: _Names, name: str, where: str) -> int:
@@ -140,9 +152,7 @@ def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tup
     return tuple(child_of[state] for state in range(len(child_of)))
 
 
-def _read_leaves(
-    leaves: list[Any], n_states: int, parents: tuple[int, ...], graph: DecisionGraph, where: str
-) -> Node:
+def _read_leaves(leaves: list[Any], n_states: int, parents: tuple[int, ...], graph: DecisionGraph, where: str) -> Node:
     learned = ["counts" in leaf for leaf in leaves]
     try:
         if not any(learned):

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.decision_graph import flatten
 from leafwise.kernels import routes
 from leafwise.network import Network
 from leafwise.table import Table
@@ -28,7 +27,7 @@ def log_probabilities(network: Network, table: Table) -> NDArray[np.float64]:
         log_probability = np.log(np.concatenate([node.probabilities.ravel() for _, node in modelled]))
     return routes.sum_log_probabilities(
         table.codes,
-        *flatten(node.graph for _, node in modelled),
+        *routes.flatten(node.graph for _, node in modelled),
         np.array([index for index, _ in modelled], np.int32),
         np.array([node.n_states for _, node in modelled], np.int32),
         np.cumsum([0, *sizes[:-1]], dtype=np.int64),

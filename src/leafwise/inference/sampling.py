@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.decision_graph import flatten
 from leafwise.kernels import routes
 from leafwise.network import Network
 from leafwise.table import Table, code_type
@@ -29,7 +28,7 @@ def sample(network: Network, n_cases: int, seed: int) -> Table:
                 f"the network has no distribution of {network.names[index]!r}, and sampling needs one for each "
                 f"variable: learn all variables, without a target."
             )
-        flat = flatten([node.graph])
+        flat = routes.flatten([node.graph])
         routes.draw(
             codes, flat.test, flat.first, flat.child, 0, index, _cumulative(node.probabilities), random.random(n_cases)
         )

@@ -3,7 +3,8 @@
 `codes` is (n_variables, n_cases); `test`, `first`, `child` are the flat form, `root` is the node where a graph begins.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,41 @@ Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _BLOCK = 4096  # cases a pass takes through all graphs, so that their codes stay in the cache
+
+
+class Graph(Protocol):
+    """What `flatten` reads of a decision graph."""
+
+    @property
+    def tests(self) -> tuple[int, ...]: ...
+    @property
+    def children(self) -> tuple[tuple[int, ...], ...]: ...
+
+
+class FlatGraphs(NamedTuple):
+    """Several graphs in one set of arrays, for compiled loops: nodes of all graphs are numbered through."""
+
+    test: Ints  # a node's tested variable, or -1 for a leaf
+    first: Ints  # a test: where its children begin in `child`; a leaf: its number in its own graph
+    child: Ints  # child[first[node] + state] is where a state leads
+    root: Ints  # the first node of each graph
+
+
+def flatten(graphs: Iterable[Graph]) -> FlatGraphs:
+    """Put graphs into the flat form, in the given order."""
+    test: list[int] = []
+    first: list[int] = []
+    child: list[int] = []
+    root: list[int] = []
+    for graph in graphs:
+        start, leaf = len(test), 0
+        root.append(start)
+        test += graph.tests
+        for row in graph.children:
+            first.append(len(child) if row else leaf)
+            leaf += not row
+            child += [start + node for node in row]
+    return FlatGraphs(*(np.array(column, np.int32) for column in (test, first, child, root)))
 
 
 @jit

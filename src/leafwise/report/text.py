@@ -146,7 +146,9 @@ def _leaf_texts(node: Node, variable: Variable) -> list[str]:
         width = max(map(len, cases))
         heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
     digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9
-    return [f"{head}   {_distribution(row, variable, digits)}" for head, row in zip(heads, node.probabilities, strict=True)]
+    return [
+        f"{head}   {_distribution(row, variable, digits)}" for head, row in zip(heads, node.probabilities, strict=True)
+    ]
 
 
 def _distribution(row: NDArray[np.float64], variable: Variable, digits: int) -> str:

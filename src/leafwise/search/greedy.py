@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.constraints import ParentRules
+from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import frontier
@@ -100,6 +100,7 @@ class Search:
             settings.schedule == "splits-first",
             problem.parents.most_parents,
             problem.parents.most_leaves,
+            not settings.delete_parents and problem.parents.most_parents == problem.parents.most_leaves == NO_LIMIT,
             settings.delete_parents,
         )
         self._leaves = Leaves(counter, workers, problem.prior, pricing, rules, problem.parents, targets)
@@ -134,7 +135,7 @@ class Search:
 
     @property
     def n_merges(self) -> int:
-        return int((self._leaves.steps["other"][: self.n_steps] >= 0).sum())
+        return int((self._leaves.steps(0, self.n_steps)["other"] >= 0).sum())
 
     @property
     def n_splits(self) -> int:
@@ -142,7 +143,7 @@ class Search:
 
     @property
     def n_leaves(self) -> int:
-        return int(self._leaves.nodes["n_leaves"].sum())
+        return int(self._leaves.nodes["n_committed_leaves"].sum())
 
     @property
     def n_arcs(self) -> int:
@@ -150,12 +151,12 @@ class Search:
 
     @property
     def n_parameters(self) -> int:
-        return int((self._leaves.nodes["n_leaves"] * (self._n_states - 1)).sum())
+        return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
-        return self._start + math.fsum(self._leaves.steps["gain"][: self.n_steps])
+        return self._start + math.fsum(self._leaves.steps(0, self.n_steps)["gain"])
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -203,7 +204,7 @@ class Search:
 
     def _delete_parents(self) -> None:
         """After a merge: delete the parents that its node no longer depends on."""
-        target = int(self._leaves.steps[self.n_steps - 1]["target"])
+        target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
         self._last = self._grow_to_now()
         growth = self._growth[target]
         parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
@@ -217,9 +218,7 @@ class Search:
     def _grow_to_now(self) -> Operator | None:
         """Let the graphs follow the log; the last operator applied, if any."""
         last = None
-        steps = self._leaves.steps
-        for k in range(self._n_grown, self.n_steps):
-            step = steps[k]
+        for k, step in enumerate(self._leaves.steps(self._n_grown, self.n_steps), self._n_grown):
             growth = self._growth[int(step["target"])]
             if k == self.n_steps - 1:
                 last = growth.operator(step, *self._groups(step))

@@ -19,6 +19,8 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
+_ROOM_FOR_STEPS = 4096
+_AHEAD = 0.5  # nodes run ahead as long as their steps gain this share of the next step's gain
 _TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
 
 
@@ -36,24 +38,28 @@ class Leaves:
         self.records = np.zeros(4 * n, gains.LEAF)
         self.n_records = 0
         self.nodes = np.zeros(n, frontier.NODE)
-        for field in ("head", "tail", "split_leaf", "merge_leaf", "merged"):
+        for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
         self.is_parent = parents.is_parent.copy()
         self.ancestors = np.zeros((n, -(-n // 64)), np.uint64)
-        self.steps = np.zeros(1024, frontier.STEP)
+        self._log = np.zeros(_ROOM_FOR_STEPS, frontier.STEP)
+        self._committed = np.zeros(_ROOM_FOR_STEPS, np.int64)
         self.regions: dict[int, Region] = {}
         self.groups: dict[int, tuple[int, ...]] = {}  # complete splits of leaves where some state cannot occur
         self._exponents = np.zeros(0)
         self._n_exponents = 0
-        self._dropped = np.zeros(4096 + 4 * int(pricing.layout.n_states.max()), np.int64)
-        self._totals = np.zeros(2, np.int64)
-        self._n_released = 0
+        self._dropped = np.zeros(len(self.records), np.int64)
+        self._totals = np.zeros(3, np.int64)
         most = int(pricing.layout.n_states.max())
         self._tracks_regions = not prior.is_uniform or (pricing.complete and most > 2)
 
     @property
     def n_steps(self) -> int:
-        return int(self._totals[0])
+        return int(self._totals[frontier.N_COMMITTED])
+
+    def steps(self, begin: int, end: int) -> NDArray[np.void]:
+        """The committed steps from one to another."""
+        return self._log[self._committed[begin:end]]
 
     def plant(self, graphs: dict[int, DecisionGraph]) -> dict[int, list[int]]:
         """Begin with these graphs, one for each target; the records of each one's leaves."""
@@ -73,20 +79,22 @@ class Leaves:
         self._price(new)
         for at in new.tolist():
             frontier.link(at, self._frontier())
-        frontier.refresh_splits(self.targets, self._frontier())
+        self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
+        frontier.refresh_splits(self._frontier())
         return out
 
     def advance(self, n_steps: int) -> int:
-        """Apply operators until so many steps are logged in all, feeding as needed. FULL, FINISHED or MERGED."""
+        """Take steps until there are so many in all, feeding as needed. FULL, FINISHED or MERGED."""
+        if n_steps > len(self._committed):
+            self._committed = np.concatenate([self._committed, np.zeros(n_steps, np.int64)])
         while True:
-            if n_steps > len(self.steps):
-                self.steps = np.concatenate([self.steps, np.zeros(n_steps, frontier.STEP)])
-            status = frontier.advance(n_steps, self._frontier(), self.pricing, self.rules)
+            if self._totals[frontier.N_STEPS] + _ROOM_FOR_STEPS > len(self._log):
+                self._log = np.concatenate([self._log, np.zeros(len(self._log) + _ROOM_FOR_STEPS, frontier.STEP)])
+            status = frontier.commit(n_steps, self._frontier(), self.pricing, self.rules)
             self._release()
-            if status == frontier.HUNGRY:
-                self._feed()
-            elif status != frontier.FULL or self.n_steps >= n_steps:
+            if status != frontier.HUNGRY:
                 return status
+            self._feed()
 
     def live(self, target: int) -> list[int]:
         """The records of a node's leaves, oldest first."""
@@ -118,16 +126,17 @@ class Leaves:
         allowed[full] &= self.is_parent[full]
         for child in np.flatnonzero((allowed > self.pricing.allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
+                frontier.roll_back(child, self._frontier(), self.pricing, self.rules)
                 own = self.live(child)
                 self.records["gain"][own] = np.inf
                 self.records["room"][own] = -1
         self.pricing.allowed[:] = allowed
-        frontier.refresh_splits(self.targets, self._frontier())
+        frontier.refresh_splits(self._frontier())
 
     def _frontier(self) -> frontier.Frontier:
         return frontier.Frontier(
             self.records, self.nodes, self.targets, self.histograms.cells, self._exponents, self.ancestors,
-            self.is_parent, self.steps, self._dropped, self._totals,
+            self.is_parent, self._log, self._committed, self._dropped, self._totals,
         )
 
     def _add(self, targets: Integers, cases: Integers) -> Integers:
@@ -136,6 +145,7 @@ class Leaves:
         self.n_records += len(targets)
         if self.n_records > len(self.records):
             self.records = np.concatenate([self.records, np.zeros(self.n_records, gains.LEAF)])
+            self._dropped = np.concatenate([self._dropped, np.zeros(self.n_records, np.int64)])
         new = self.records[first : self.n_records]
         new["target"], new["cases"], new["histogram"] = targets, cases, self.histograms.take(targets)
         new["first_child"] = new["partner"] = -1
@@ -148,25 +158,19 @@ class Leaves:
         )
 
     def _feed(self) -> None:
-        found = np.empty(self.n_records + len(self.nodes), np.int64)
-        stale = found[: frontier.stale_leaves(self._frontier(), self.pricing, found)].copy()
-        if len(stale):
-            self._price_again(stale)
-        batch = found[: frontier.splits_to_count(self._frontier(), found)].copy()
-        if len(batch):
-            self._split(batch)
-        if self.rules.merge:
-            nodes = found[: frontier.merges_to_make(self._frontier(), self.rules.splits_first, found)].copy()
-            if len(nodes):
-                self._merge(nodes)
-
-    def _price_again(self, leaves: Integers) -> None:
-        for at in leaves[self.records["first_child"][leaves] >= 0].tolist():
-            first = int(self.records[at]["first_child"])
-            self._forget(np.arange(first, first + self.records[at]["n_children"]))
-        self.records["first_child"][leaves] = -1
-        self._price(leaves)
-        frontier.refresh_splits(self.targets, self._frontier())
+        """Count and price ahead what the nodes need for their next steps."""
+        least = _AHEAD * frontier.front_gain(self._frontier(), self.pricing, self.rules)
+        frontier.run_nodes(least, self._frontier(), self.pricing, self.rules)
+        found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
+        n_stale, n_split, n_merge = frontier.wanted(least, found, self._frontier(), self.pricing, self.rules)
+        if n_stale:
+            frontier.drop_children(found[0, :n_stale], self._frontier())
+            self._price(found[0, :n_stale])
+            frontier.refresh_splits(self._frontier())
+        if n_split:
+            self._split(found[1, :n_split])
+        if n_merge:
+            self._merge(found[2, :n_merge])
 
     def _split(self, batch: Integers) -> None:
         """Make the children of each leaf's best split."""
@@ -226,9 +230,8 @@ class Leaves:
         nodes = self.nodes[targets]
         first = nodes["merge_leaf"].astype(np.int64)
         second = self.records["partner"][first].astype(np.int64)
-        made_before = nodes["merged"][nodes["merged"] >= 0].astype(np.int64)
-        if len(made_before):
-            self._forget(made_before)
+        for made_before in nodes["merged"][nodes["merged"] >= 0].tolist():
+            frontier.drop(made_before, 1, self._frontier())
         cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
         new = self._add(targets, np.arange(cases, cases + len(first)))
         pairs = np.stack([first, second, new], axis=1)
@@ -335,13 +338,11 @@ class Leaves:
         return counts
 
     def _release(self) -> None:
-        """Give back what the steps since the last call made unnecessary."""
-        done = self.steps[self._n_released : self.n_steps]
-        self._n_released = self.n_steps
-        gone = np.concatenate([done["leaf"], done["other"][done["other"] >= 0], self._dropped[: self._totals[1]]])
-        self._totals[1] = 0
+        """Give back what is not needed any more."""
+        gone = self._dropped[: self._totals[frontier.N_DROPPED]]
         if len(gone):
-            self._forget(gone.astype(np.int64))
+            self._forget(gone)
+            self._totals[frontier.N_DROPPED] = 0
 
     def _forget(self, leaves: Integers) -> None:
         own = self.records[leaves]
