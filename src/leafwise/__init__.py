@@ -1,0 +1,56 @@
+"""Bayesian networks with decision graphs, learned from data."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leafwise.constraints import Constraints
+    from leafwise.decision_graph import DecisionGraph
+    from leafwise.encoding import read, write
+    from leafwise.inference.likelihood import log_probabilities
+    from leafwise.inference.sampling import sample
+    from leafwise.learn import learn, learning, log_score
+    from leafwise.network import Network
+    from leafwise.search.greedy import Greedy
+    from leafwise.table import Table, Variable
+
+# Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
+_HOME = {
+    "Constraints": "constraints",
+    "DecisionGraph": "decision_graph",
+    "Greedy": "search.greedy",
+    "Network": "network",
+    "Table": "table",
+    "Variable": "table",
+    "learn": "learn",
+    "learning": "learn",
+    "log_probabilities": "inference.likelihood",
+    "log_score": "learn",
+    "read": "encoding",
+    "sample": "inference.sampling",
+    "write": "encoding",
+}
+__all__ = [
+    "Constraints",
+    "DecisionGraph",
+    "Greedy",
+    "Network",
+    "Table",
+    "Variable",
+    "learn",
+    "learning",
+    "log_probabilities",
+    "log_score",
+    "read",
+    "sample",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"leafwise.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

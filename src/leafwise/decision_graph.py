@@ -89,7 +89,7 @@ class DecisionGraph:
         return tuple((frozenset(states), child) for child, states in states_of.items())
 
     def split(self, leaf: int, variable: int, groups: Sequence[Iterable[int]]) -> "DecisionGraph":
-        """Replace a leaf by a test with one new leaf for each group of states; the new leaves come last, in group order.
+        """Replace a leaf by a test with one new leaf for each group of states; these come last, in group order.
 
         The groups share out the states 0, 1, ... of the variable. Which of these states are possible at the leaf is
         the caller's affair.

@@ -1,18 +1,156 @@
 """learn(...): the one place where the parts are wired together."""
 
-from leafwise.constraints import Constraints
+from typing import Any
+
+import numpy as np
+
+from leafwise.constraints import Constraints, ParentRules
 from leafwise.counters.cpu import CpuCounter
-from leafwise.network import Network
-from leafwise.priors import log_kappa, parameter_prior
+from leafwise.decision_graph import DecisionGraph
+from leafwise.encoding import read
+from leafwise.inference.likelihood import check_variables
+from leafwise.kernels import routes
+from leafwise.network import Network, Node
+from leafwise.priors import ParameterPrior, log_kappa, parameter_prior
+from leafwise.regions import Region, bits_of
+from leafwise.scores import NodeScore, node_score
 from leafwise.search.greedy import Greedy, Problem, Search
 from leafwise.table import Table
 from leafwise.workers import Workers
 
+DEFAULT_STRUCTURE_PRIOR = "kappa:0.1"
 
-def learning(data: Table, *, target: str | None = None, search: Greedy = Greedy(), prior: str = "uniform",
-             structure_prior: str = "kappa:0.1", constraints: Constraints = Constraints(), start: Network | None = None) -> Search:
-    table = data
+
+def learn(
+    data: Any,
+    *,
+    target: str | None = None,
+    search: Greedy = Greedy(),
+    prior: str = "uniform",
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    start: Network | None = None,
+) -> Network:
+    """Learn a network from a file, a data frame, an array or a Table.
+
+    `target`: learn only this variable, all others being its possible parents.
+    `search`: with which operators, in which order and how long (`Greedy`).
+    `prior`: "uniform", or "bdeu:10" for a uniform prior network worth 10 cases.
+    `structure_prior`: "uniform", or "kappa:0.1" for a factor of 0.1 for each parameter.
+    `constraints`: which parents are allowed (`Constraints`).
+    `start`: the network to begin with.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> learn(sample(alarm(), 500, seed=1), target="HRBP").nodes[8].parents
+    (31,)
+    """
+    under_way = learning(
+        data,
+        target=target,
+        search=search,
+        prior=prior,
+        structure_prior=structure_prior,
+        constraints=constraints,
+        start=start,
+    )
+    under_way.run()
+    return under_way.network
+
+
+def learning(
+    data: Any,
+    *,
+    target: str | None = None,
+    search: Greedy = Greedy(),
+    prior: str = "uniform",
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    start: Network | None = None,
+) -> Search:
+    """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> search = learning(sample(alarm(), 500, seed=1))
+    >>> first = next(search)
+    >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
+    (1, True, True)
+    """
+    table = read(data, variables=None if start is None else start.variables)
+    if table.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
+    problem = Problem(
+        table.variables,
+        targets,
+        parameter_prior(prior),
+        structure_prior,
+        _with_arcs_of(start, constraints.resolve(table), targets, table),
+        _graphs_of(start, targets),
+    )
     workers = Workers(search.threads)
-    problem = Problem(table.variables, targets, parameter_prior(prior), log_kappa(structure_prior), constraints.resolve(table), {})
     return Search(problem, CpuCounter(table, workers), search, workers)
+
+
+def log_score(
+    network: Network, data: Any, *, prior: str | None = None, structure_prior: str | None = None
+) -> dict[str, NodeScore]:
+    """log p(data, structure), for each node by name; the priors are those the network was learned with, or those given.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> cases = sample(alarm(), 500, seed=1)
+    >>> round(log_score(alarm(), cases, prior="uniform", structure_prior="uniform")["HISTORY"].log_score, 2)
+    -106.02
+    """
+    table = read(data, variables=network.variables)
+    check_variables(network, table)
+    prior_text, structure_text = prior or network.prior, structure_prior or network.structure_prior
+    if prior_text is None or structure_text is None:
+        raise ValueError(
+            "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
+            "for instance 'uniform' and 'kappa:0.1'"
+        )
+    kappa, exponents_of = log_kappa(structure_text), parameter_prior(prior_text)
+    scores = {}
+    for target, node in enumerate(network.nodes):
+        if node is not None:
+            given = node.exponents if prior is None else None
+            exponents = _exponents(network, target, node, exponents_of) if given is None else given
+            flat = routes.flatten([node.graph])
+            counts = routes.leaf_counts(
+                table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
+            )
+            scores[network.names[target]] = node_score(counts, exponents, kappa)
+    return scores
+
+
+def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:
+    """The exponents a prior gives to the leaves of a node, wherever the node came from."""
+    n_states = np.array([variable.n_states for variable in network.variables])
+    regions = [
+        Region(tuple({v: bits_of(states) for v, states in path.items()} for path in node.graph.paths(leaf)))
+        for leaf in range(node.graph.n_leaves)
+    ]
+    return np.stack([prior.leaf_exponents(target, region, n_states) for region in regions])
+
+
+def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, DecisionGraph]:
+    nodes = {} if start is None else {target: start.nodes[target] for target in targets}
+    return {target: node.graph for target, node in nodes.items() if node is not None}
+
+
+def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int, ...], table: Table) -> ParentRules:
+    """The rules, with the arcs of the starting network there from the start; a ValueError where a rule forbids one."""
+    if start is None:
+        return rules
+    is_parent = rules.is_parent.copy()
+    for target in targets:
+        node = start.nodes[target]
+        for parent in () if node is None else node.parents:
+            if not rules.allowed[target, parent]:
+                arc = f"{table.names[parent]} -> {table.names[target]}"
+                raise ValueError(f"the starting network has the arc {arc}, which the constraints rule out: change one")
+            is_parent[target, parent] = 1
+    return rules._replace(is_parent=is_parent)

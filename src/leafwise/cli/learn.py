@@ -146,7 +146,14 @@ def learn(**given: Any) -> int:
     network = search.network
     if output is not None:
         network.save(output)
-    _report(request, _values(search, network, table), output, interrupted=interrupted)
+    values = dict(network.learned) | {"seconds": search.seconds, "output": None if output is None else str(output)}
+    if interrupted:
+        values["stopped"] = "interrupted"
+        _say_interrupted(output)
+    if request.as_json:
+        print_json(values)
+    elif not request.quiet:
+        print_rows(_summary(values), right=2)
     return INTERRUPTED if interrupted else 0
 
 
@@ -228,34 +235,9 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
-def _values(search: "Search", network: "Network", table: "Table") -> dict[str, Any]:
-    """What `learn --json` prints: the promised numbers, and whatever else the network says about how it was learned."""
-    return dict(network.learned) | {
-        "cases": table.n_cases,
-        "variables": table.n_variables,
-        "log_score": search.log_score,
-        "log_marginal_likelihood": search.log_marginal_likelihood,
-        "arcs": len(network.arcs),
-        "leaves": network.n_leaves,
-        "parameters": network.n_parameters,
-        "splits": search.n_splits,
-        "merges": search.n_merges,
-        "steps": search.n_steps,
-        "seconds": search.seconds,
-        "stopped": search.stopped,
-    }
-
-
-def _report(request: Request, values: dict[str, Any], output: Path | None, *, interrupted: bool) -> None:
-    values["output"] = None if output is None else str(output)
-    if interrupted:
-        values["stopped"] = "interrupted"
-        saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
-        click.echo(f"leafwise: interrupted: the network found so far {saved}.", err=True)
-    if request.as_json:
-        print_json(values)
-    elif not request.quiet:
-        print_rows(_summary(values), right=2)
+def _say_interrupted(output: Path | None) -> None:
+    saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
+    click.echo(f"leafwise: interrupted: the network found so far {saved}.", err=True)
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from leafwise.network import Network, Node
     from leafwise.table import Table
 
+SCORE_PARTS = ("log_score", "log_marginal_likelihood", "log_prior")
 MOST_CASES = 2**31 - 1
 data_argument = click.argument("data", type=INPUT_FILE)
 
@@ -37,32 +38,33 @@ data_argument = click.argument("data", type=INPUT_FILE)
 @model_argument
 @data_argument
 @data_options
+@click.option("--prior", help="Of the parameters: uniform or bdeu:10.  [default: the one of learning]")
+@click.option("--structure-prior", help="Of the structure: uniform or kappa:0.1.  [default: the one of learning]")
 @json_option
-def score(model: Path, data: Path, no_header: bool, missing: str, as_json: bool) -> None:
+def score(
+    model: Path,
+    data: Path,
+    no_header: bool,
+    missing: str,
+    prior: str | None,
+    structure_prior: str | None,
+    as_json: bool,
+) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
     from leafwise.formats.json import load
     from leafwise.learn import log_score
 
     network = load(model)
     table = read_for_model(network, data, no_header=no_header, missing=missing)
-    scores = log_score(network, table)
-    nodes = {
-        network.names[variable]: {
-            "log_score": likelihood + prior,
-            "log_marginal_likelihood": likelihood,
-            "log_prior": prior,
-        }
-        for variable, (likelihood, prior) in scores.nodes.items()
-    }
-    total = {
-        name: math.fsum(node[name] for node in nodes.values()) for name in ("log_score", "log_marginal_likelihood")
-    }
+    scores = log_score(network, table, prior=prior, structure_prior=structure_prior)
+    nodes = {name: {part: getattr(node, part) for part in SCORE_PARTS} for name, node in scores.items()}
+    total = {part: math.fsum(node[part] for node in nodes.values()) for part in SCORE_PARTS}
     if as_json:
         print_json({"cases": table.n_cases, "variables": table.n_variables, **total, "nodes": nodes})
         return
-    rows = [("node", "log score", "log marginal likelihood")]
+    rows = [("node", *(part.replace("_", " ") for part in SCORE_PARTS))]
     for name, node in (*nodes.items(), ("total", total)):
-        rows.append((name, f"{node['log_score']:.4f}", f"{node['log_marginal_likelihood']:.4f}"))
+        rows.append((name, *(f"{node[part]:.4f}" for part in SCORE_PARTS)))
     print_rows(rows)
 
 

@@ -16,6 +16,7 @@ A variable without an entry in "nodes" is only given.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,18 +76,16 @@ def dumps(network: Network) -> str:
         "learned": network.learned,
     }
     lines = [f" {_text(key)}: {_text(value)}," for key, value in head.items()]
-    variables = ",\n".join(f"  {_text(_variable_entry(variable))}" for variable in network.variables)
-    nodes = ",\n".join(_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None)
-    return "\n".join(
-        ["{", *lines, ' "variables": [', *([variables] if variables else []), " ],"]
-        + [' "nodes": [', *([nodes] if nodes else []), " ]", "}", ""]
-    )
+    variables = [f"  {_text(_variable_entry(variable))}" for variable in network.variables]
+    nodes = [_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
+    lists = [f' "variables": {_list_text(variables)},', f' "nodes": {_list_text(nodes)}']
+    return "\n".join(["{", *lines, *lists, "}", ""])
 
 
 def loads(text: str | bytes) -> Network:
     """The network of a file's text."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -104,12 +103,19 @@ def loads(text: str | bytes) -> Network:
     return read_network(document)
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _list_text(items: list[str]) -> str:
+    return "[\n" + ",\n".join(items) + "\n ]" if items else "[]"
 
 
 def _variable_entry(variable: Variable) -> dict[str, Any]:

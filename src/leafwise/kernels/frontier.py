@@ -22,6 +22,8 @@ NODE = np.dtype(
     [
         ("split_gain", np.float64),  # of the best leaf's best split
         ("merge_gain", np.float64),
+        ("best_gain", np.float64),  # of the best operator, of either kind
+        ("best_kind", np.int32),
         ("head", np.int32),  # the list of leaves
         ("tail", np.int32),
         ("n_leaves", np.int32),
@@ -115,7 +117,7 @@ def _find_partner(leaf: Any, frontier: Frontier, pricing: Pricing) -> None:
 
 
 @jit
-def refresh_split(target: int, frontier: Frontier) -> None:
+def _refresh_split(target: int, frontier: Frontier) -> None:
     """The node's best split, from what its leaves know."""
     node = frontier.nodes[target]
     node["split_gain"] = 0.0
@@ -130,10 +132,27 @@ def refresh_split(target: int, frontier: Frontier) -> None:
 
 
 @jit
-def refresh_splits(frontier: Frontier) -> None:
-    """The same for all nodes."""
+def _refresh_best(target: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> None:
+    """The node's best operator; with splits first, a merge only where no split gains."""
+    node = frontier.nodes[target]
+    node["best_kind"], node["best_gain"] = NOTHING, 0.0
+    if node["split_leaf"] >= 0:
+        node["best_kind"], node["best_gain"] = SPLIT, node["split_gain"]
+        if rules.splits_first:
+            return
+    if rules.merge:
+        if not node["merges_known"]:
+            _refresh_merge(target, -2, -2, -1, frontier, pricing)
+        if node["merge_gain"] > node["best_gain"] + TIE:
+            node["best_kind"], node["best_gain"] = MERGE, node["merge_gain"]
+
+
+@jit
+def refresh_nodes(frontier: Frontier, pricing: Pricing, rules: Rules) -> None:
+    """All nodes' best splits and best operators, after leaves were priced."""
     for k in range(frontier.targets.shape[0]):
-        refresh_split(frontier.targets[k], frontier)
+        _refresh_split(frontier.targets[k], frontier)
+        _refresh_best(frontier.targets[k], frontier, pricing, rules)
 
 
 @jit
@@ -248,9 +267,10 @@ def _leaves_changed(
             frontier.leaves[at]["gain"] = np.inf
             at = frontier.leaves[at]["next"]
     pricing.room[target] = room
-    refresh_split(target, frontier)
+    _refresh_split(target, frontier)
     if rules.merge and (node["merges_known"] or not rules.splits_first):
         _refresh_merge(target, gone, gone_too, first_new, frontier, pricing)
+    _refresh_best(target, frontier, pricing, rules)
     one, two = node["merged_first"], node["merged_second"]
     if node["merged"] >= 0 and (one == gone or two == gone or one == gone_too or two == gone_too):
         drop(node["merged"], 1, frontier)
@@ -285,30 +305,6 @@ def _apply_merge(target: int, frontier: Frontier, pricing: Pricing, rules: Rules
 
 
 @jit
-def _best_of_node(target: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> tuple[int, float]:
-    """The kind and the gain of the node's best operator."""
-    node = frontier.nodes[target]
-    if rules.merge and (not rules.splits_first or node["split_leaf"] < 0):
-        if not node["merges_known"]:
-            _refresh_merge(target, -2, -2, -1, frontier, pricing)
-        if node["merge_leaf"] >= 0 and (
-            node["split_leaf"] < 0 or node["merge_gain"] > node["split_gain"] + TIE
-        ):
-            return MERGE, node["merge_gain"]
-    return (SPLIT, node["split_gain"]) if node["split_leaf"] >= 0 else (NOTHING, 0.0)
-
-
-@jit
-def _next_of_node(target: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> tuple[int, float]:
-    """The kind and the gain of the node's next step: the first pending one, or else its best operator."""
-    pending = frontier.nodes[target]["first_pending"]
-    if pending < 0:
-        return _best_of_node(target, frontier, pricing, rules)
-    step = frontier.steps[pending]
-    return (MERGE if step["other"] >= 0 else SPLIT), step["gain"]
-
-
-@jit
 def merge_is_ready(node: Any, leaves: Array) -> bool:
     """Whether the leaf that the node's best merge makes is there."""
     first = node["merge_leaf"]
@@ -320,10 +316,9 @@ def _run_node(target: int, least: float, frontier: Frontier, pricing: Pricing, r
     """Apply the node's best operators, as long as what they make is there and they gain `least`."""
     node = frontier.nodes[target]
     while frontier.totals[N_STEPS] < frontier.steps.shape[0] and (rules.runs_ahead or node["first_pending"] < 0):
-        kind, gain = _best_of_node(target, frontier, pricing, rules)
-        if kind == NOTHING or gain < least:
+        if node["best_kind"] == NOTHING or node["best_gain"] < least:
             return
-        if kind == SPLIT:
+        if node["best_kind"] == SPLIT:
             leaf = frontier.leaves[node["split_leaf"]]
             if leaf["first_child"] < 0 or is_stale(leaf, pricing):
                 return
@@ -332,13 +327,6 @@ def _run_node(target: int, least: float, frontier: Frontier, pricing: Pricing, r
             if not merge_is_ready(node, frontier.leaves):
                 return
             _apply_merge(target, frontier, pricing, rules)
-
-
-@jit
-def run_nodes(least: float, frontier: Frontier, pricing: Pricing, rules: Rules) -> None:
-    """Let all nodes run ahead, as far as their operators gain `least`."""
-    for k in range(frontier.targets.shape[0]):
-        _run_node(frontier.targets[k], least, frontier, pricing, rules)
 
 
 @jit
@@ -447,32 +435,32 @@ def _commit(target: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> 
 
 
 @jit
-def _best_next(frontier: Frontier, pricing: Pricing, rules: Rules) -> tuple[int, float]:
-    """The node whose next step is the best of all, and its gain; -1 if none gains."""
+def _best_next(nodes: Array, targets: Array, steps: Array, splits_first: bool) -> tuple[int, float]:
+    """The node whose next step (pending, or else its best operator) is the best of all, and its gain; -1 if none gains."""
     split, split_gain, merge, gain_of_merge = -1, 0.0, -1, 0.0
-    for k in range(frontier.targets.shape[0]):
-        target = frontier.targets[k]
-        kind, gain = _next_of_node(target, frontier, pricing, rules)
-        if kind == SPLIT and gain > split_gain + TIE:
-            split, split_gain = target, gain
-        elif kind == MERGE and gain > gain_of_merge + TIE:
-            merge, gain_of_merge = target, gain
-    if merge >= 0 and (split < 0 or (not rules.splits_first and gain_of_merge > split_gain + TIE)):
+    for k in range(targets.shape[0]):
+        node = nodes[targets[k]]
+        pending = node["first_pending"]
+        if pending >= 0:
+            gain = steps[pending]["gain"]
+            is_merge = steps[pending]["other"] >= 0
+        else:
+            gain = node["best_gain"]
+            is_merge = node["best_kind"] == MERGE
+        if not is_merge and gain > split_gain + TIE:
+            split, split_gain = targets[k], gain
+        elif is_merge and gain > gain_of_merge + TIE:
+            merge, gain_of_merge = targets[k], gain
+    if merge >= 0 and (split < 0 or (not splits_first and gain_of_merge > split_gain + TIE)):
         return merge, gain_of_merge
     return split, split_gain
-
-
-@jit
-def front_gain(frontier: Frontier, pricing: Pricing, rules: Rules) -> float:
-    """The gain of the next step."""
-    return _best_next(frontier, pricing, rules)[1]
 
 
 @jit
 def commit(n_steps: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or counts are missing (HUNGRY)."""
     while frontier.totals[N_COMMITTED] < n_steps:
-        target, gain = _best_next(frontier, pricing, rules)
+        target, gain = _best_next(frontier.nodes, frontier.targets, frontier.steps, rules.splits_first)
         if target < 0:
             return FINISHED
         node = frontier.nodes[target]
@@ -488,30 +476,35 @@ def commit(n_steps: int, frontier: Frontier, pricing: Pricing, rules: Rules) -> 
 
 
 @jit
-def wanted(least: float, out: Array, frontier: Frontier, pricing: Pricing, rules: Rules) -> tuple[int, int, int]:
-    """What to price again, to split and to merge ahead, among the operators that gain `least`; how many of each.
+def look_ahead(
+    share: float, out: Array, frontier: Frontier, pricing: Pricing, rules: Rules
+) -> tuple[int, int, int]:
+    """Let nodes run ahead, and say what they need to run on, where operators gain a share of what the next step does.
 
-    `out` has three rows: stale leaves, leaves whose best split is not counted, nodes whose best merge is not made.
+    `out` has three rows: leaves to price again, leaves whose best split is to be counted, nodes whose best merge is to
+    be made. Returns how many of each. A split of a leaf that may be merged before its turn comes is not counted ahead.
     """
+    least = share * _best_next(frontier.nodes, frontier.targets, frontier.steps, rules.splits_first)[1]
     n_stale, n_split, n_merge = 0, 0, 0
     for k in range(frontier.targets.shape[0]):
         target = frontier.targets[k]
         node = frontier.nodes[target]
-        kind, gain = _best_of_node(target, frontier, pricing, rules)
-        if kind == NOTHING or gain < least:
+        if node["best_kind"] == NOTHING or node["best_gain"] < least:
             continue
+        _run_node(target, least, frontier, pricing, rules)
+        if node["best_kind"] == MERGE and node["best_gain"] >= least:
+            if not merge_is_ready(node, frontier.leaves):
+                out[2, n_merge] = target
+                n_merge += 1
         at = node["head"]
-        while at >= 0:
+        while at >= 0 and node["best_kind"] == SPLIT:
             leaf = frontier.leaves[at]
             if leaf["gain"] > 0.0 and leaf["gain"] >= least:
                 if is_stale(leaf, pricing):
                     out[0, n_stale] = at
                     n_stale += 1
-                elif leaf["first_child"] < 0 and (kind == SPLIT and (at == node["split_leaf"] or not rules.merge)):
+                elif leaf["first_child"] < 0 and (at == node["split_leaf"] or not rules.merge):
                     out[1, n_split] = at
                     n_split += 1
             at = leaf["next"]
-        if kind == MERGE and not merge_is_ready(node, frontier.leaves):
-            out[2, n_merge] = target
-            n_merge += 1
     return n_stale, n_split, n_merge

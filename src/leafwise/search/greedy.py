@@ -19,7 +19,7 @@ from leafwise.kernels import frontier
 from leafwise.kernels.gains import COMPLETE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
-from leafwise.priors import ParameterPrior
+from leafwise.priors import ParameterPrior, log_kappa
 from leafwise.regions import Region
 from leafwise.search.growth import Growth
 from leafwise.search.leaves import Leaves, make_pricing
@@ -76,7 +76,7 @@ class Problem:
     variables: tuple[Variable, ...]
     targets: tuple[int, ...]
     prior: ParameterPrior
-    log_kappa: float
+    structure_prior: str
     parents: ParentRules
     start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
 
@@ -91,9 +91,10 @@ class Search:
         began = time.perf_counter()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = np.array([variable.n_states for variable in problem.variables])
+        self._log_kappa = log_kappa(problem.structure_prior)
         targets = np.array(problem.targets)
         pricing = make_pricing(
-            problem.parents, targets, self._n_states, counter.n_cases, problem.log_kappa, settings.operators
+            problem.parents, targets, self._n_states, counter.n_cases, self._log_kappa, settings.operators
         )
         rules = frontier.Rules(
             "M" in settings.operators,
@@ -160,7 +161,7 @@ class Search:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self.n_parameters * self._problem.log_kappa
+        return self.log_score - self.n_parameters * self._log_kappa
 
     @property
     def network(self) -> Network:
@@ -174,7 +175,31 @@ class Search:
             nodes[target] = Node.learned(
                 parents, self._growth[target].graph(), self._leaves.counts(records), exponents
             )
-        return Network(self._problem.variables, tuple(nodes))
+        return Network(
+            self._problem.variables, tuple(nodes), str(self._problem.prior), self._problem.structure_prior, self.summary()
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        names = [variable.name for variable in self._problem.variables]
+        target = names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None
+        return {
+            "cases": self._counter.n_cases,
+            "variables": len(names),
+            "target": target,
+            "operators": self.settings.operators,
+            "schedule": self.settings.schedule,
+            "log_score": self.log_score,
+            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "leaves": self.n_leaves,
+            "parameters": self.n_parameters,
+            "arcs": self.n_arcs,
+            "splits": self.n_splits,
+            "merges": self.n_merges,
+            "steps": self.n_steps,
+            "deleted_parents": self.n_deleted,
+            "stopped": self.stopped,
+        }
 
     def _exponents(self, target: int, at: int) -> Any:
         region = self._leaves.regions.get(at, Region.everything())
@@ -182,7 +207,7 @@ class Search:
 
     def _measure(self) -> float:
         live = [at for target in self._problem.targets for at in self._leaves.live(target)]
-        return math.fsum(self._leaves.records["log_likelihood"][live]) + self.n_parameters * self._problem.log_kappa
+        return math.fsum(self._leaves.records["log_likelihood"][live]) + self.n_parameters * self._log_kappa
 
     def _advance(self, n: int) -> bool:
         """Take up to n more steps; whether any was taken."""

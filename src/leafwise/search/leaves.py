@@ -80,7 +80,7 @@ class Leaves:
         for at in new.tolist():
             frontier.link(at, self._frontier())
         self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        frontier.refresh_splits(self._frontier())
+        frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
         return out
 
     def advance(self, n_steps: int) -> int:
@@ -131,7 +131,7 @@ class Leaves:
                 self.records["gain"][own] = np.inf
                 self.records["room"][own] = -1
         self.pricing.allowed[:] = allowed
-        frontier.refresh_splits(self._frontier())
+        frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
 
     def _frontier(self) -> frontier.Frontier:
         return frontier.Frontier(
@@ -159,14 +159,12 @@ class Leaves:
 
     def _feed(self) -> None:
         """Count and price ahead what the nodes need for their next steps."""
-        least = _AHEAD * frontier.front_gain(self._frontier(), self.pricing, self.rules)
-        frontier.run_nodes(least, self._frontier(), self.pricing, self.rules)
         found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
-        n_stale, n_split, n_merge = frontier.wanted(least, found, self._frontier(), self.pricing, self.rules)
+        n_stale, n_split, n_merge = frontier.look_ahead(_AHEAD, found, self._frontier(), self.pricing, self.rules)
         if n_stale:
             frontier.drop_children(found[0, :n_stale], self._frontier())
             self._price(found[0, :n_stale])
-            frontier.refresh_splits(self._frontier())
+            frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
         if n_split:
             self._split(found[1, :n_split])
         if n_merge:

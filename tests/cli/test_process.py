@@ -1,0 +1,73 @@
+"""The command line as a process of its own: streams, signals, exit codes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from leafwise.cli import main; main()"]
+
+
+def test_version_and_help():
+    version = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.split()[0] == "leafwise"
+    listing = subprocess.run(COMMAND, capture_output=True, text=True, check=True)
+    for command in ("learn", "score", "evaluate", "sample", "show"):
+        assert command in listing.stdout
+        assert "--json" in subprocess.run([*COMMAND, command, "-h"], capture_output=True, text=True, check=True).stdout
+
+
+def test_errors_leave_with_two():
+    done = subprocess.run([*COMMAND, "show", "nowhere.json"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("leafwise: ")
+
+
+def test_a_closed_pipe_is_no_accident(model):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*COMMAND, "sample", str(model), "-n", "50000"], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_interrupted_learning_saves_what_it_found(tmp_path):
+    draw = random.Random(1)
+    data, output = tmp_path / "noise.csv", tmp_path / "model.json"
+    names = ",".join(f"x{i}" for i in range(150))
+    rows = (",".join(map(str, draw.choices((0, 1, 2), k=150))) for _ in range(3000))
+    data.write_text("\n".join([names, *rows]))
+    arguments = [
+        "learn",
+        str(data),
+        "-o",
+        str(output),
+        "--structure-prior",
+        "uniform",
+        "--prior",
+        "bdeu:1000",
+        "--verbose",
+        "--json",
+    ]
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert first
+    assert process.returncode == 130, stderr[-500:]
+    assert "leafwise: interrupted" in stderr.splitlines()[-1]
+    found = json.loads(stdout)
+    assert found["stopped"] == "interrupted"
+    assert found["steps"] > 0
+    show = subprocess.run([*COMMAND, "show", str(output), "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(show.stdout)["leaves"] == found["leaves"]

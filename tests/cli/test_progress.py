@@ -1,0 +1,59 @@
+"""Following a search: asked to stop, it stops between two steps."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from leafwise.cli.progress import follow
+
+
+class EndlessSearch:
+    """Counts its rounds, and gets a Ctrl-C in the third one."""
+
+    def __init__(self):
+        self.n_rounds = 0
+
+    def run(self, progress):
+        while True:
+            self.n_rounds += 1
+            if self.n_rounds == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            progress(self)
+            assert self.n_rounds < 10
+
+
+class ShortSearch:
+    def run(self, progress):
+        progress(self)
+
+
+class DeafSearch:
+    """Never comes to the end of its step."""
+
+    def run(self, progress):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_first_interrupt_stops_after_the_step():
+    before = signal.getsignal(signal.SIGINT)
+    search = EndlessSearch()
+    assert follow(search, quiet=True)
+    assert 3 <= search.n_rounds < 10
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_second_interrupt_ends_it_all():
+    with pytest.raises(KeyboardInterrupt):
+        follow(DeafSearch(), quiet=True)
+
+
+def test_a_search_may_end_by_itself_and_run_in_any_thread():
+    assert not follow(ShortSearch(), quiet=True)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(follow(ShortSearch(), quiet=True)))
+    thread.start()
+    thread.join()
+    assert found == [False]

@@ -1,0 +1,218 @@
+import json as plain_json
+import os
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from network_strategies import networks
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.examples import alarm
+from leafwise.formats import json
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "network.json"
+SCHEMA = plain_json.loads(resources.files("leafwise.formats").joinpath("network.schema.json").read_text("utf-8"))
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def golden_network():
+    """All that the format can say, in four variables."""
+    age = Variable("age", ("< 30", "30 to 50.5", "≥ 50.5", "(missing)"), cuts=(30.0, 50.5), missing=True)
+    town = Variable("town", ("A", "B", "C", "D", "E", "F"))
+    smoker = Variable("smoker", ("no", "yes"))
+    given_only = Variable("region", ("north", 'the "south"'))
+    graph = DecisionGraph.single().split(0, 1, [{2}, {0, 1, 3, 4, 5}]).split(1, 0, [{0, 3}, {1}, {2}]).merge(0, 2)
+    counts = np.array([[3, 4], [0, 10], [123456789, 1]])
+    exponents = np.array([[1.0, 1.0], [0.1, 0.1], [0.1, 1 / 3]])
+    nodes = (
+        Node((1,), DecisionGraph.complete([1], [4, 6]), np.array([[0.1, 0.2, 0.3, 0.4]] * 6)),
+        Node((3,), DecisionGraph.single(), np.array([[0.5, 0.1, 0.1, 0.1, 0.2, 0.0]])),
+        Node.learned((0, 1), graph, counts, exponents),
+        None,
+    )
+    history = {"search": "greedy", "steps": 3, "seconds": 0.25, "operators": ["C", "B", "M"], "limit": None}
+    return Network((age, town, smoker, given_only), nodes, "bdeu:10", "kappa:0.1", history)
+
+
+def test_the_golden_file_is_written_byte_for_byte(tmp_path):
+    json.save(golden_network(), tmp_path / "network.json")
+    assert (tmp_path / "network.json").read_bytes() == GOLDEN.read_bytes()
+
+
+def test_the_golden_file_loads():
+    assert json.load(GOLDEN) == golden_network()
+    VALIDATOR.validate(plain_json.loads(GOLDEN.read_text("utf-8")))
+
+
+@given(networks())
+def test_what_is_saved_loads_back_identical(network):
+    text = json.dumps(network)
+    VALIDATOR.validate(plain_json.loads(text))
+    back = json.loads(text)
+    assert back == network
+    assert [repr(variable) for variable in back.variables] == [repr(variable) for variable in network.variables]
+    assert json.dumps(back) == text
+
+
+def test_save_and_load_by_the_network(tmp_path):
+    path = tmp_path / "alarm.json"
+    alarm().save(path)
+    assert Network.load(str(path)) == alarm()
+    VALIDATOR.validate(plain_json.loads(path.read_text("utf-8")))
+    assert os.listdir(tmp_path) == ["alarm.json"]
+
+
+def test_saving_follows_links_and_keeps_the_old_file_on_failure(tmp_path, monkeypatch):
+    path, link = tmp_path / "a.json", tmp_path / "link.json"
+    path.write_text("old")
+    link.symlink_to(path)
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        json.save(alarm(), link)
+    assert path.read_text() == "old"
+    monkeypatch.undo()
+    json.save(alarm(), link)
+    assert link.is_symlink()
+    assert json.load(path) == alarm()
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "link.json"]
+
+
+def test_devices_are_written_to_and_not_replaced():
+    json.save(alarm(), os.devnull)
+    assert not Path(os.devnull).is_file()
+
+
+def test_unordered_nodes_and_omitted_members_load():
+    document = plain_json.loads(json.dumps(alarm()))
+    document["nodes"].reverse()
+    for key in ("prior", "structure_prior", "learned"):
+        del document[key]
+    assert json.loads(plain_json.dumps(document)).nodes == alarm().nodes
+
+
+def changed(change):
+    document = plain_json.loads(GOLDEN.read_text("utf-8"))
+    change(document)
+    return plain_json.dumps(document)
+
+
+def node(document, k=2):
+    return document["nodes"][k]
+
+
+def set_at(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(document):
+        for key in path:
+            document = document[key]
+        document[last] = value
+
+    return change
+
+
+def drop(*path):
+    def change(document):
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return change
+
+
+def add_cycle(document):
+    node(document, 0)["parents"].append("smoker")
+
+
+TEST, LEAF = ("nodes", 2, "graph", 0), ("nodes", 2, "graph", 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_at("format", "other"), "no network"),
+        (set_at("version", 2), "newer leafwise"),
+        (set_at("version", "1"), '"version" is'),
+        (drop("version"), '"version" is None'),
+        (drop("variables"), 'lacks "variables"'),
+        (drop("nodes"), 'lacks "nodes"'),
+        (set_at("nodes", {}), "must be a list"),
+        (set_at("nodes", 0, "x"), "must be an object"),
+        (set_at("prior", 3), "must be a string"),
+        (set_at("learned", []), "must be an object"),
+        (drop("variables", 0, "labels"), 'lacks "labels"'),
+        (set_at("variables", 0, "labels", []), "has 0 states"),
+        (set_at("variables", 0, "labels", 0, 5), "must be a string"),
+        (set_at("variables", 0, "cuts", ["x"]), "must be a number"),
+        (set_at("variables", 0, "cuts", 7), "must be a list"),
+        (set_at("variables", 0, "missing", 1), "true or false"),
+        (set_at("variables", 1, "name", "age"), "same name"),
+        (drop("nodes", 2, "variable"), 'lacks "variable"'),
+        (set_at("nodes", 2, "variable", "nobody"), "not among the variables"),
+        (set_at("nodes", 1, "variable", "age"), "two nodes"),
+        (set_at("nodes", 2, "parents", ["nobody"]), "not among the variables"),
+        (set_at("nodes", 2, "parents", [["town"]]), "must be a string"),
+        (set_at("nodes", 2, "parents", ["town"]), "tests 'age', which is not among its parents"),
+        (set_at("nodes", 2, "parents", ["age", "town", "town"]), "each once"),
+        (set_at("nodes", 2, "parents", ["age", "smoker", "town"]), "name other variables"),
+        (set_at("nodes", 2, "graph", []), "."),
+        (add_cycle, "cycle"),
+        (set_at(*TEST, "test", "nobody"), "not among the variables"),
+        (set_at(*TEST, "arcs", [{"states": ["A"], "to": 1}]), "no arc for the state 'B'"),
+        (set_at(*TEST, "arcs", [{"to": 1}, {"to": 2}]), "too many arcs without states"),
+        (set_at(*TEST, "arcs", 0, "states", ["Z"]), "no state of its test"),
+        (set_at(*TEST, "arcs", 0, "states", [0]), "no state of its test"),
+        (set_at(*TEST, "arcs", 1, "states", ["A", "A"]), "two arcs for the state 'A'"),
+        (set_at(*TEST, "arcs", 0, "to", 0), "order the nodes"),
+        (set_at(*TEST, "arcs", 0, "to", 99), "order the nodes"),
+        (drop(*TEST, "arcs", 0, "to"), 'lacks "to"'),
+        (set_at(*LEAF, "leaf", 1), "number them in order"),
+        (drop(*LEAF, "leaf"), 'lacks "leaf"'),
+        (drop(*LEAF, "counts"), "some leaves have counts"),
+        (set_at(*LEAF, "counts", [1, 2, 3]), "3 counts, and 2 are due"),
+        (set_at(*LEAF, "counts", [1, -2]), "integers from 0 on"),
+        (set_at(*LEAF, "counts", [1, 10**30]), "integers from 0 on"),
+        (set_at(*LEAF, "counts", [1, 2.5]), "integers from 0 on"),
+        (set_at(*LEAF, "exponents", 0), "exponents above 0"),
+        (set_at(*LEAF, "exponents", [1]), "1 exponents, and 2 are due"),
+        (set_at(*LEAF, "exponents", "1"), "must be a number"),
+        (set_at("nodes", 1, "graph", 0, "probabilities", [0.5] * 6), "do not sum to one"),
+        (set_at("nodes", 1, "graph", 0, "probabilities", [1]), "1 probabilities, and 6 are due"),
+        (drop("nodes", 1, "graph", 0, "probabilities"), 'lacks "probabilities"'),
+        (set_at("nodes", 1, "graph", 0, "probabilities", [True] + [0] * 5), "must be a number"),
+    ],
+)
+def test_bad_files_get_one_clear_line(change, message, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text(changed(change))
+    with pytest.raises(ValueError, match=message) as caught:
+        json.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff\xfe\x00", b"[NaN]", b"[-Infinity]", b"[1e999]", b"[" * 100_000, b"a,b\n1,2\n"]
+)
+def test_files_that_are_not_json(text, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match="not JSON") as caught:
+        json.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"format": "x"}', "{}"])
+def test_json_that_is_no_network(text):
+    with pytest.raises(ValueError, match="no network"):
+        json.loads(text)
+
+
+def test_a_missing_file_says_so(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        json.load(tmp_path / "none.json")
