@@ -1,0 +1,59 @@
+# Two commands for a fresh machine with Python >= 3.11 and make:
+#   make demo    learn the example network and show it
+#   make test    run every check and every test
+
+PYTHON ?= python3
+BIN := .venv/bin
+MODEL := alarm-model.json
+
+.PHONY: help demo test lint pytest pytest-python bench clean
+
+help:
+	@echo "make demo   learn the example network and show what was found"
+	@echo "make test   run every check and every test"
+	@echo "make lint   style, types and import rules only"
+	@echo "make bench  the benchmarks"
+	@echo "make clean  remove everything these commands made"
+
+demo: .venv/installed
+	$(BIN)/leafwise learn --example alarm --output $(MODEL)
+	$(BIN)/leafwise show $(MODEL)
+	@echo
+	$(BIN)/leafwise show $(MODEL) --node SHUNT
+
+test: lint pytest pytest-python
+
+lint: .venv/installed-for-tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+pytest: .venv/installed-for-tests
+	$(BIN)/python -m pytest
+
+# Compiled loops are invisible to coverage: once more as plain Python, on the tests that reach them.
+pytest-python: .venv/installed-for-tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest tests/unit
+	$(BIN)/coverage report
+
+bench: .venv/installed-for-tests
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are older than pyproject.toml exactly when its dependencies may have changed.
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+.venv/installed-for-tests: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "leafwise needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
