@@ -15,14 +15,13 @@ class Workers:
     """A fixed number of threads. Each request is done whole by one of them, so results do not depend on the number."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = n_threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.n_threads = n_threads or _n_cores()
         self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
         """Call kernel(begin, end) so that the ranges cover all requests; costs are nanoseconds, roughly."""
         n = len(costs)
-        total = costs.cumsum()
-        if self._pool is None or n < 2 or total[-1] < _WORTH_A_THREAD:
+        if self._pool is None or n < 2 or (total := costs.cumsum())[-1] < _WORTH_A_THREAD:
             kernel(0, n)
             return
         shares = np.arange(1, self.n_threads) * (total[-1] / self.n_threads)
@@ -32,3 +31,8 @@ class Workers:
         kernel(*ranges[0])
         for future in waiting:
             future.result()
+
+
+def _n_cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -18,6 +18,14 @@ def test_score_is_the_score_of_learning(leafwise, data, tmp_path):
     assert sum(parts) == pytest.approx(scored["log_score"])
 
 
+def test_score_under_other_priors(leafwise, model, data):
+    learned = leafwise("score", model, data, "--json").object
+    other = leafwise("score", model, data, "--prior", "bdeu:10", "--structure-prior", "uniform", "--json").object
+    assert other["log_prior"] == 0 > learned["log_prior"]
+    assert other["log_marginal_likelihood"] != learned["log_marginal_likelihood"]
+    assert "bdeu" in leafwise("score", model, data, "--prior", "bdeu:zero").complaint
+
+
 def test_score_is_a_table_for_people(leafwise, model, data):
     lines = leafwise("score", model, data).stdout.splitlines()
     assert lines[0].split()[0] == "node"

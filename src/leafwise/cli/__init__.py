@@ -21,6 +21,7 @@ SPELLINGS = (
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
+    (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
 )
 BAD_INPUT = 2
 INTERRUPTED = 130

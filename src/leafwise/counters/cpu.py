@@ -10,9 +10,6 @@ from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
-# A set that holds less than one case in so many is a list of rows; there a list is the smaller of the two.
-_CASES_A_LIST_ROW = 32
-
 
 class CpuCounter:
     """A `Counter` over a table in memory."""
@@ -24,15 +21,13 @@ class CpuCounter:
         self._n_states = np.array([variable.n_states for variable in table.variables])
         n_words = self._data.words.shape[1]
         self._sets = np.zeros(64, bits.SET)
-        self._n_sets = 1
         self._masks = np.empty((8, n_words), np.uint64)
-        self._free_masks = list(range(7, -1, -1))
+        self._free = np.arange(8)  # a stack of masks
         self._lists = np.empty(1024, np.int32)
-        self._n_listed = 0
-        everything = self._free_masks.pop()
-        self._masks[everything] = np.uint64(2**64 - 1)
-        self._masks[everything, -1] >>= np.uint64(64 * n_words - self.n_cases)
-        self._sets[0] = (everything, self.n_cases, True)
+        self._marks = np.array([0, 8, 0])
+        everything = self._masks[self._sets["offset"][self._place(np.array([self.n_cases]))]]
+        everything[:] = np.uint64(2**64 - 1)
+        everything[-1] >>= np.uint64(64 * n_words - self.n_cases)
 
     def cut(
         self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
@@ -79,46 +74,31 @@ class CpuCounter:
         )
 
     def release(self, sets: Integers) -> None:
-        masks = self._sets["offset"][sets][self._sets["is_mask"][sets] != 0]
-        self._free_masks.extend(masks.tolist())
-        self._sets["size"][sets] = 0
-        self._sets["is_mask"][sets] = False
+        bits.release_sets(sets, self._sets, self._free, self._marks)
 
     def _place(self, sizes: Integers) -> int:
         """Records and room for new sets of these sizes; the number of the first."""
-        first = self._n_sets
-        self._n_sets += len(sizes)
-        if self._n_sets > len(self._sets):
-            self._sets = np.concatenate([self._sets, np.zeros(self._n_sets, bits.SET)])
-        is_mask = sizes * _CASES_A_LIST_ROW >= self.n_cases
-        offsets = np.empty(len(sizes), np.int64)
-        offsets[is_mask] = self._place_masks(int(is_mask.sum()))
-        listed = np.where(is_mask, 0, sizes)
-        offsets[~is_mask] = self._place_rows(int(listed.sum())) + (np.cumsum(listed) - listed)[~is_mask]
-        new = self._sets[first : self._n_sets]
-        new["offset"], new["size"], new["is_mask"] = offsets, sizes, is_mask
+        first = int(self._marks[bits.N_SETS])
+        if not bits.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks):
+            self._grow(len(sizes), int(sizes.sum()))
+            bits.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks)
         return first
 
-    def _place_masks(self, n: int) -> list[int]:
-        if n > len(self._free_masks):
+    def _grow(self, n_sets: int, n_rows: int) -> None:
+        """Room for so many more sets, whatever they are, of so many rows in all."""
+        n_more = max(n_sets, len(self._sets))
+        self._sets = np.concatenate([self._sets, np.zeros(n_more, bits.SET)])
+        n_masks = min(n_sets, 32 * n_rows // self.n_cases + 1)
+        if self._marks[bits.N_FREE] < n_masks:
             old = len(self._masks)
-            more = np.empty((max(n, old), self._masks.shape[1]), np.uint64)
-            self._masks = np.concatenate([self._masks, more])
-            self._free_masks = list(range(len(self._masks) - 1, old - 1, -1)) + self._free_masks
-        return [self._free_masks.pop() for _ in range(n)]
-
-    def _place_rows(self, n: int) -> int:
-        """Room for n row numbers. When the pool is full the lists still in use move to a new one of twice their size."""
-        if self._n_listed + n > len(self._lists):
-            used = np.flatnonzero((self._sets["is_mask"] == 0) & (self._sets["size"] > 0))
-            used = used[used < self._n_sets]
-            total = int(self._sets["size"][used].sum())
-            pool = np.empty(max(1024, 2 * (total + n)), np.int32)
-            self._n_listed = bits.move_lists(used, self._sets, self._lists, pool)
-            self._lists = pool
-        start = self._n_listed
-        self._n_listed += n
-        return start
+            self._masks = np.concatenate([self._masks, np.empty((max(n_masks, old), self._masks.shape[1]), np.uint64)])
+            n_free, n_new = int(self._marks[bits.N_FREE]), len(self._masks) - old
+            self._free = np.concatenate([self._free[:n_free], np.arange(old, old + n_new), np.empty(old, np.int64)])
+            self._marks[bits.N_FREE] += n_new
+        in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
+        lists = np.empty(2 * (in_use + n_rows), np.int32)
+        bits.move_lists(self._sets, self._lists, lists, self._marks)
+        self._lists = lists
 
 
 def _planes(table: Table) -> bits.Planes:

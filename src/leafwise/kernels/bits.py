@@ -45,6 +45,67 @@ class Planes(NamedTuple):
     first: Array  # the plane of state 1 of each variable, or -1 where a variable has none
 
 
+N_SETS, N_FREE, N_LISTED = range(3)  # places in `marks`: sets so far, masks that are free, rows in lists
+
+
+@jit
+def place_sets(sizes: Array, n_cases: int, sets: Array, free: Array, lists: Array, marks: Array) -> bool:
+    """Records, and room for their cases, for new sets of these sizes. Where room is short, nothing is done: False.
+
+    A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case.
+    """
+    n_masks, n_rows = 0, 0
+    for k in range(sizes.shape[0]):
+        if sizes[k] * 32 >= n_cases:
+            n_masks += 1
+        else:
+            n_rows += sizes[k]
+    if (
+        marks[N_SETS] + sizes.shape[0] > sets.shape[0]
+        or n_masks > marks[N_FREE]
+        or marks[N_LISTED] + n_rows > lists.shape[0]
+    ):
+        return False
+    for k in range(sizes.shape[0]):
+        set_ = sets[marks[N_SETS]]
+        marks[N_SETS] += 1
+        set_["size"] = sizes[k]
+        set_["is_mask"] = sizes[k] * 32 >= n_cases
+        if set_["is_mask"]:
+            marks[N_FREE] -= 1
+            set_["offset"] = free[marks[N_FREE]]
+        else:
+            set_["offset"] = marks[N_LISTED]
+            marks[N_LISTED] += sizes[k]
+    return True
+
+
+@jit
+def release_sets(gone: Array, sets: Array, free: Array, marks: Array) -> None:
+    """Take back the masks of these sets; rows of lists come free when the lists move."""
+    for k in range(gone.shape[0]):
+        set_ = sets[gone[k]]
+        if set_["is_mask"]:
+            free[marks[N_FREE]] = set_["offset"]
+            marks[N_FREE] += 1
+        set_["is_mask"] = 0
+        set_["size"] = 0
+
+
+@jit
+def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
+    """Copy the lists in use to a new pool, one behind the other."""
+    n = 0
+    for k in range(marks[N_SETS]):
+        set_ = sets[k]
+        if not set_["is_mask"]:
+            for row in range(set_["size"]):
+                pool[n + row] = lists[set_["offset"] + row]
+            set_["offset"] = n
+            n += set_["size"]
+    marks[N_LISTED] = n
+
+
 @jit
 def pack(column: Array, state: int, plane: Array) -> None:
     """Set bit c of the plane where case c of the column is in the state."""
@@ -173,19 +234,6 @@ def join_sets(pairs: Array, sets: Array, masks: Array, lists: Array) -> None:
                 mask |= masks[set_["offset"]]
             else:
                 _add_rows(lists[set_["offset"] : set_["offset"] + set_["size"]], mask)
-
-
-@jit
-def move_lists(used: Array, sets: Array, lists: Array, pool: Array) -> int:
-    """Copy the lists of these sets to a new pool, one behind the other; how many rows."""
-    n = 0
-    for k in range(used.shape[0]):
-        set_ = sets[used[k]]
-        for row in range(set_["size"]):
-            pool[n + row] = lists[set_["offset"] + row]
-        set_["offset"] = n
-        n += set_["size"]
-    return n
 
 
 @jit

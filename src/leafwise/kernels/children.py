@@ -4,6 +4,8 @@ After a split only the smaller children are counted; the largest is the parent l
 histograms add.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from leafwise.kernels.bits import Array, Layout
@@ -12,35 +14,107 @@ from leafwise.kernels.jit import jit
 
 
 @jit
-def plan_splits(
-    batch: Array, leaves: Array, histograms: Array, layout: Layout, possible: Array, groups: Array, sizes: Array
-) -> None:
-    """For each leaf's best split: the child of every state, and the cases of every child, one split after the other.
+def measure_splits(batch: Array, leaves: Array, layout: Layout) -> tuple[int, int]:
+    """How many states the variables of the leaves' best splits have in all, and how many children there will be."""
+    n_states, n_children = 0, 0
+    for b in range(batch.shape[0]):
+        n_states += layout.n_states[leaves[batch[b]]["variable"]]
+        n_children += leaves[batch[b]]["n_children"]
+    return n_states, n_children
+
+
+class Plan(NamedTuple):
+    """Splits to be made, one after the other."""
+
+    cases: Array  # for each split: the set to cut,
+    variables: Array  # the variable to cut it by,
+    n_children: Array
+    groups: Array  # for each state of each variable: the child it goes to
+    sizes: Array  # for each child: how many cases it gets,
+    targets: Array
+    to_count: Array  # ... and, of the children, those to count: not the largest of a split, and none without cases
+
+
+def make_plan(n_splits: int, n_states: int, n_children: int) -> Plan:
+    """Room for a plan."""
+    return Plan(*(np.empty(n, np.int64) for n in (n_splits, n_splits, n_splits, n_states, *[n_children] * 3)))
+
+
+@jit
+def plan_splits(batch: Array, leaves: Array, histograms: Array, layout: Layout, possible: Array, plan: Plan) -> int:
+    """Fill the plan with each leaf's best split; how many children are to be counted.
 
     `possible`, if not empty, flags for the same states in the same order which can occur; the others, which no case can
     have, go with the last child.
     """
-    at, first = 0, 0
+    at, first, n_to_count = 0, 0, 0
     for b in range(batch.shape[0]):
         leaf = leaves[batch[b]]
-        variable, target = leaf["variable"], leaf["target"]
-        n_states, n_classes, n_children = layout.n_states[variable], layout.n_states[target], leaf["n_children"]
-        block = leaf["histogram"] + _base(variable, target, layout) * n_classes
-        sizes[first : first + n_children] = 0
-        child = 0
-        for state in range(n_states):
-            if leaf["state"] != COMPLETE:
-                group = 0 if state == leaf["state"] else 1
-            elif possible.shape[0] == 0 or possible[at + state]:
-                group = child
-                child += 1
-            else:
-                group = n_children - 1
-            groups[at + state] = group
-            for k in range(n_classes):
-                sizes[first + group] += histograms[block + state * n_classes + k]
+        n_children = leaf["n_children"]
+        plan.cases[b], plan.variables[b], plan.n_children[b] = leaf["cases"], leaf["variable"], n_children
+        n_states = layout.n_states[leaf["variable"]]
+        flags = possible[at : at + n_states] if possible.shape[0] > 0 else possible
+        _plan_split(leaf, histograms, layout, flags, plan.groups[at : at + n_states], plan.sizes[first : first + n_children])
+        largest = first + np.argmax(plan.sizes[first : first + n_children])
+        for child in range(first, first + n_children):
+            plan.targets[child] = leaf["target"]
+            if child != largest and plan.sizes[child] > 0:
+                plan.to_count[n_to_count] = child
+                n_to_count += 1
         at += n_states
         first += n_children
+    return n_to_count
+
+
+@jit
+def _plan_split(leaf: Any, histograms: Array, layout: Layout, possible: Array, groups: Array, sizes: Array) -> None:
+    n_classes = layout.n_states[leaf["target"]]
+    block = leaf["histogram"] + _base(leaf["variable"], leaf["target"], layout) * n_classes
+    sizes[:] = 0
+    child = 0
+    for state in range(groups.shape[0]):
+        if leaf["state"] != COMPLETE:
+            groups[state] = 0 if state == leaf["state"] else 1
+        elif possible.shape[0] == 0 or possible[state]:
+            groups[state] = child
+            child += 1
+        else:
+            groups[state] = sizes.shape[0] - 1
+        for k in range(n_classes):
+            sizes[groups[state]] += histograms[block + state * n_classes + k]
+
+
+@jit
+def add_leaves(
+    targets: Array, cases: int, first: int, leaves: Array, size_class: Array, sizes: Array, heads: Array, used: int
+) -> int:
+    """Records for new leaves that hold the sets from `cases` on, with room for a histogram each; the cells now used.
+
+    Histograms that were given back form a list for each size, linked through the records that had them.
+    """
+    for k in range(targets.shape[0]):
+        leaf = leaves[first + k]
+        leaf["target"], leaf["cases"] = targets[k], cases + k
+        leaf["first_child"] = leaf["partner"] = -1
+        which = size_class[targets[k]]
+        if heads[which] >= 0:
+            leaf["histogram"] = leaves[heads[which]]["histogram"]
+            heads[which] = leaves[heads[which]]["next"]
+        else:
+            leaf["histogram"] = used
+            used += sizes[which]
+    return used
+
+
+@jit
+def give_back(gone: Array, leaves: Array, size_class: Array, heads: Array, cases: Array) -> None:
+    """Histograms of leaves that are gone may be used again; `cases` gets their sets."""
+    for k in range(gone.shape[0]):
+        leaf = leaves[gone[k]]
+        which = size_class[leaf["target"]]
+        leaf["next"] = heads[which]
+        heads[which] = gone[k]
+        cases[k] = leaf["cases"]
 
 
 @jit
@@ -54,21 +128,6 @@ def _base(variable: int, target: int, layout: Layout) -> int:
         else:
             end = middle
     return layout.bases[begin]
-
-
-@jit
-def to_count(batch: Array, leaves: Array, sizes: Array, out: Array) -> int:
-    """The children to count, as positions among all new ones: not the largest of a split, and none without cases."""
-    n, first = 0, 0
-    for b in range(batch.shape[0]):
-        n_children = leaves[batch[b]]["n_children"]
-        largest = first + np.argmax(sizes[first : first + n_children])
-        for child in range(first, first + n_children):
-            if child != largest and sizes[child] > 0:
-                out[n] = child
-                n += 1
-        first += n_children
-    return n
 
 
 @jit

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
@@ -20,8 +21,7 @@ from leafwise.kernels.gains import COMPLETE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, log_kappa
-from leafwise.regions import Region
-from leafwise.search.growth import Growth
+from leafwise.search.growth import Growth, LoggedStep, usual_groups
 from leafwise.search.leaves import Leaves, make_pricing
 from leafwise.table import Variable
 from leafwise.workers import Workers
@@ -171,10 +171,8 @@ class Search:
         for target in self._problem.targets:
             records = self._growth[target].leaves
             parents = tuple(np.flatnonzero(self._leaves.is_parent[target]).tolist())
-            exponents = np.stack([self._exponents(target, at) for at in records])
-            nodes[target] = Node.learned(
-                parents, self._growth[target].graph(), self._leaves.counts(records), exponents
-            )
+            graph, counts = self._growth[target].graph(), self._leaves.counts(records)
+            nodes[target] = Node.learned(parents, graph, counts, self._exponents(target, records))
         return Network(
             self._problem.variables, tuple(nodes), str(self._problem.prior), self._problem.structure_prior, self.summary()
         )
@@ -201,9 +199,12 @@ class Search:
             "stopped": self.stopped,
         }
 
-    def _exponents(self, target: int, at: int) -> Any:
-        region = self._leaves.regions.get(at, Region.everything())
-        return self._problem.prior.leaf_exponents(target, region, self._n_states)
+    def _exponents(self, target: int, records: list[int]) -> NDArray[np.float64]:
+        prior = self._problem.prior
+        if prior.is_uniform:
+            return np.ones((len(records), self._n_states[target]))
+        regions = [self._leaves.regions[at] for at in records]
+        return np.stack([prior.leaf_exponents(target, region, self._n_states) for region in regions])
 
     def _measure(self) -> float:
         live = [at for target in self._problem.targets for at in self._leaves.live(target)]
@@ -243,23 +244,18 @@ class Search:
     def _grow_to_now(self) -> Operator | None:
         """Let the graphs follow the log; the last operator applied, if any."""
         last = None
-        for k, step in enumerate(self._leaves.steps(self._n_grown, self.n_steps), self._n_grown):
-            growth = self._growth[int(step["target"])]
-            if k == self.n_steps - 1:
-                last = growth.operator(step, *self._groups(step))
-            if step["other"] >= 0:
-                growth.merge(int(step["leaf"]), int(step["other"]), int(step["first_new"]))
-            else:
-                _, groups = self._groups(step)
-                growth.split(int(step["leaf"]), int(step["variable"]), int(step["first_new"]), groups, int(step["n_new"]))
-            self._n_grown = k + 1
+        for record in self._leaves.steps(self._n_grown, self.n_steps).tolist():
+            step = LoggedStep(*record[: len(LoggedStep._fields)])
+            growth = self._growth[step.target]
+            groups = () if step.other >= 0 else self._groups(step.leaf, step.variable, step.state)
+            self._n_grown += 1
+            if self._n_grown == self.n_steps:
+                last = growth.operator(step, groups)
+            growth.follow(step, groups)
         return last
 
-    def _groups(self, step: Any) -> tuple[int, tuple[int, ...]]:
-        """How many states the step's variable has, and to which child each goes."""
-        if step["other"] >= 0:
-            return 0, ()
-        r = int(self._n_states[step["variable"]])
-        if step["state"] != COMPLETE:
-            return r, tuple(int(state != step["state"]) for state in range(r))
-        return r, self._leaves.groups.get(int(step["leaf"]), tuple(range(r)))
+    def _groups(self, leaf: int, variable: int, state: int) -> tuple[int, ...]:
+        """To which child each state of a split's variable goes."""
+        if state == COMPLETE and leaf in self._leaves.groups:
+            return self._leaves.groups[leaf]
+        return usual_groups(int(self._n_states[variable]), state)

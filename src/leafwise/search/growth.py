@@ -5,11 +5,31 @@ graph, below zero. A split turns a leaf into a test of its new leaves; a merge, 
 number stand for another.
 """
 
-from typing import Any
+from functools import cache
+from typing import NamedTuple
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.kernels.gains import COMPLETE
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator
+
+
+class LoggedStep(NamedTuple):
+    """The first fields of a step in the log; leaves go by their numbers."""
+
+    gain: float
+    target: int
+    leaf: int
+    other: int  # the second leaf of a merge; -1: a split
+    variable: int
+    state: int
+    first_new: int
+    n_new: int
+
+
+@cache
+def usual_groups(n_states: int, state: int) -> tuple[int, ...]:
+    """The child of each state: its own in a complete split, the first for one state of a binary split."""
+    return tuple(range(n_states)) if state == COMPLETE else tuple(int(s != state) for s in range(n_states))
 
 
 class Growth:
@@ -28,33 +48,28 @@ class Growth:
                 self._children[at] = tuple(self._order[child] for child in row)
         self.leaves = list(leaves)
 
-    def operator(self, step: Any, n_states: int, groups: tuple[int, ...]) -> Operator:
-        """The logged step as a value, in terms of the graph as it is now; `groups` gives each state's child."""
-        leaf, gain = self.leaves.index(step["leaf"]), float(step["gain"])
-        if step["other"] >= 0:
-            return Merge(self._target, leaf, self.leaves.index(step["other"]), gain)
-        variable, state = int(step["variable"]), int(step["state"])
-        if state != COMPLETE:
-            return BinarySplit(self._target, leaf, variable, state, n_states, gain)
-        parts = [frozenset(s for s in range(n_states) if groups[s] == k) for k in range(max(groups) + 1)]
-        return CompleteSplit(self._target, leaf, variable, tuple(parts), gain)
+    def operator(self, step: "LoggedStep", groups: tuple[int, ...]) -> Operator:
+        """The logged step as a value, in terms of the graph before it; `groups` gives each state's child."""
+        leaf = self.leaves.index(step.leaf)
+        if step.other >= 0:
+            return Merge(self._target, leaf, self.leaves.index(step.other), step.gain)
+        if step.state != COMPLETE:
+            return BinarySplit(self._target, leaf, step.variable, step.state, len(groups), step.gain)
+        parts = [frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(step.n_new)]
+        return CompleteSplit(self._target, leaf, step.variable, tuple(parts), step.gain)
 
-    def split(self, leaf: int, variable: int, first_new: int, groups: tuple[int, ...], n_new: int) -> None:
-        """The leaf now tests the variable."""
-        new = range(first_new, first_new + n_new)
-        self._tests[leaf] = variable
-        self._children[leaf] = tuple(first_new + group for group in groups)
+    def follow(self, step: "LoggedStep", groups: tuple[int, ...]) -> None:
+        """Change the graph as the step did."""
+        new = range(step.first_new, step.first_new + step.n_new)
+        self.leaves.remove(step.leaf)
+        if step.other >= 0:
+            self.leaves.remove(step.other)
+            self._stands_for[step.leaf] = self._stands_for[step.other] = step.first_new
+        else:
+            self._tests[step.leaf] = step.variable
+            self._children[step.leaf] = tuple([step.first_new + group for group in groups])
         self._order.extend(new)
-        self.leaves.remove(leaf)
         self.leaves.extend(new)
-
-    def merge(self, leaf: int, other: int, new: int) -> None:
-        """The two leaves are now one."""
-        self._stands_for[leaf] = self._stands_for[other] = new
-        self._order.append(new)
-        self.leaves.remove(leaf)
-        self.leaves.remove(other)
-        self.leaves.append(new)
 
     def delete(self, variable: int) -> None:
         """Leave out the tests of a variable that does not matter: its state 0 speaks for all."""

@@ -3,7 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.kernels import children
 from leafwise.kernels.bits import Layout
+
+Integers = NDArray[np.int64]
 
 _MOST_CELLS = 2**29  # 2 GiB of counts for one histogram: beyond that two columns have too many states to be crossed
 
@@ -12,35 +15,29 @@ class Histograms:
     """A pool of histograms, all laid out by one `Layout`."""
 
     def __init__(self, layout: Layout) -> None:
-        self._sizes = (layout.n_rows[layout.of_target] + 1) * layout.n_states
-        self._free: dict[int, list[int]] = {}
+        sizes = (layout.n_rows[layout.of_target] + 1) * layout.n_states
+        self._sizes, self._size_class = np.unique(sizes, return_inverse=True)
+        self._heads = np.full(len(self._sizes), -1)
         self._used = 0
         self.cells = np.empty(0, np.int32)
 
-    def take(self, targets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Room for one histogram for each of the targets: where each begins."""
-        offsets = np.empty(len(targets), np.int64)
-        sizes = self._sizes[targets]
-        for size in np.unique(sizes).tolist():
-            wanted = np.flatnonzero(sizes == size)
-            free = self._free.setdefault(size, [])
-            n_old = min(len(free), len(wanted))
-            offsets[wanted[:n_old]] = free[len(free) - n_old :]
-            del free[len(free) - n_old :]
-            n_new = len(wanted) - n_old
-            offsets[wanted[n_old:]] = self._used + size * np.arange(n_new)
-            self._used += size * n_new
+    def add_leaves(self, targets: Integers, cases: int, first: int, records: NDArray[np.void]) -> None:
+        """Fill new records, for leaves of these targets that hold the sets from `cases` on, with room for a histogram."""
+        self._used = children.add_leaves(
+            targets, cases, first, records, self._size_class, self._sizes, self._heads, self._used
+        )
         if self._used > len(self.cells):
-            self.cells = np.concatenate([self.cells, np.empty(max(self._used, 2 * len(self.cells)) - len(self.cells), np.int32)])
-        return offsets
+            more = max(self._used, 2 * len(self.cells)) - len(self.cells)
+            self.cells = np.concatenate([self.cells, np.empty(more, np.int32)])
 
-    def give_back(self, targets: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
-        """These are not needed any more."""
-        for size, offset in zip(self._sizes[targets].tolist(), offsets.tolist(), strict=True):
-            self._free[size].append(offset)
+    def give_back(self, gone: Integers, records: NDArray[np.void]) -> Integers:
+        """The histograms of these leaves are not needed any more; the sets of cases they held."""
+        cases = np.empty(len(gone), np.int64)
+        children.give_back(gone, records, self._size_class, self._heads, cases)
+        return cases
 
 
-def make_layout(allowed: NDArray[np.uint8], n_states: NDArray[np.int64], targets: NDArray[np.int64]) -> Layout:
+def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:
     """The layout that covers, for each target, the variables it may ever test. Equal needs share one."""
     share = bool(n_states.max() <= 256)  # a shared layout has room for the target itself, which must then be small
     of_target = np.zeros(len(n_states), np.int64)

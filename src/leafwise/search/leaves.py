@@ -4,6 +4,8 @@
 what every node will need next: the children of each leaf's best split and each node's best merge.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,7 +70,8 @@ class Leaves:
             frontier.add_arc(parent, child, self._frontier(), self.pricing, self.rules)
         sets = {target: self._sets_of(target, graphs[target]) for target in self.targets.tolist()}
         where = np.array([target for target, own in sets.items() for _ in own])
-        new = self._add(where, np.array([s for own in sets.values() for s, _ in own]))
+        new = self._add(where, 0)
+        self.records["cases"][new] = [cases for own in sets.values() for cases, _ in own]
         self._count(new)
         records = iter(new.tolist())
         out: dict[int, list[int]] = {}
@@ -139,16 +142,14 @@ class Leaves:
             self.is_parent, self._log, self._committed, self._dropped, self._totals,
         )
 
-    def _add(self, targets: Integers, cases: Integers) -> Integers:
-        """Records, with room for a histogram, for new leaves of these targets that hold these sets of cases."""
+    def _add(self, targets: Integers, cases: int) -> Integers:
+        """Records, with room for a histogram, for new leaves of these targets that hold the sets from `cases` on."""
         first = self.n_records
         self.n_records += len(targets)
         if self.n_records > len(self.records):
             self.records = np.concatenate([self.records, np.zeros(self.n_records, gains.LEAF)])
             self._dropped = np.concatenate([self._dropped, np.zeros(self.n_records, np.int64)])
-        new = self.records[first : self.n_records]
-        new["target"], new["cases"], new["histogram"] = targets, cases, self.histograms.take(targets)
-        new["first_child"] = new["partner"] = -1
+        self.histograms.add_leaves(targets, cases, first, self.records)
         return np.arange(first, self.n_records)
 
     def _count(self, leaves: Integers) -> None:
@@ -172,28 +173,24 @@ class Leaves:
 
     def _split(self, batch: Integers) -> None:
         """Make the children of each leaf's best split."""
-        layout, own = self.pricing.layout, self.records[batch]
-        n_children = own["n_children"].astype(np.int64)
-        groups = np.empty(int(layout.n_states[own["variable"]].sum()), np.int64)
-        sizes = np.empty(int(n_children.sum()), np.int64)
-        children.plan_splits(
-            batch, self.records, self.histograms.cells, layout, self._possible_of_splits(batch), groups, sizes
-        )
-        cases = self._counter.cut(own["cases"], own["variable"].astype(np.int64), n_children, groups, sizes)
-        targets = np.repeat(own["target"].astype(np.int64), n_children)
-        new = self._add(targets, np.arange(cases, cases + len(sizes)))
-        self.records["first_child"][batch] = new[0] + np.cumsum(n_children) - n_children
-        wanted = np.empty(len(new), np.int64)
-        self._count(new[wanted[: children.to_count(batch, self.records, sizes, wanted)]])
-        self._workers.run(
-            lambda begin, end: children.derive_children(
-                batch, begin, end, self.records, sizes, self.histograms.cells, layout
-            ),
-            np.full(len(batch), 0.5 * float(layout.n_rows.max())),
-        )
+        layout = self.pricing.layout
+        plan = children.make_plan(len(batch), *children.measure_splits(batch, self.records, layout))
+        possible = self._possible_of_splits(batch)
+        n_to_count = children.plan_splits(batch, self.records, self.histograms.cells, layout, possible, plan)
+        cases = self._counter.cut(plan.cases, plan.variables, plan.n_children, plan.groups, plan.sizes)
+        new = self._add(plan.targets, cases)
+        ends = np.cumsum(plan.n_children)
+        self.records["first_child"][batch] = new[0] + ends - plan.n_children
+        self._count(new[plan.to_count[:n_to_count]])
         if self._tracks_regions:
-            self._cut_regions(batch, groups)
-        self._price(new)
+            self._cut_regions(batch, plan.groups)
+        price = self._pricer(new)
+
+        def finish(begin: int, end: int) -> None:
+            children.derive_children(batch, begin, end, self.records, plan.sizes, self.histograms.cells, layout)
+            price(ends[begin] - plan.n_children[begin], ends[end - 1])
+
+        self._workers.run(finish, 2 * self._price_costs(self.records["target"][batch]))
 
     def _possible_of_splits(self, batch: Integers) -> NDArray[np.uint8]:
         """For each state of each leaf's best split's variable: can it occur? Empty when all can."""
@@ -231,7 +228,7 @@ class Leaves:
         for made_before in nodes["merged"][nodes["merged"] >= 0].tolist():
             frontier.drop(made_before, 1, self._frontier())
         cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
-        new = self._add(targets, np.arange(cases, cases + len(first)))
+        new = self._add(targets, cases)
         pairs = np.stack([first, second, new], axis=1)
         children.add_histograms(pairs, self.records, self.histograms.cells, self.pricing.layout)
         if self._tracks_regions:
@@ -243,17 +240,19 @@ class Leaves:
 
     def _price(self, batch: Integers) -> None:
         """Find the best split of each leaf."""
+        self._workers.run(self._pricer(batch), self._price_costs(self.records["target"][batch]))
+
+    def _pricer(self, batch: Integers) -> Callable[[int, int], None]:
+        """The function that prices a range of the batch."""
         weights, at = self._weights(batch)
         kernel = gains.price_by_table if self._prior.is_uniform else gains.price_by_exponents
-        cost = _TABLE_COST if self._prior.is_uniform else _EXPONENT_COST
+        cells = self.histograms.cells
+        return lambda begin, end: kernel(batch, begin, end, self.records, cells, weights, at, self.pricing)
+
+    def _price_costs(self, targets: NDArray[np.int32]) -> NDArray[np.float64]:
         layout = self.pricing.layout
-        targets = self.records["target"][batch]
-        self._workers.run(
-            lambda begin, end: kernel(
-                batch, begin, end, self.records, self.histograms.cells, weights, at, self.pricing
-            ),
-            cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets],
-        )
+        cost = _TABLE_COST if self._prior.is_uniform else _EXPONENT_COST
+        return cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
 
     def _weights(self, batch: Integers) -> tuple[NDArray[np.generic], Integers]:
         """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""
@@ -324,15 +323,15 @@ class Leaves:
     def _state_counts(self, target: int, variable: int, cases: int) -> Integers:
         """How many of the cases are in each state of the variable."""
         layout = self.pricing.layout
-        at = self.histograms.take(np.array([target]))
-        self._counter.count(np.array([cases]), np.array([target]), at, self.histograms.cells, layout)
+        at = np.zeros(1, np.int64)
+        cells = np.empty((layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target], np.int32)
+        self._counter.count(np.array([cases]), np.array([target]), at, cells, layout)
         which, r = layout.of_target[target], layout.n_states[target]
         entry = layout.start[which] + np.searchsorted(
             layout.variables[layout.start[which] : layout.start[which + 1]], variable
         )
-        begin = int(at[0] + layout.bases[entry] * r)
-        counts = self.histograms.cells[begin : begin + layout.n_states[variable] * r].reshape(-1, r).sum(axis=1)
-        self.histograms.give_back(np.array([target]), at)
+        begin = int(layout.bases[entry] * r)
+        counts: Integers = cells[begin : begin + layout.n_states[variable] * r].reshape(-1, r).sum(axis=1)
         return counts
 
     def _release(self) -> None:
@@ -343,9 +342,8 @@ class Leaves:
             self._totals[frontier.N_DROPPED] = 0
 
     def _forget(self, leaves: Integers) -> None:
-        own = self.records[leaves]
-        self.histograms.give_back(own["target"].astype(np.int64), own["histogram"])
-        self._counter.release(own["cases"][own["cases"] > 0])
+        cases = self.histograms.give_back(leaves, self.records)
+        self._counter.release(cases[cases > 0])
         if self._tracks_regions:
             for at in leaves.tolist():
                 del self.regions[at]

@@ -1,0 +1,229 @@
+"""A slow and obvious twin of the library, written from the paper: it shares no code with it, and nothing is kept.
+
+A *leaf* is the set of parent assignments that reach it. An assignment is a tuple with a state for every variable; the
+target's own place in it is 0. So splitting a leaf is sorting a set, merging two is their union, a leaf's share of the
+parent space is a quotient of two set sizes, and a state is possible at a leaf if some assignment there has it.
+
+Counts come from dictionaries over rows, scores from lgamma (Equations 5 and 6), gains from the whole node's score after
+less its score before, and every step of the search computes all of them again.
+"""
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+from leafwise.table import Table
+
+TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Constraints by variables' numbers; arcs are (parent, child)."""
+
+    order: tuple[int, ...] = ()
+    tiers: tuple[tuple[int, ...], ...] = ()
+    required: frozenset[tuple[int, int]] = frozenset()
+    forbidden: frozenset[tuple[int, int]] = frozenset()
+    allowed_parents: dict[int, frozenset[int]] = field(default_factory=dict)
+    dag: frozenset[tuple[int, int]] | None = None
+    max_parents: int | None = None
+    max_leaves: int | None = None
+
+    def arcs_at_start(self):
+        return set(self.required) | set(self.dag or ())
+
+    def permit(self, parent, child):
+        """Whether the rules know nothing against the arc, whatever other arcs there are."""
+        if self.order and self.order.index(parent) > self.order.index(child):
+            return False
+        if self.tiers and self._tier(parent) > self._tier(child):
+            return False
+        if child in self.allowed_parents and parent not in self.allowed_parents[child]:
+            return False
+        if self.dag is not None and (parent, child) not in self.arcs_at_start():
+            return False
+        return (parent, child) not in self.forbidden
+
+    def _tier(self, variable):
+        return next(k for k, tier in enumerate(self.tiers) if variable in tier)
+
+
+@dataclass(frozen=True)
+class Move:
+    """An operator: for a split `variable` and the groups of states, for a merge the `other` leaf."""
+
+    kind: str  # "complete", "binary" or "merge"
+    target: int
+    leaf: int  # the place among the node's leaves, oldest first
+    gain: float
+    variable: int | None = None
+    groups: tuple[frozenset[int], ...] = ()
+    other: int | None = None
+
+
+def leads_to(start, goal, arcs):
+    """Whether a directed path leads from one variable to another, by walking."""
+    seen, todo = set(), [start]
+    while todo:
+        here = todo.pop()
+        if here == goal:
+            return True
+        if here not in seen:
+            seen.add(here)
+            todo.extend(child for parent, child in arcs if parent == here)
+    return False
+
+
+def log_likelihood(counts, exponents):
+    """Equation 5 for one leaf."""
+    value = math.lgamma(math.fsum(exponents)) - math.lgamma(sum(counts) + math.fsum(exponents))
+    for count, exponent in zip(counts, exponents, strict=True):
+        value += math.lgamma(count + exponent) - math.lgamma(exponent)
+    return value
+
+
+class Node:
+    """One target: the cases by assignment, and the leaves."""
+
+    def __init__(self, table: Table, target: int, alpha: float | None, log_kappa: float) -> None:
+        self.target, self.alpha, self.log_kappa = target, alpha, log_kappa
+        self.n_states = [variable.n_states for variable in table.variables]
+        self.r = self.n_states[target]
+        self.cases: dict[tuple[int, ...], Counter] = {}
+        for row in table.codes.T.tolist():
+            state, row[target] = row[target], 0
+            self.cases.setdefault(tuple(row), Counter())[state] += 1
+        ranges = [range(1 if v == target else n) for v, n in enumerate(self.n_states)]
+        self.everything = frozenset(itertools.product(*ranges))
+        self.leaves = [self.everything]
+
+    def counts(self, leaf):
+        """How many of the leaf's cases are in each state of the target."""
+        total = Counter()
+        for assignment, here in self.cases.items():
+            if assignment in leaf:
+                total.update(here)
+        return [total[state] for state in range(self.r)]
+
+    def exponents(self, leaf):
+        """All ones, or the equivalent sample size times the leaf's share, evenly over the target's states."""
+        if self.alpha is None:
+            return [1.0] * self.r
+        return [self.alpha * len(leaf) / len(self.everything) / self.r] * self.r
+
+    def log_marginal_likelihood(self, leaves):
+        return math.fsum(log_likelihood(self.counts(leaf), self.exponents(leaf)) for leaf in leaves)
+
+    def log_score(self, leaves):
+        return self.log_marginal_likelihood(leaves) + len(leaves) * (self.r - 1) * self.log_kappa
+
+    def children(self, leaf, variable, groups):
+        return [frozenset(a for a in leaf if a[variable] in group) for group in groups]
+
+    def after(self, move):
+        """The leaves after a move: those that go go, and the new ones come last."""
+        gone = {move.leaf, move.other}
+        left = [leaf for k, leaf in enumerate(self.leaves) if k not in gone]
+        if move.kind == "merge":
+            return [*left, self.leaves[move.leaf] | self.leaves[move.other]]
+        return left + self.children(self.leaves[move.leaf], move.variable, move.groups)
+
+    def separates(self, leaf, variable, groups):
+        """The precondition: at least two children get a case."""
+        children = self.children(leaf, variable, groups)
+        return sum(any(assignment in child for assignment in self.cases) for child in children) >= 2
+
+    def groupings(self, leaf, variable, operators):
+        """The splits of a leaf on a variable in the order of ties: complete, then binary by state."""
+        r = self.n_states[variable]
+        possible = sorted({assignment[variable] for assignment in leaf})
+        if "C" in operators and len(possible) > 1:
+            groups = [{state} for state in possible]
+            groups[-1] |= set(range(r)) - set(possible)
+            yield "complete", tuple(frozenset(group) for group in groups)
+        if "B" in operators and r > 1:
+            for state in range(r):
+                yield "binary", (frozenset({state}), frozenset(range(r)) - {state})
+
+
+class Search:
+    """Greedy search (Figure 5) over the nodes of some targets."""
+
+    def __init__(self, table, *, targets=None, operators, schedule, alpha=None, log_kappa=0.0, rules=None) -> None:
+        self.operators, self.schedule, self.rules = operators, schedule, rules or Rules()
+        self.targets = list(range(table.n_variables)) if targets is None else list(targets)
+        self.nodes = {target: Node(table, target, alpha, log_kappa) for target in self.targets}
+        self.arcs = self.rules.arcs_at_start()
+        self.n_variables = table.n_variables
+
+    @property
+    def log_score(self):
+        return math.fsum(node.log_score(node.leaves) for node in self.nodes.values())
+
+    def parents(self, target):
+        return {parent for parent, child in self.arcs if child == target}
+
+    def may_test(self, target, variable):
+        if variable == target or not self.rules.permit(variable, target):
+            return False
+        if (variable, target) in self.arcs:
+            return True
+        most = self.rules.max_parents
+        if most is not None and len(self.parents(target)) >= most:
+            return False
+        return not leads_to(target, variable, self.arcs)
+
+    def splits(self):
+        """All splits in the order that breaks ties: target, leaf, variable, complete before binary, state."""
+        for target, node in self.nodes.items():
+            before = node.log_score(node.leaves)
+            for k, leaf in enumerate(node.leaves):
+                for variable in range(self.n_variables):
+                    if not self.may_test(target, variable):
+                        continue
+                    for kind, groups in node.groupings(leaf, variable, self.operators):
+                        move = Move(kind, target, k, 0.0, variable, groups)
+                        if node.separates(leaf, variable, groups) and self._fits(node.after(move)):
+                            gain = node.log_score(node.after(move)) - before
+                            yield Move(kind, target, k, gain, variable, groups)
+
+    def merges(self):
+        """All merges in the order that breaks ties: target, first leaf, second leaf."""
+        for target, node in self.nodes.items():
+            before = node.log_score(node.leaves)
+            for one, two in itertools.combinations(range(len(node.leaves)), 2):
+                move = Move("merge", target, one, 0.0, other=two)
+                yield Move("merge", target, one, node.log_score(node.after(move)) - before, other=two)
+
+    def best(self):
+        """The move to take next, or None."""
+        best = _first_best(self.splits(), None)
+        if "M" in self.operators and (best is None or self.schedule == "best-first"):
+            best = _first_best(self.merges(), best)
+        return best
+
+    def take(self, move):
+        node = self.nodes[move.target]
+        node.leaves = node.after(move)
+        if move.variable is not None:
+            self.arcs.add((move.variable, move.target))
+
+    def run(self, max_steps):
+        """The moves taken, at most so many."""
+        moves = []
+        while len(moves) < max_steps and (move := self.best()) is not None:
+            self.take(move)
+            moves.append(move)
+        return moves
+
+    def _fits(self, leaves):
+        return self.rules.max_leaves is None or len(leaves) <= self.rules.max_leaves
+
+
+def _first_best(moves, best):
+    for move in moves:
+        if move.gain > (0.0 if best is None else best.gain) + TIE:
+            best = move
+    return best
