@@ -22,7 +22,7 @@ Array = NDArray[Any]
 SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
 
 # Nanoseconds, measured (benchmarks/crossing.py): a plane costs a fixed part and a part for each word, a row one increment.
-_PLANE_COST, _WORD_COST, _ROW_COST = 6.0, 0.1, 0.95
+_PLANE_COST, _WORD_COST, _ROW_COST = 3.5, 0.095, 1.6
 
 
 class Layout(NamedTuple):
@@ -237,102 +237,142 @@ def join_sets(pairs: Array, sets: Array, masks: Array, lists: Array) -> None:
 
 
 @jit
-def _count_plane(classes: Array, plane: Array, out: Array, at: int) -> None:
-    """out[at + k] = how many cases of class k are in the plane."""
-    if classes.shape[0] == 2:
-        zero, one = np.int64(0), np.int64(0)
-        for word in range(plane.shape[0]):
-            zero += popcount(classes[0, word] & plane[word])
-            one += popcount(classes[1, word] & plane[word])
-        out[at] = zero
-        out[at + 1] = one
-    else:
-        for k in range(classes.shape[0]):
-            n = np.int64(0)
-            for word in range(plane.shape[0]):
-                n += popcount(classes[k, word] & plane[word])
-            out[at + k] = n
-
-
-@jit
-def _class_masks(mask: Array, target: int, n_states: int, data: Planes, out: Array) -> None:
-    """Split the mask by the target's states: one row of `out` each."""
-    out[0] = mask
-    for state in range(1, n_states):
-        plane = data.words[data.first[target] + state - 1]
+def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: Array, totals: Array) -> None:
+    """Split the mask by the target's states, one row of `classes` each, and count each part."""
+    for word in range(mask.shape[0]):
+        classes[0, word] = mask[word]
+    for state in range(1, totals.shape[0]):
+        plane = first[target] + state - 1
         for word in range(mask.shape[0]):
-            out[state, word] = mask[word] & plane[word]
-            out[0, word] &= ~plane[word]
+            classes[state, word] = mask[word] & words[plane, word]
+            classes[0, word] &= ~words[plane, word]
+    for state in range(totals.shape[0]):
+        n = 0
+        for word in range(mask.shape[0]):
+            n += popcount(classes[state, word])
+        totals[state] = n
 
 
 @jit
-def _by_planes(target: int, variable: int, n_cases: int, n_words: int, n_states: Array, data: Planes) -> bool:
-    """Whether planes are the cheaper way to count this pair for a set of n_cases."""
-    if data.first[variable] < 0 or data.first[target] < 0:
-        return False
-    planes = n_states[target] * (n_states[variable] - 1)
-    return planes * (_PLANE_COST + _WORD_COST * n_words) < _ROW_COST * n_cases
+def _count_binary(
+    variables: Array, bases: Array, most_states: int, layout_states: Array, words: Array, first: Array, classes: Array,
+    totals: Array, out: Array,
+) -> None:
+    """For a binary target: the blocks of all variables that are counted by planes."""
+    zeros, ones = totals[0], totals[1]
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        n_states = layout_states[variable]
+        if n_states > most_states or first[variable] < 0:
+            continue
+        at = bases[entry] * 2
+        left_zeros, left_ones = zeros, ones
+        for state in range(1, n_states):
+            plane = first[variable] + state - 1
+            zero, one = np.int64(0), np.int64(0)
+            for word in range(words.shape[1]):
+                zero += popcount(classes[0, word] & words[plane, word])
+                one += popcount(classes[1, word] & words[plane, word])
+            out[at + 2 * state] = zero
+            out[at + 2 * state + 1] = one
+            left_zeros -= zero
+            left_ones -= one
+        out[at] = left_zeros
+        out[at + 1] = left_ones
+
+
+@jit
+def _count_many(
+    variables: Array, bases: Array, most_states: int, layout_states: Array, words: Array, first: Array, classes: Array,
+    totals: Array, out: Array,
+) -> None:
+    """The same for a target of any number of states."""
+    n_classes = totals.shape[0]
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        n_states = layout_states[variable]
+        if n_states > most_states or first[variable] < 0:
+            continue
+        at = bases[entry] * n_classes
+        for k in range(n_classes):
+            left = totals[k]
+            for state in range(1, n_states):
+                plane = first[variable] + state - 1
+                n = np.int64(0)
+                for word in range(words.shape[1]):
+                    n += popcount(classes[k, word] & words[plane, word])
+                out[at + state * n_classes + k] = n
+                left -= n
+            out[at + k] = left
 
 
 @jit
 def _count_rows(
-    rows: Array, target: int, candidates: Array, starts: Array, data: Planes, n_classes: int, out: Array
+    rows: Array, codes: Array, target: int, candidates: Array, starts: Array, n_classes: int, out: Array
 ) -> None:
+    """One increment for each row and candidate."""
     for k in range(rows.shape[0]):
-        case = data.rows[rows[k]]
-        shift = np.int64(case[target])
+        row = rows[k]
+        shift = np.int64(codes[row, target])
         for c in range(candidates.shape[0]):
-            out[starts[c] + np.int64(case[candidates[c]]) * n_classes + shift] += 1
+            out[starts[c] + np.int64(codes[row, candidates[c]]) * n_classes + shift] += 1
 
 
 @jit
-def _count_classes(mask_classes: Array, totals: Array) -> None:
-    for k in range(totals.shape[0]):
-        n = np.int64(0)
-        for word in range(mask_classes.shape[1]):
-            n += popcount(mask_classes[k, word])
-        totals[k] = n
+def _left_to_rows(
+    target: int, variables: Array, bases: Array, most_states: int, layout_states: Array, first: Array, out: Array,
+    candidates: Array, starts: Array,
+) -> int:
+    """The candidates that planes do not serve: their blocks are cleared and their places noted; how many."""
+    n_classes = layout_states[target]
+    n = 0
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        n_states = layout_states[variable]
+        if variable == target or n_states > most_states or first[variable] < 0:
+            at = bases[entry] * n_classes
+            for cell in range(at, at + n_states * n_classes):
+                out[cell] = 0
+            if variable != target:
+                candidates[n] = variable
+                starts[n] = at
+                n += 1
+    return n
+
+
+@jit
+def _most_plane_states(n_cases: int, n_classes: int, n_words: int) -> int:
+    """Up to how many states of a variable planes are the cheaper way to count so many cases."""
+    return 1 + int(_ROW_COST * n_cases / (n_classes * (_PLANE_COST + _WORD_COST * n_words)))
 
 
 @jit
 def _count_set(
     set_: Any, target: int, out: Array, layout: Layout, masks: Array, lists: Array, data: Planes, scratch: Any
 ) -> None:
-    """One histogram. Candidates for which increments are cheaper are gathered and counted in one pass over the rows."""
+    """One histogram, by planes where these are cheaper, else in one pass over the rows."""
     classes, rows, candidates, starts = scratch
     n_classes = layout.n_states[target]
     which = layout.of_target[target]
+    variables = layout.variables[layout.start[which] : layout.start[which + 1]]
+    bases = layout.bases[layout.start[which] : layout.start[which + 1]]
     totals = out[layout.n_rows[which] * n_classes :]
-    n_slow = 0
-    ready = False
-    for entry in range(layout.start[which], layout.start[which + 1]):
-        variable = layout.variables[entry]
-        at = layout.bases[entry] * n_classes
-        n_states = layout.n_states[variable]
-        if variable == target:
-            out[at : at + n_states * n_classes] = 0
-        elif _by_planes(target, variable, set_["size"], data.words.shape[1], layout.n_states, data):
-            if not ready:
-                _class_masks(_mask_of(set_, masks, lists, classes[n_classes]), target, n_classes, data, classes)
-                _count_classes(classes, totals)
-                ready = True
-            for k in range(n_classes):
-                out[at + k] = totals[k]
-            for state in range(1, n_states):
-                here = at + state * n_classes
-                _count_plane(classes[:n_classes], data.words[data.first[variable] + state - 1], out, here)
-                for k in range(n_classes):
-                    out[at + k] -= out[here + k]
+    most = _most_plane_states(set_["size"], n_classes, data.words.shape[1])
+    if data.first[target] < 0 or most < 2:
+        most = 0
+    else:
+        mask = _mask_of(set_, masks, lists, classes[n_classes])
+        _class_masks(mask, target, data.words, data.first, classes, totals)
+        if n_classes == 2:
+            _count_binary(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
         else:
-            out[at : at + n_states * n_classes] = 0
-            candidates[n_slow] = variable
-            starts[n_slow] = at
-            n_slow += 1
-    if n_slow > 0 or not ready:
+            _count_many(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
+    n_left = _left_to_rows(target, variables, bases, most, layout.n_states, data.first, out, candidates, starts)
+    if n_left > 0 or most == 0:
         n = _rows_of(set_, masks, lists, rows)
-        _count_rows(rows[:n], target, candidates[:n_slow], starts[:n_slow], data, n_classes, out)
-        if not ready:
-            totals[:n_classes] = 0
+        _count_rows(rows[:n], data.rows, target, candidates[:n_left], starts[:n_left], n_classes, out)
+        if most == 0:
+            totals[:] = 0
             for k in range(n):
                 totals[data.rows[rows[k], target]] += 1
 

@@ -1,0 +1,84 @@
+"""Every fast path takes the steps of the slow oracle: the same operators, in the same order, with the same gains."""
+
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import dags, problems, rules
+
+from leafwise import learning
+from leafwise.operators import BinarySplit, CompleteSplit, Merge
+
+pytestmark = pytest.mark.interpreted
+
+
+def as_move(operator):
+    """The library's operator in the oracle's words."""
+    match operator:
+        case CompleteSplit(target, leaf, variable, groups, gain):
+            return oracle.Move("complete", target, leaf, gain, variable, groups)
+        case BinarySplit(target, leaf, variable, state, n_states, gain):
+            groups = (frozenset({state}), frozenset(range(n_states)) - {state})
+            return oracle.Move("binary", target, leaf, gain, variable, groups)
+        case Merge(target, leaf, other, gain):
+            return oracle.Move("merge", target, min(leaf, other), gain, other=max(leaf, other))
+
+
+def without_gain(move):
+    return (move.kind, move.target, move.leaf, move.variable, move.groups, move.other)
+
+
+def check_against_oracle(table, setup, target=None, max_steps=40):
+    """Step by step; then the leaves, the counts, the exponents, the parents and the score of the network."""
+    targets = None if target is None else [target]
+    slow = oracle.Search(table, targets=targets, **setup.for_oracle())
+    name = None if target is None else table.names[target]
+    fast = learning(table, target=name, **setup.for_library(max_steps=max_steps))
+    for expected in slow.run(max_steps):
+        step = next(fast, None)
+        assert step is not None, f"stopped before {expected}"
+        found = as_move(step.operator)
+        assert without_gain(found) == without_gain(expected)
+        assert found.gain == pytest.approx(expected.gain, abs=1e-7)
+    assert next(fast, None) is None
+    assert fast.log_score == pytest.approx(slow.log_score, abs=1e-6)
+    network = fast.network
+    for target, node in slow.nodes.items():
+        check_node(network.nodes[target], node, slow.parents(target))
+
+
+def check_node(found, expected, parents):
+    assert set(found.parents) == parents
+    for k, leaf in enumerate(expected.leaves):
+        assert {found.graph.leaf_of(assignment) for assignment in leaf} == {k}
+        assert found.counts[k].tolist() == expected.counts(leaf)
+        assert found.exponents[k].tolist() == pytest.approx(expected.exponents(leaf), rel=1e-12)
+
+
+@settings(max_examples=150)
+@given(problems(max_variables=5, max_cases=200), st.data())
+def test_one_target(problem, data):
+    table, setup = problem
+    check_against_oracle(table, setup, data.draw(st.integers(0, table.n_variables - 1), "target"), max_steps=15)
+
+
+def small_dags(n):
+    return dags(n)
+
+
+@settings(max_examples=50)
+@given(problems(own_rules=small_dags, max_variables=4, max_cases=80, max_assignments=150))
+def test_the_nodes_of_a_dag(problem):
+    check_against_oracle(*problem, max_steps=15)
+
+
+@settings(max_examples=50)
+@given(problems(own_rules=lambda n: rules(n, kinds=()), max_variables=5, max_cases=60, max_assignments=100))
+def test_all_nodes_at_once(problem):
+    check_against_oracle(*problem, max_steps=12)
+
+
+@settings(max_examples=80)
+@given(problems(max_variables=5, max_cases=60, max_states=4, max_assignments=80))
+def test_all_nodes_at_once_with_constraints(problem):
+    check_against_oracle(*problem, max_steps=12)
