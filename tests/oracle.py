@@ -147,16 +147,40 @@ class Node:
             for state in range(r):
                 yield "binary", (frozenset({state}), frozenset(range(r)) - {state})
 
+    def relevant_parents(self):
+        """The variables of which some change, all others being as they are, changes the leaf."""
+        where = {assignment: k for k, leaf in enumerate(self.leaves) for assignment in leaf}
+        return {
+            variable
+            for variable, r in enumerate(self.n_states)
+            for assignment, leaf in where.items()
+            for state in range(r if variable != self.target else 0)
+            if where[(*assignment[:variable], state, *assignment[variable + 1 :])] != leaf
+        }
+
 
 class Search:
     """Greedy search (Figure 5) over the nodes of some targets."""
 
-    def __init__(self, table, *, targets=None, operators, schedule, alpha=None, log_kappa=0.0, rules=None) -> None:
+    def __init__(
+        self, table, *, targets=None, operators, schedule, alpha=None, log_kappa=0.0, rules=None, delete_parents=False
+    ) -> None:
         self.operators, self.schedule, self.rules = operators, schedule, rules or Rules()
+        self.delete_parents = delete_parents
         self.targets = list(range(table.n_variables)) if targets is None else list(targets)
         self.nodes = {target: Node(table, target, alpha, log_kappa) for target in self.targets}
         self.arcs = self.rules.arcs_at_start()
         self.n_variables = table.n_variables
+
+    def begin_with(self, graphs):
+        """Start from these decision graphs, one for each target named: walk every assignment to its leaf."""
+        for target, graph in graphs.items():
+            node = self.nodes[target]
+            leaves = [set() for _ in range(graph.n_leaves)]
+            for assignment in node.everything:
+                leaves[graph.leaf_of(assignment)].add(assignment)
+            node.leaves = [frozenset(leaf) for leaf in leaves]
+            self.arcs |= {(variable, target) for variable in graph.tested}
 
     @property
     def log_score(self):
@@ -209,6 +233,9 @@ class Search:
         node.leaves = node.after(move)
         if move.variable is not None:
             self.arcs.add((move.variable, move.target))
+        elif self.delete_parents:
+            gone = self.parents(move.target) - node.relevant_parents()
+            self.arcs -= {(parent, move.target) for parent in gone} - self.rules.required
 
     def run(self, max_steps):
         """The moves taken, at most so many."""

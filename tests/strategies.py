@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from oracle import Rules
 
 from leafwise.constraints import Constraints
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Network, Node
 from leafwise.search.greedy import Greedy
 from leafwise.table import Table, Variable, code_type
 
@@ -16,7 +18,7 @@ SCHEDULES = ("best-first", "splits-first")
 PRIORS = {"uniform": None, "bdeu:0.5": 0.5, "bdeu:1": 1.0, "bdeu:10": 10.0, "bdeu:50": 50.0}
 STRUCTURE_PRIORS = {"uniform": 0.0, "kappa:0.1": math.log(0.1), "kappa:0.01": math.log(0.01)}
 KINDS = ("noise", "skewed", "copy", "function", "constant")
-WEIGHTS = (0.15, 0.1, 0.2, 0.5, 0.05)
+WEIGHTS = (0.1, 0.1, 0.2, 0.55, 0.05)
 
 
 def make_table(n_states, columns):
@@ -37,26 +39,20 @@ def _column(kind, k, columns, n_states, n_cases, noise, random):
     blank = random.integers(r, size=n_cases)
     if kind == "noise" or k == 0:
         return blank
-    one = int(random.integers(k))
-    two = int(random.integers(k)) if kind == "function" else one
-    look_up = random.integers(r, size=(n_states[one], n_states[two]))
+    one, two = int(random.integers(k)), int(random.integers(k))
+    look_up = random.permutation(np.arange(n_states[one] * n_states[two]) % r).reshape(n_states[one], n_states[two])
     if kind == "copy":
         look_up[:] = (np.arange(n_states[one]) % r)[:, None]
     return np.where(random.random(n_cases) < noise, blank, look_up[columns[one], columns[two]])
 
 
-@st.composite
-def generators(draw):
-    """A source of randomness: what is drawn from it is spread evenly, where Hypothesis prefers the small and the same."""
-    return np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-
-
-@st.composite
-def tables(draw, max_variables=5, max_cases=200, max_states=7, max_assignments=400):
+def random_table(random, max_variables=5, max_cases=200, max_states=7, max_assignments=400):
     """One variable or more, in which later columns often depend on earlier ones; the columns are then shuffled."""
-    n = draw(st.sampled_from([1, 2, 3, 3, 4, 4, 4, 5, 5, 5, 5][: 2 * max_variables + 1]))
-    n_cases = draw(st.sampled_from([1, 2, 63, 64, 65]) | st.integers(max_cases // 2, max_cases)) % (max_cases + 1)
-    random = draw(generators())
+    n = int(random.integers(2, max_variables + 1)) if random.random() < 0.95 else 1
+    n_cases = random.choice(
+        [random.integers(max_cases // 2, max_cases + 1), random.integers(1, max_cases + 1), 1, 64],
+        p=[0.7, 0.2, 0.05, 0.05],
+    )
     n_states = []
     for _ in range(n):
         room = max(2, min(max_states, max_assignments // math.prod(n_states)))
@@ -67,6 +63,15 @@ def tables(draw, max_variables=5, max_cases=200, max_states=7, max_assignments=4
         columns.append(_column(kind, k, columns, n_states, n_cases, noise, random))
     places = random.permutation(n)
     return make_table([n_states[p] for p in places], [columns[p] for p in places])
+
+
+def generators():
+    """Sources of randomness. One seed makes a whole example: Hypothesis itself prefers the small and the same."""
+    return st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def tables(**limits):
+    return generators().map(lambda random: random_table(random, **limits))
 
 
 @dataclass(frozen=True)
@@ -117,64 +122,105 @@ def by_name(rules, names):
     )
 
 
-@st.composite
-def rules(draw, n, kinds=("order", "tiers", "required", "forbidden", "allowed", "max_parents", "max_leaves")):
+RULES = ("order", "tiers", "required", "forbidden", "allowed", "max_parents", "max_leaves")
+
+
+def _some(items, most, random):
+    """A few of the items, perhaps none."""
+    n = int(random.integers(0, min(most, len(items)) + 1))
+    return {items[k] for k in random.permutation(len(items))[:n]}
+
+
+def random_rules(random, n, kinds=RULES):
     """Some constraints that do not contradict each other, for a table of n variables."""
-    chosen = draw(st.sets(st.sampled_from(kinds), max_size=3)) if kinds else set()
-    order = draw(st.permutations(range(n)))  # whatever is asked for agrees with this order, so it can be met
+    chosen = _some(kinds, 3, random)
+    order = random.permutation(n).tolist()  # whatever is asked for agrees with this order, so it can be met
     before = [(order[i], order[j]) for j in range(n) for i in range(j)]
     every = [(p, c) for p in range(n) for c in range(n) if p != c]
-
-    def some(arcs):
-        return draw(st.sets(st.sampled_from(arcs), max_size=4)) if arcs else set()
-
-    required = some(before) if "required" in chosen else set()
-    forbidden = (some(every) if "forbidden" in chosen else set()) - required
-    cut = draw(st.integers(0, n - 1))
-    tiers = (tuple(order[:cut]), tuple(order[cut:])) if "tiers" in chosen else ()
+    required = _some(before, 3, random) if "required" in chosen else set()
+    forbidden = _some(every, 6, random) - required if "forbidden" in chosen else set()
+    cut = int(random.integers(0, n))
     allowed = {}
-    if "allowed" in chosen:
-        for child in draw(st.sets(st.integers(0, n - 1), max_size=2)):
-            own = {p for p, c in required if c == child}
-            others = sorted(set(range(n)) - {child})
-            allowed[child] = frozenset(own | (draw(st.sets(st.sampled_from(others))) if others else set()))
+    for child in _some(range(n), 2, random) if "allowed" in chosen else ():
+        own = {p for p, c in required if c == child}
+        allowed[child] = frozenset(own | _some(sorted(set(range(n)) - {child}), n, random))
     most = max([sum(c == child for _, c in required) for child in range(n)], default=0)
     return Rules(
         order=tuple(order) if "order" in chosen else (),
-        tiers=tiers,
+        tiers=(tuple(order[:cut]), tuple(order[cut:])) if "tiers" in chosen else (),
         required=frozenset(required),
         forbidden=frozenset(forbidden),
         allowed_parents=allowed,
-        max_parents=draw(st.integers(most, most + 2)) if "max_parents" in chosen else None,
-        max_leaves=draw(st.integers(1, 6)) if "max_leaves" in chosen else None,
+        max_parents=most + int(random.integers(3)) if "max_parents" in chosen else None,
+        max_leaves=int(random.integers(1, 9)) if "max_leaves" in chosen else None,
     )
 
 
-@st.composite
-def dags(draw, n):
+def free(random, n):
+    """No rules at all."""
+    return Rules()
+
+
+def random_dag(random, n):
     """Rules for a static search: the arcs of a random DAG, and sometimes a limit on leaves."""
-    order = draw(st.permutations(range(n)))
-    arcs = {(order[i], order[j]) for j in range(n) for i in range(j) if draw(st.integers(0, 3))}
-    return Rules(dag=frozenset(arcs), max_leaves=draw(st.none() | st.none() | st.integers(1, 6)))
+    order = random.permutation(n).tolist()
+    arcs = {(order[i], order[j]) for j in range(n) for i in range(j) if random.random() < 0.8}
+    return Rules(dag=frozenset(arcs), max_leaves=int(random.integers(1, 9)) if random.random() < 0.3 else None)
 
 
-@st.composite
-def setups(draw, names, own_rules=None):
-    """A way to search a table with these names."""
-    chosen = draw(rules(len(names)) if own_rules is None else own_rules)
-    random = draw(generators())
+def random_setup(random, table, make_rules=random_rules):
+    """A way to search a table."""
+    rules = make_rules(random, table.n_variables)
     return Setup(
         str(random.choice(OPERATOR_SETS)),
         str(random.choice(SCHEDULES)),
         str(random.choice(["uniform", *PRIORS])),
         str(random.choice(list(STRUCTURE_PRIORS), p=[0.6, 0.25, 0.15])),
-        by_name(chosen, names),
-        chosen,
+        by_name(rules, table.names),
+        rules,
     )
 
 
-@st.composite
-def problems(draw, own_rules=rules, **table):
-    """A table and a way to search it."""
-    cases = draw(tables(**table))
-    return cases, draw(setups(cases.names, own_rules(cases.n_variables)))
+def problems(make_rules=random_rules, **limits):
+    """A table, a way to search it, and a target among its variables."""
+
+    def make(random):
+        table = random_table(random, **limits)
+        return table, random_setup(random, table, make_rules), int(random.integers(table.n_variables))
+
+    return generators().map(make)
+
+
+def random_graph(random, target, n_states, candidates, n_operators):
+    """A decision graph made by random splits, complete or binary, and merges; every leaf is reached by some case."""
+    graph = DecisionGraph.single()
+    for _ in range(n_operators):
+        leaf = int(random.integers(graph.n_leaves))
+        if graph.n_leaves > 1 and random.random() < 0.3:
+            graph = graph.merge(leaf, (leaf + 1) % graph.n_leaves)
+        elif candidates:
+            variable = int(random.choice(candidates))
+            paths = graph.paths(leaf)
+            every = frozenset(range(n_states[variable]))
+            possible = sorted(frozenset().union(*(path.get(variable, every) for path in paths)))
+            if len(possible) > 1:
+                first = possible if random.random() < 0.4 else [int(random.choice(possible))]
+                groups = [{state} for state in first]
+                rest = set(every) - set(first)
+                groups = [*groups[:-1], groups[-1] | rest] if first == possible else [*groups, rest]
+                graph = graph.split(leaf, variable, groups)
+    return graph
+
+
+def random_start(random, table, rules=None, n_operators=5):
+    """A network that is not learned, one graph a variable, tests only arcs that the rules permit."""
+    rules = rules or Rules()
+    n_states = [variable.n_states for variable in table.variables]
+    order = list(rules.order) or random.permutation(table.n_variables).tolist()
+    nodes = []
+    for target in range(table.n_variables):
+        own = [v for v in order[: order.index(target)] if rules.permit(v, target)]
+        graph = random_graph(random, target, n_states, own, n_operators)
+        r = n_states[target]
+        nodes.append(Node(graph.tested, graph, np.full((graph.n_leaves, r), 1 / r)))
+    return Network(table.variables, tuple(nodes))

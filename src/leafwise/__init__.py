@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from leafwise.encoding import read, write
     from leafwise.inference.likelihood import log_probabilities
     from leafwise.inference.sampling import sample
-    from leafwise.learn import learn, learning, log_score
+    from leafwise.learner import learn, learning, log_score
     from leafwise.network import Network
     from leafwise.search.greedy import Greedy
     from leafwise.table import Table, Variable
@@ -21,10 +21,10 @@ _HOME = {
     "Network": "network",
     "Table": "table",
     "Variable": "table",
-    "learn": "learn",
-    "learning": "learn",
+    "learn": "learner",
+    "learning": "learner",
     "log_probabilities": "inference.likelihood",
-    "log_score": "learn",
+    "log_score": "learner",
     "read": "encoding",
     "sample": "inference.sampling",
     "write": "encoding",

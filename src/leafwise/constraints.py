@@ -89,7 +89,9 @@ def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[n
             rank[variable] = position
     missing = [table.names[variable] for variable in np.flatnonzero(rank < 0)]
     if missing:
-        raise ValueError(f"{what} leaves out {len(missing)} variables ({', '.join(missing[:3])}): name every variable once")
+        raise ValueError(
+            f"{what} leaves out {len(missing)} variables ({', '.join(missing[:3])}): name every variable once"
+        )
     return rank
 
 
@@ -103,7 +105,8 @@ def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:
 def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], table: Table) -> None:
     for child, parent in np.argwhere((required == 1) & (allowed == 0))[:1].tolist():
         raise ValueError(
-            f"the arc {table.names[parent]} -> {table.names[child]} is asked for and ruled out at once: drop one of the two"
+            f"the arc {table.names[parent]} -> {table.names[child]} is asked for and ruled out at once: "
+            f"drop one of the two"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.bits import Layout
+from leafwise.kernels.arrays import Layout
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
@@ -96,7 +96,9 @@ def parameter_prior(text: str) -> ParameterPrior:
         return Uniform()
     if kind == "bdeu" and (ess := _positive(size)) is not None:
         return Bdeu(ess)
-    raise ValueError(f"prior {text!r} is not known: give 'uniform', or 'bdeu:' and a sample size above 0 such as 'bdeu:10'")
+    raise ValueError(
+        f"prior {text!r} is not known: give 'uniform', or 'bdeu:' and a sample size above 0 such as 'bdeu:10'"
+    )
 
 
 def log_kappa(text: str) -> float:
@@ -111,7 +113,8 @@ def log_kappa(text: str) -> float:
     if kind == "kappa" and (kappa := _positive(number)) is not None and kappa <= 1:
         return math.log(kappa)
     raise ValueError(
-        f"structure prior {text!r} is not known: give 'uniform', or 'kappa:' and a number above 0 and at most 1 such as 'kappa:0.1'"
+        f"structure prior {text!r} is not known: give 'uniform', or 'kappa:' and a number above 0 and at most 1, "
+        f"such as 'kappa:0.1'"
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Box = dict[int, int]
+States = Sequence[int] | NDArray[np.int64]  # how many states each variable has
 
 
 def states_of(bits: int) -> list[int]:
@@ -75,11 +76,11 @@ class Region:
             states |= box.get(variable, everything)
         return states
 
-    def share(self, n_states: Sequence[int]) -> float:
+    def share(self, n_states: States) -> float:
         """The share of all parent assignments that is here."""
         return sum(self._volumes(n_states))
 
-    def shares(self, variable: int, n_states: Sequence[int]) -> NDArray[np.float64]:
+    def shares(self, variable: int, n_states: States) -> NDArray[np.float64]:
         """The share of the parent space in which the region holds and the variable is in each state."""
         out = np.zeros(n_states[variable])
         for box, volume in zip(self.boxes, self._volumes(n_states), strict=True):
@@ -89,11 +90,11 @@ class Region:
                 out += volume / n_states[variable]
         return out
 
-    def _volumes(self, n_states: Sequence[int]) -> list[float]:
+    def _volumes(self, n_states: States) -> list[float]:
         volumes = []
         for box in self.boxes:
             volume = 1.0
             for variable in sorted(box):
-                volume *= box[variable].bit_count() / n_states[variable]
+                volume *= box[variable].bit_count() / int(n_states[variable])
             volumes.append(volume)
         return volumes

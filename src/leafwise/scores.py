@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.gains import log_likelihood
+from leafwise.kernels.gains import log_likelihoods
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +29,4 @@ def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_kappa: 
     -2.9957
     """
     n_leaves, n_states = counts.shape
-    leaves = [log_likelihood(row, weights) for row, weights in zip(counts, exponents, strict=True)]
-    return NodeScore(math.fsum(leaves), n_leaves * (n_states - 1) * log_kappa)
+    return NodeScore(math.fsum(log_likelihoods(counts, exponents)), n_leaves * (n_states - 1) * log_kappa)

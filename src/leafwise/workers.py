@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class Workers:
             return
         shares = np.arange(1, self.n_threads) * (total[-1] / self.n_threads)
         cuts = [0, *np.searchsorted(total, shares).tolist(), n]
-        ranges = [(b, e) for b, e in zip(cuts, cuts[1:], strict=False) if b < e]
+        ranges = [(b, e) for b, e in pairwise(cuts) if b < e]
         waiting = [self._pool.submit(kernel, begin, end) for begin, end in ranges[1:]]
         kernel(*ranges[0])
         for future in waiting:

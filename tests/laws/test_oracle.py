@@ -4,7 +4,7 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import dags, problems, rules
+from strategies import free, generators, problems, random_dag, random_setup, random_start, random_table
 
 from leafwise import learning
 from leafwise.operators import BinarySplit, CompleteSplit, Merge
@@ -28,12 +28,15 @@ def without_gain(move):
     return (move.kind, move.target, move.leaf, move.variable, move.groups, move.other)
 
 
-def check_against_oracle(table, setup, target=None, max_steps=40):
+def check_against_oracle(table, setup, target=None, max_steps=40, start=None, delete_parents=False):
     """Step by step; then the leaves, the counts, the exponents, the parents and the score of the network."""
     targets = None if target is None else [target]
-    slow = oracle.Search(table, targets=targets, **setup.for_oracle())
     name = None if target is None else table.names[target]
-    fast = learning(table, target=name, **setup.for_library(max_steps=max_steps))
+    slow = oracle.Search(table, targets=targets, delete_parents=delete_parents, **setup.for_oracle())
+    if start is not None:
+        slow.begin_with({t: node.graph for t, node in enumerate(start.nodes) if t in slow.nodes})
+    options = setup.for_library(max_steps=max_steps, delete_parents=delete_parents)
+    fast = learning(table, target=name, start=start, **options)
     for expected in slow.run(max_steps):
         step = next(fast, None)
         assert step is not None, f"stopped before {expected}"
@@ -56,29 +59,46 @@ def check_node(found, expected, parents):
 
 
 @settings(max_examples=150)
-@given(problems(max_variables=5, max_cases=200), st.data())
-def test_one_target(problem, data):
-    table, setup = problem
-    check_against_oracle(table, setup, data.draw(st.integers(0, table.n_variables - 1), "target"), max_steps=15)
-
-
-def small_dags(n):
-    return dags(n)
-
-
-@settings(max_examples=50)
-@given(problems(own_rules=small_dags, max_variables=4, max_cases=80, max_assignments=150))
-def test_the_nodes_of_a_dag(problem):
+@given(problems(max_variables=5, max_cases=200))
+def test_one_target(problem):
     check_against_oracle(*problem, max_steps=15)
 
 
-@settings(max_examples=50)
-@given(problems(own_rules=lambda n: rules(n, kinds=()), max_variables=5, max_cases=60, max_assignments=100))
+@settings(max_examples=60)
+@given(problems(make_rules=random_dag, max_variables=4, max_cases=80, max_assignments=150))
+def test_the_nodes_of_a_dag(problem):
+    check_against_oracle(*problem[:2], max_steps=15)
+
+
+@settings(max_examples=60)
+@given(problems(make_rules=free, max_variables=5, max_cases=60, max_assignments=100))
 def test_all_nodes_at_once(problem):
-    check_against_oracle(*problem, max_steps=12)
+    check_against_oracle(*problem[:2], max_steps=12)
 
 
-@settings(max_examples=80)
+@settings(max_examples=100)
 @given(problems(max_variables=5, max_cases=60, max_states=4, max_assignments=80))
 def test_all_nodes_at_once_with_constraints(problem):
-    check_against_oracle(*problem, max_steps=12)
+    check_against_oracle(*problem[:2], max_steps=12)
+
+
+@st.composite
+def started_problems(draw, **limits):
+    random = draw(generators())
+    table = random_table(random, **limits)
+    start = random_start(random, table)
+    return table, random_setup(random, table, free), start
+
+
+@settings(max_examples=100)
+@given(started_problems(max_cases=80, max_states=4, max_assignments=100))
+def test_from_a_given_network(problem):
+    table, setup, start = problem
+    check_against_oracle(table, setup, start=start, max_steps=15)
+
+
+@settings(max_examples=100)
+@given(started_problems(max_cases=80, max_states=4, max_assignments=100))
+def test_deleting_parents(problem):
+    table, setup, start = problem
+    check_against_oracle(table, setup, start=start, max_steps=15, delete_parents=True)

@@ -194,7 +194,7 @@ def _table(request: Request) -> "tuple[Table, Network | None]":
 
 
 def _search(request: Request, table: "Table", start: "Network | None") -> "Search":
-    from leafwise.learn import learning
+    from leafwise.learner import learning
 
     return learning(
         table,

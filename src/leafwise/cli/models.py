@@ -52,7 +52,7 @@ def score(
 ) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
     from leafwise.formats.json import load
-    from leafwise.learn import log_score
+    from leafwise.learner import log_score
 
     network = load(model)
     table = read_for_model(network, data, no_header=no_header, missing=missing)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.bits import Layout
+from leafwise.kernels.arrays import Layout
 
 Integers = NDArray[np.int64]
 
@@ -31,9 +31,9 @@ class Counter(Protocol):
         """The unions of first[r] and second[r], disjoint sets; the number of the first union, the others follow."""
 
     def count(
-        self, sets: Integers, targets: Integers, offsets: Integers, histograms: NDArray[np.int32], layout: Layout
+        self, of: Integers, targets: Integers, offsets: Integers, histograms: NDArray[np.int32], layout: Layout
     ) -> None:
-        """Write the histogram of each set for its target to histograms[offsets[r]:], laid out as `layout` says."""
+        """Write the histogram of each set in `of`, for its target, to histograms[offsets[r]:], laid out by `layout`."""
 
-    def release(self, sets: Integers) -> None:
+    def release(self, gone: Integers) -> None:
         """Forget sets that nobody will ask for again."""

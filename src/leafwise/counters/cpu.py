@@ -1,15 +1,17 @@
-"""Counting on this machine's cores. Knows the table, the bit kernels and threads, and nothing of what the counts are for."""
+"""Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Integers
-from leafwise.kernels import bits
+from leafwise.kernels import bits, sets
+from leafwise.kernels.arrays import Layout, Planes
 from leafwise.table import Table
 from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
+
 
 class CpuCounter:
     """A `Counter` over a table in memory."""
@@ -20,7 +22,7 @@ class CpuCounter:
         self._data = _planes(table)
         self._n_states = np.array([variable.n_states for variable in table.variables])
         n_words = self._data.words.shape[1]
-        self._sets = np.zeros(64, bits.SET)
+        self._sets = np.zeros(64, sets.SET)
         self._masks = np.empty((8, n_words), np.uint64)
         self._free = np.arange(8)  # a stack of masks
         self._lists = np.empty(1024, np.int32)
@@ -33,7 +35,7 @@ class CpuCounter:
         self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
     ) -> int:
         first = self._place(sizes)
-        requests = np.empty(len(parents), bits.CUT)
+        requests = np.empty(len(parents), sets.CUT)
         requests["parent"] = parents
         requests["variable"] = variables
         requests["n_states"] = self._n_states[variables]
@@ -42,7 +44,7 @@ class CpuCounter:
         requests["first_child"] = first + np.cumsum(n_children) - n_children
         costs = np.where(self._sets["is_mask"][parents], self._masks.shape[1], self._sets["size"][parents])
         self._workers.run(
-            lambda begin, end: bits.cut_sets(
+            lambda begin, end: sets.cut_sets(
                 requests, groups, begin, end, self._sets, self._masks, self._lists, self._data
             ),
             costs.astype(np.float64),
@@ -52,19 +54,19 @@ class CpuCounter:
     def join(self, first: Integers, second: Integers) -> int:
         new = self._place(self._sets["size"][first] + self._sets["size"][second])
         union = np.arange(new, new + len(first))
-        bits.join_sets(np.stack([first, second, union], axis=1), self._sets, self._masks, self._lists)
+        sets.join_sets(np.stack([first, second, union], axis=1), self._sets, self._masks, self._lists)
         return new
 
     def count(
         self,
-        sets: Integers,
+        of: Integers,
         targets: Integers,
         offsets: Integers,
         histograms: NDArray[np.int32],
-        layout: bits.Layout,
+        layout: Layout,
     ) -> None:
-        requests = np.stack([sets, targets, offsets], axis=1)
-        sizes = np.minimum(self._sets["size"][sets], self._masks.shape[1])
+        requests = np.stack([of, targets, offsets], axis=1)
+        sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
         costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
         self._workers.run(
             lambda begin, end: bits.count_sets(
@@ -73,35 +75,35 @@ class CpuCounter:
             costs,
         )
 
-    def release(self, sets: Integers) -> None:
-        bits.release_sets(sets, self._sets, self._free, self._marks)
+    def release(self, gone: Integers) -> None:
+        sets.release_sets(gone, self._sets, self._free, self._marks)
 
     def _place(self, sizes: Integers) -> int:
         """Records and room for new sets of these sizes; the number of the first."""
-        first = int(self._marks[bits.N_SETS])
-        if not bits.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks):
+        first = int(self._marks[sets.N_SETS])
+        if not sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks):
             self._grow(len(sizes), int(sizes.sum()))
-            bits.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks)
+            sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks)
         return first
 
     def _grow(self, n_sets: int, n_rows: int) -> None:
         """Room for so many more sets, whatever they are, of so many rows in all."""
         n_more = max(n_sets, len(self._sets))
-        self._sets = np.concatenate([self._sets, np.zeros(n_more, bits.SET)])
+        self._sets = np.concatenate([self._sets, np.zeros(n_more, sets.SET)])
         n_masks = min(n_sets, 32 * n_rows // self.n_cases + 1)
-        if self._marks[bits.N_FREE] < n_masks:
+        if self._marks[sets.N_FREE] < n_masks:
             old = len(self._masks)
             self._masks = np.concatenate([self._masks, np.empty((max(n_masks, old), self._masks.shape[1]), np.uint64)])
-            n_free, n_new = int(self._marks[bits.N_FREE]), len(self._masks) - old
+            n_free, n_new = int(self._marks[sets.N_FREE]), len(self._masks) - old
             self._free = np.concatenate([self._free[:n_free], np.arange(old, old + n_new), np.empty(old, np.int64)])
-            self._marks[bits.N_FREE] += n_new
+            self._marks[sets.N_FREE] += n_new
         in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
         lists = np.empty(2 * (in_use + n_rows), np.int32)
-        bits.move_lists(self._sets, self._lists, lists, self._marks)
+        sets.move_lists(self._sets, self._lists, lists, self._marks)
         self._lists = lists
 
 
-def _planes(table: Table) -> bits.Planes:
+def _planes(table: Table) -> Planes:
     n_states = np.array([variable.n_states for variable in table.variables])
     n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
     first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
@@ -109,4 +111,4 @@ def _planes(table: Table) -> bits.Planes:
     for variable in np.flatnonzero(n_planes):
         for state in range(1, n_states[variable]):
             bits.pack(table.codes[variable], state, words[first[variable] + state - 1])
-    return bits.Planes(table.codes, np.ascontiguousarray(table.codes.T), words, first)
+    return Planes(table.codes, np.ascontiguousarray(table.codes.T), words, first)

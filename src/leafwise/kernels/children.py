@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.bits import Array, Layout
+from leafwise.kernels.arrays import Array, Layout
 from leafwise.kernels.gains import COMPLETE
-from leafwise.kernels.jit import jit
+from leafwise.kernels.jit import jit, part
 
 
 @jit
@@ -54,8 +54,10 @@ def plan_splits(batch: Array, leaves: Array, histograms: Array, layout: Layout, 
         plan.cases[b], plan.variables[b], plan.n_children[b] = leaf["cases"], leaf["variable"], n_children
         n_states = layout.n_states[leaf["variable"]]
         flags = possible[at : at + n_states] if possible.shape[0] > 0 else possible
-        _plan_split(leaf, histograms, layout, flags, plan.groups[at : at + n_states], plan.sizes[first : first + n_children])
-        largest = first + np.argmax(plan.sizes[first : first + n_children])
+        _plan_split(
+            leaf, histograms, layout, flags, plan.groups[at : at + n_states], plan.sizes[first : first + n_children]
+        )
+        largest = _largest(plan.sizes, first, n_children)
         for child in range(first, first + n_children):
             plan.targets[child] = leaf["target"]
             if child != largest and plan.sizes[child] > 0:
@@ -66,11 +68,12 @@ def plan_splits(batch: Array, leaves: Array, histograms: Array, layout: Layout, 
     return n_to_count
 
 
-@jit
+@part
 def _plan_split(leaf: Any, histograms: Array, layout: Layout, possible: Array, groups: Array, sizes: Array) -> None:
     n_classes = layout.n_states[leaf["target"]]
     block = leaf["histogram"] + _base(leaf["variable"], leaf["target"], layout) * n_classes
-    sizes[:] = 0
+    for k in range(sizes.shape[0]):
+        sizes[k] = 0
     child = 0
     for state in range(groups.shape[0]):
         if leaf["state"] != COMPLETE:
@@ -117,7 +120,17 @@ def give_back(gone: Array, leaves: Array, size_class: Array, heads: Array, cases
         cases[k] = leaf["cases"]
 
 
-@jit
+@part
+def _largest(sizes: Array, first: int, n: int) -> int:
+    """The place of the largest of n sizes from the first on; the earliest of equal ones."""
+    largest = first
+    for k in range(first + 1, first + n):
+        if sizes[k] > sizes[largest]:
+            largest = k
+    return largest
+
+
+@part
 def _base(variable: int, target: int, layout: Layout) -> int:
     which = layout.of_target[target]
     begin, end = layout.start[which], layout.start[which + 1]
@@ -141,16 +154,18 @@ def derive_children(
         target = parent["target"]
         size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
         skip = first - leaves[batch[0]]["first_child"]
-        largest = first + np.argmax(sizes[skip : skip + n_children])
-        rest = histograms[leaves[largest]["histogram"] : leaves[largest]["histogram"] + size]
-        rest[:] = histograms[parent["histogram"] : parent["histogram"] + size]
+        largest = first + _largest(sizes, skip, n_children) - skip
+        rest, own = leaves[largest]["histogram"], parent["histogram"]
+        for k in range(size):
+            histograms[rest + k] = histograms[own + k]
         for child in range(first, first + n_children):
-            if child != largest:
-                own = histograms[leaves[child]["histogram"] : leaves[child]["histogram"] + size]
-                if sizes[skip + child - first] == 0:
-                    own[:] = 0
-                else:
-                    rest -= own
+            own = leaves[child]["histogram"]
+            if sizes[skip + child - first] == 0:
+                for k in range(size):
+                    histograms[own + k] = 0
+            elif child != largest:
+                for k in range(size):
+                    histograms[rest + k] -= histograms[own + k]
 
 
 @jit

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.bits import Array, Layout
-from leafwise.kernels.jit import jit
+from leafwise.kernels.arrays import Array, Int, Layout
+from leafwise.kernels.jit import jit, part
 
 TIE = 1e-9
 COMPLETE = -1  # in the place of a binary split's state
@@ -22,20 +22,23 @@ COMPLETE = -1  # in the place of a binary split's state
 LEAF = np.dtype(
     [
         ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
-        ("gain", np.float64),  # of the best split, 0 if none gains; an upper bound where that split is no longer allowed
+        (
+            "gain",
+            np.float64,
+        ),  # of the best split, 0 if none gains; an upper bound where that split is no longer allowed
         ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
         ("histogram", np.int64),  # where it begins
         ("exponents", np.int64),  # where the leaf's own exponents begin
         ("cases", np.int64),  # the counter's set
-        ("target", np.int32),
-        ("variable", np.int32),
-        ("state", np.int32),
-        ("n_children", np.int32),
-        ("room", np.int32),  # the most children a split could have when the leaf was priced
-        ("first_child", np.int32),  # the leaves its best split makes, once they are counted; -1 before
-        ("partner", np.int32),
-        ("previous", np.int32),
-        ("next", np.int32),
+        ("target", np.int64),
+        ("variable", np.int64),
+        ("state", np.int64),
+        ("n_children", np.int64),
+        ("room", np.int64),  # the most children a split could have when the leaf was priced
+        ("first_child", np.int64),  # the leaves its best split makes, once they are counted; -1 before
+        ("partner", np.int64),
+        ("previous", np.int64),
+        ("next", np.int64),
     ],
     align=True,
 )
@@ -46,7 +49,7 @@ class Pricing(NamedTuple):
 
     layout: Layout
     allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
-    room: Array  # for each target, the most children a split may have
+    nodes: Array  # whose `room` limits the children of a split
     log_factorial: Array
     log_kappa: float
     complete: bool
@@ -62,8 +65,8 @@ def log_factorials(n: int) -> Array:
     return table
 
 
-@jit
-def log_likelihood(counts: Array, exponents: Array) -> float:
+@part
+def _log_likelihood(counts: Array, exponents: Array) -> float:
     """Equation 5 for one leaf. Zero exponents belong to impossible states and do not count."""
     total_count, total_exponent, value = 0.0, 0.0, 0.0
     for k in range(counts.shape[0]):
@@ -77,8 +80,8 @@ def log_likelihood(counts: Array, exponents: Array) -> float:
     return value + math.lgamma(total_exponent) - math.lgamma(total_count + total_exponent)
 
 
-@jit
-def _by_table(counts: Array, begin: int, end: int, log_factorial: Array) -> float:
+@part
+def _by_table(counts: Array, begin: Int, end: Int, log_factorial: Array) -> float:
     n, value = 0, 0.0
     for k in range(begin, end):
         n += counts[k]
@@ -86,7 +89,7 @@ def _by_table(counts: Array, begin: int, end: int, log_factorial: Array) -> floa
     return value + log_factorial[end - begin - 1] - log_factorial[n + end - begin - 1]
 
 
-@jit
+@part
 def _rest_by_table(counts: Array, at: int, totals: Array, log_factorial: Array) -> float:
     n, value = 0, 0.0
     for k in range(totals.shape[0]):
@@ -96,15 +99,15 @@ def _rest_by_table(counts: Array, at: int, totals: Array, log_factorial: Array) 
     return value + log_factorial[totals.shape[0] - 1] - log_factorial[n + totals.shape[0] - 1]
 
 
-@jit
-def _total(counts: Array, at: int, n_classes: int) -> int:
+@part
+def _total(counts: Array, at: Int, n_classes: int) -> int:
     n = 0
     for k in range(n_classes):
         n += counts[at + k]
     return n
 
 
-@jit
+@part
 def _settle(leaf: Any, log_likelihood: float, room: int) -> None:
     leaf["log_likelihood"] = log_likelihood
     leaf["gain"] = 0.0
@@ -114,8 +117,8 @@ def _settle(leaf: Any, log_likelihood: float, room: int) -> None:
     leaf["room"] = room
 
 
-@jit
-def _offer(leaf: Any, gain: float, variable: int, state: int, n_children: int) -> None:
+@part
+def _offer(leaf: Any, gain: float, variable: int, state: Int, n_children: Int) -> None:
     if gain > leaf["gain"] + TIE and n_children <= leaf["room"]:
         leaf["gain"] = gain
         leaf["variable"] = variable
@@ -123,7 +126,7 @@ def _offer(leaf: Any, gain: float, variable: int, state: int, n_children: int) -
         leaf["n_children"] = n_children
 
 
-@jit
+@part
 def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, sizes: Array) -> None:
     """The one split on a binary variable, for a binary target."""
     log_factorial = pricing.log_factorial
@@ -134,17 +137,17 @@ def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Prici
         log_factorial[c] + log_factorial[d] - log_factorial[c + d + 1]
     )
     gain = after - leaf["log_likelihood"] + pricing.log_kappa
-    _offer(leaf, gain, variable, COMPLETE if pricing.complete else 0, 2)
+    _offer(leaf, gain, variable, np.int64(COMPLETE if pricing.complete else 0), np.int64(2))
 
 
-@jit
+@part
 def _price_variable(
     leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, totals: Array, possible: Array
 ) -> None:
     """All splits on one variable, uniform prior. `possible` flags the states that occur with the leaf's paths."""
     n_classes = totals.shape[0]
     n_states = pricing.layout.n_states[variable]
-    n = _total(totals, 0, n_classes)
+    n = _total(totals, np.int64(0), n_classes)
     penalty = (n_classes - 1) * pricing.log_kappa
     n_seen, n_possible, after = 0, 0, 0.0
     for state in range(n_states):
@@ -155,14 +158,16 @@ def _price_variable(
     if n_seen < 2:
         return
     if pricing.complete:
-        _offer(leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, COMPLETE, n_possible)
+        _offer(
+            leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, np.int64(COMPLETE), n_possible
+        )
     if pricing.binary:
         for state in range(n_states):
             here = at + state * n_classes
             if 0 < _total(counts, here, n_classes) < n:
                 one = _by_table(counts, here, here + n_classes, pricing.log_factorial)
                 rest = _rest_by_table(counts, here, totals, pricing.log_factorial)
-                _offer(leaf, one + rest - leaf["log_likelihood"] + penalty, variable, state, 2)
+                _offer(leaf, one + rest - leaf["log_likelihood"] + penalty, variable, state, np.int64(2))
 
 
 @jit
@@ -180,7 +185,7 @@ def price_by_table(
         counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
         totals = counts[size:]
         flags = possible[at[b] : at[b + 1]]
-        _settle(leaf, _by_table(totals, 0, n_classes, pricing.log_factorial), pricing.room[target])
+        _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), pricing.nodes[target]["room"])
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if pricing.allowed[target, variable]:
@@ -191,32 +196,34 @@ def price_by_table(
                     _price_variable(leaf, counts, here, variable, pricing, totals, flags)
 
 
-@jit
+@part
 def _price_exponents(
     leaf: Any, counts: Array, weights: Array, at: int, variable: int, pricing: Pricing, n_classes: int
 ) -> None:
     """All splits on one variable; the last n_classes entries of counts and weights are the leaf's totals."""
     n_states = pricing.layout.n_states[variable]
     totals, own = counts[counts.shape[0] - n_classes :], weights[weights.shape[0] - n_classes :]
-    n = _total(totals, 0, n_classes)
+    n = _total(totals, np.int64(0), n_classes)
     penalty = (n_classes - 1) * pricing.log_kappa
     n_seen, n_possible, after = 0, 0, 0.0
     for state in range(n_states):
         here = at + state * n_classes
         n_seen += _total(counts, here, n_classes) > 0
-        n_possible += weights[here : here + n_classes].sum() > 0.0
-        after += log_likelihood(counts[here : here + n_classes], weights[here : here + n_classes])
+        n_possible += _total(weights, here, n_classes) > 0.0
+        after += _log_likelihood(counts[here : here + n_classes], weights[here : here + n_classes])
     if n_seen < 2:
         return
     if pricing.complete:
-        _offer(leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, COMPLETE, n_possible)
+        _offer(
+            leaf, after - leaf["log_likelihood"] + (n_possible - 1) * penalty, variable, np.int64(COMPLETE), n_possible
+        )
     if pricing.binary:
         for state in range(n_states):
             here = at + state * n_classes
             if 0 < _total(counts, here, n_classes) < n:
                 count, weight = counts[here : here + n_classes], weights[here : here + n_classes]
-                gain = log_likelihood(count, weight) + log_likelihood(totals - count, own - weight)
-                _offer(leaf, gain - leaf["log_likelihood"] + penalty, variable, state, 2)
+                gain = _log_likelihood(count, weight) + _log_likelihood(totals - count, own - weight)
+                _offer(leaf, gain - leaf["log_likelihood"] + penalty, variable, state, np.int64(2))
 
 
 @jit
@@ -233,33 +240,49 @@ def price_by_exponents(
         size = layout.n_rows[which] * n_classes
         counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
         cells = weights[at[b] : at[b + 1]]
-        _settle(leaf, log_likelihood(counts[size:], cells[size:]), pricing.room[target])
+        _settle(leaf, _log_likelihood(counts[size:], cells[size:]), pricing.nodes[target]["room"])
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if pricing.allowed[target, variable]:
                 _price_exponents(leaf, counts, cells, layout.bases[entry] * n_classes, variable, pricing, n_classes)
 
 
-@jit
+@part
 def merge_gain(
-    first: Any, second: Any, histograms: Array, exponents: Array, pricing: Pricing
+    first: Any,
+    second: Any,
+    n_classes: int,
+    totals: int,
+    histograms: Array,
+    exponents: Array,
+    log_factorial: Array,
+    log_kappa: float,
 ) -> float:
-    """What merging two leaves of a node gains; `exponents` is empty for the uniform prior."""
-    target = first["target"]
-    n_classes = pricing.layout.n_states[target]
-    skip = pricing.layout.n_rows[pricing.layout.of_target[target]] * n_classes
-    one, two = first["histogram"] + skip, second["histogram"] + skip
+    """What merging two leaves of a node gains; `exponents` is empty for the uniform prior.
+
+    `totals` is where, in a histogram, the target's own counts begin.
+    """
+    one, two = first["histogram"] + totals, second["histogram"] + totals
     if exponents.shape[0] == 0:
         n, after = 0, 0.0
         for k in range(n_classes):
             count = histograms[one + k] + histograms[two + k]
             n += count
-            after += pricing.log_factorial[count]
-        after += pricing.log_factorial[n_classes - 1] - pricing.log_factorial[n + n_classes - 1]
+            after += log_factorial[count]
+        after += log_factorial[n_classes - 1] - log_factorial[n + n_classes - 1]
     else:
         a, b = first["exponents"], second["exponents"]
-        after = log_likelihood(
+        after = _log_likelihood(
             histograms[one : one + n_classes] + histograms[two : two + n_classes],
             exponents[a : a + n_classes] + exponents[b : b + n_classes],
         )
-    return after - first["log_likelihood"] - second["log_likelihood"] - (n_classes - 1) * pricing.log_kappa
+    return after - first["log_likelihood"] - second["log_likelihood"] - (n_classes - 1) * log_kappa
+
+
+@jit
+def log_likelihoods(counts: Array, exponents: Array) -> Array:
+    """Equation 5 for many leaves, one row each."""
+    out = np.empty(counts.shape[0])
+    for row in range(counts.shape[0]):
+        out[row] = _log_likelihood(counts[row], exponents[row])
+    return out

@@ -1,4 +1,9 @@
-"""The one decorator that compiles: cached on disk, and free of the interpreter lock so that threads run side by side."""
+"""The decorators that compile. Compiled code holds no interpreter lock, so threads run side by side.
+
+`jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
+only compiled ones call: they become part of these, and need neither a copy on disk nor a way in from Python, which
+would take much of the compile time.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -7,7 +12,14 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_compile: Any = numba.njit  # its published types leave out the options about wrappers
+
 
 def jit(function: F) -> F:
-    """Compile a function over plain arrays; the compiled code is kept on disk for the next process."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    """Compile a function over plain arrays, when it is first called."""
+    return cast(F, _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+
+
+def part(function: F) -> F:
+    """Compile a function into the compiled functions that call it."""
+    return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))

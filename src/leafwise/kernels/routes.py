@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.jit import jit
+from leafwise.kernels.jit import jit, part
 
 Codes = NDArray[Any]  # uint8 or uint16
 Ints = NDArray[np.int32]
@@ -53,7 +53,7 @@ def flatten(graphs: Iterable[Graph]) -> FlatGraphs:
     return FlatGraphs(*(np.array(column, np.int32) for column in (test, first, child, root)))
 
 
-@jit
+@part
 def _leaf_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, case: int) -> int:
     node = root
     while test[node] >= 0:

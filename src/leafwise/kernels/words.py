@@ -1,4 +1,4 @@
-"""Single instructions on 64-bit words: how many ones, and where the lowest is. Plain Python where nothing is compiled."""
+"""Single instructions on 64-bit words: how many ones, and where the lowest is. Without a compiler, plain Python."""
 
 from typing import Any
 
@@ -16,27 +16,29 @@ def lowest(word: Any) -> int:
     return (int(word) & -int(word)).bit_length() - 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _count_ones(_context: Any, _word: Any) -> Any:
+def _emit_ctpop(_context: Any, _word: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _count_trailing_zeros(_context: Any, _word: Any) -> Any:
+def _emit_cttz(_context: Any, _word: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
 
     return types.int64(types.uint64), generate
 
 
-@overload(popcount, strict=False)  # type: ignore[untyped-decorator]
+_count_ones: Any = intrinsic(_emit_ctpop)
+_count_trailing_zeros: Any = intrinsic(_emit_cttz)
+
+
+@overload(popcount, strict=False)
 def _compiled_popcount(word: Any) -> Any:
     return lambda word: _count_ones(word)
 
 
-@overload(lowest, strict=False)  # type: ignore[untyped-decorator]
+@overload(lowest, strict=False)
 def _compiled_lowest(word: Any) -> Any:
     return lambda word: _count_trailing_zeros(word)

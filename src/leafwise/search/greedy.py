@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import frontier
+from leafwise.kernels import nodes
 from leafwise.kernels.gains import COMPLETE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, log_kappa
 from leafwise.search.growth import Growth, LoggedStep, usual_groups
-from leafwise.search.leaves import Leaves, make_pricing
+from leafwise.search.leaves import Leaves
 from leafwise.table import Variable
 from leafwise.workers import Workers
 
 SCHEDULES = ("best-first", "splits-first")
-_CHUNK = 1024  # steps between two looks at the clock
+_CHUNK = 4096  # steps, and
+_MOMENT = 0.05  # seconds, between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -93,40 +94,48 @@ class Search:
         self._n_states = np.array([variable.n_states for variable in problem.variables])
         self._log_kappa = log_kappa(problem.structure_prior)
         targets = np.array(problem.targets)
-        pricing = make_pricing(
-            problem.parents, targets, self._n_states, counter.n_cases, self._log_kappa, settings.operators
-        )
-        rules = frontier.Rules(
+        limits = problem.parents
+        rules = nodes.Rules(
             "M" in settings.operators,
             settings.schedule == "splits-first",
-            problem.parents.most_parents,
-            problem.parents.most_leaves,
-            not settings.delete_parents and problem.parents.most_parents == problem.parents.most_leaves == NO_LIMIT,
+            limits.most_parents,
+            limits.most_leaves,
+            limits.most_leaves < NO_LIMIT,
+            int(self._n_states.max()),
+            self._log_kappa,
+            not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
         )
-        self._leaves = Leaves(counter, workers, problem.prior, pricing, rules, problem.parents, targets)
+        self._leaves = Leaves(
+            counter, workers, problem.prior, settings.operators, rules, limits, self._n_states, targets
+        )
         graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
         records = self._leaves.plant(graphs)
         self._growth = {target: Growth(target, graphs[target], records[target]) for target in problem.targets}
         self._n_grown = 0
+        self._last_operator: Operator
         self.n_deleted = 0
         self.stopped = ""
         self._start = self._measure()
+        self._gained = 0.0
         self.seconds = time.perf_counter() - began
 
     def __iter__(self) -> Iterator[Step]:
         return self
 
     def __next__(self) -> Step:
-        if not self._advance(1):
+        before = self.n_steps
+        while self.n_steps == before and not self.stopped:
+            self._advance(1)
+        if self.n_steps == before:
             raise StopIteration
-        operator = self._grow_to_now()
-        assert operator is not None
-        return Step(operator, self.log_score, self.n_leaves, self.n_arcs)
+        self._grow_to_now()
+        return Step(self._last_operator, self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["Search"], None] | None = None) -> None:
-        """Take all remaining steps; `progress` is called every now and then."""
-        while self._advance(_CHUNK):
+        """Take all remaining steps; `progress` is called about twenty times a second."""
+        while not self.stopped:
+            self._advance(_CHUNK)
             if progress is not None:
                 progress(self)
 
@@ -157,7 +166,7 @@ class Search:
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
-        return self._start + math.fsum(self._leaves.steps(0, self.n_steps)["gain"])
+        return self._start + self._gained
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -174,7 +183,11 @@ class Search:
             graph, counts = self._growth[target].graph(), self._leaves.counts(records)
             nodes[target] = Node.learned(parents, graph, counts, self._exponents(target, records))
         return Network(
-            self._problem.variables, tuple(nodes), str(self._problem.prior), self._problem.structure_prior, self.summary()
+            self._problem.variables,
+            tuple(nodes),
+            str(self._problem.prior),
+            self._problem.structure_prior,
+            self.summary(),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -210,28 +223,28 @@ class Search:
         live = [at for target in self._problem.targets for at in self._leaves.live(target)]
         return math.fsum(self._leaves.records["log_likelihood"][live]) + self.n_parameters * self._log_kappa
 
-    def _advance(self, n: int) -> bool:
-        """Take up to n more steps; whether any was taken."""
+    def _advance(self, n: int) -> None:
+        """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
         began, before = time.perf_counter(), self.n_steps
         most = self.settings.max_steps
         goal = before + n if most is None else min(before + n, most)
         if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
-            self.stopped = self.stopped or "seconds"
+            self.stopped = "seconds"
         elif goal == before:
-            self.stopped = self.stopped or "max_steps"
-        if not self.stopped:
-            status = self._leaves.advance(goal)
-            if status == frontier.FINISHED:
+            self.stopped = "max_steps"
+        else:
+            status = self._leaves.advance(goal, _MOMENT)
+            self._gained += math.fsum(self._leaves.steps(before, self.n_steps)["gain"])
+            if status == nodes.FINISHED:
                 self.stopped = "no operator gains"
-            elif status == frontier.MERGED:
+            elif status == nodes.MERGED:
                 self._delete_parents()
         self.seconds += time.perf_counter() - began
-        return self.n_steps > before
 
     def _delete_parents(self) -> None:
         """After a merge: delete the parents that its node no longer depends on."""
         target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
-        self._last = self._grow_to_now()
+        self._grow_to_now()
         growth = self._growth[target]
         parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
         gone = sorted(parents - set(growth.graph().relevant_parents(self._n_states.tolist())))
@@ -241,18 +254,16 @@ class Search:
             self._leaves.delete_parents(target, gone)
             self.n_deleted += len(gone)
 
-    def _grow_to_now(self) -> Operator | None:
-        """Let the graphs follow the log; the last operator applied, if any."""
-        last = None
+    def _grow_to_now(self) -> None:
+        """Let the graphs follow the log."""
         for record in self._leaves.steps(self._n_grown, self.n_steps).tolist():
             step = LoggedStep(*record[: len(LoggedStep._fields)])
             growth = self._growth[step.target]
             groups = () if step.other >= 0 else self._groups(step.leaf, step.variable, step.state)
             self._n_grown += 1
             if self._n_grown == self.n_steps:
-                last = growth.operator(step, groups)
+                self._last_operator = growth.operator(step, groups)
             growth.follow(step, groups)
-        return last
 
     def _groups(self, leaf: int, variable: int, state: int) -> tuple[int, ...]:
         """To which child each state of a split's variable goes."""

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels import children
-from leafwise.kernels.bits import Layout
+from leafwise.kernels.arrays import Layout
 
 Integers = NDArray[np.int64]
 
@@ -22,7 +22,7 @@ class Histograms:
         self.cells = np.empty(0, np.int32)
 
     def add_leaves(self, targets: Integers, cases: int, first: int, records: NDArray[np.void]) -> None:
-        """Fill new records, for leaves of these targets that hold the sets from `cases` on, with room for a histogram."""
+        """Fill new records, with room for a histogram each, for leaves that hold the sets from `cases` on."""
         self._used = children.add_leaves(
             targets, cases, first, records, self._size_class, self._sizes, self._heads, self._used
         )
@@ -42,7 +42,7 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     share = bool(n_states.max() <= 256)  # a shared layout has room for the target itself, which must then be small
     of_target = np.zeros(len(n_states), np.int64)
     known: dict[bytes, int] = {}
-    rows = []
+    rows: list[Integers] = []
     for target in targets.tolist():
         row = allowed[target].copy()
         row[target] = share
@@ -54,7 +54,9 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     cells = n_rows[of_target] * n_states
     largest = targets[np.argmax(cells[targets])]
     if cells[largest] > _MOST_CELLS:
-        raise ValueError(f"a table of {cells[largest]} cells would be needed to cross variable {largest}, more than {_MOST_CELLS}")
+        raise ValueError(
+            f"a table of {cells[largest]} cells would be needed to cross variable {largest}, more than {_MOST_CELLS}"
+        )
     bases = [np.cumsum(n_states[row]) - n_states[row] for row in rows]
     start = np.cumsum([0, *map(len, rows)])
     return Layout(of_target, start, np.concatenate(rows), np.concatenate(bases), n_rows, n_states)

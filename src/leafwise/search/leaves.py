@@ -4,7 +4,9 @@
 what every node will need next: the children of each leaf's best split and each node's best merge.
 """
 
+import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,12 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
-from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels import children, frontier, gains
+from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels import children, frontier, gains, nodes
 from leafwise.priors import ParameterPrior
 from leafwise.regions import Region, states_of
 from leafwise.search.histograms import Histograms, make_layout
+from leafwise.search.planting import sets_of_leaves
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
@@ -30,34 +33,54 @@ class Leaves:
     """All leaves that are, those counted ahead, and the log of the steps that led here."""
 
     def __init__(
-        self, counter: Counter, workers: Workers, prior: ParameterPrior, pricing: gains.Pricing, rules: frontier.Rules,
-        parents: ParentRules, targets: Integers,
+        self,
+        counter: Counter,
+        workers: Workers,
+        prior: ParameterPrior,
+        operators: str,
+        rules: nodes.Rules,
+        parents: ParentRules,
+        n_states: Integers,
+        targets: Integers,
     ) -> None:
-        self.pricing, self.rules, self.targets = pricing, rules, targets
+        self.rules, self.targets = rules, targets
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
-        n = len(pricing.layout.n_states)
-        self.histograms = Histograms(pricing.layout)
+        n = len(n_states)
+        layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
+        self.histograms = Histograms(layout)
         self.records = np.zeros(4 * n, gains.LEAF)
         self.n_records = 0
-        self.nodes = np.zeros(n, frontier.NODE)
+        self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
+        self.nodes["n_states"] = n_states
+        self.nodes["totals"] = layout.n_rows[layout.of_target] * n_states
+        self.nodes["room"] = rules.most_children
+        self.pricing = gains.Pricing(
+            layout,
+            parents.allowed.copy(),
+            self.nodes,
+            gains.log_factorials(counter.n_cases + int(n_states.max())),
+            rules.log_kappa,
+            "C" in operators,
+            "B" in operators,
+        )
         self.is_parent = parents.is_parent.copy()
         self.ancestors = np.zeros((n, -(-n // 64)), np.uint64)
-        self._log = np.zeros(_ROOM_FOR_STEPS, frontier.STEP)
+        self._log = np.zeros(_ROOM_FOR_STEPS, nodes.STEP)
         self._committed = np.zeros(_ROOM_FOR_STEPS, np.int64)
         self.regions: dict[int, Region] = {}
         self.groups: dict[int, tuple[int, ...]] = {}  # complete splits of leaves where some state cannot occur
         self._exponents = np.zeros(0)
         self._n_exponents = 0
+        self._priced = True  # since the nodes last looked for their best leaves
         self._dropped = np.zeros(len(self.records), np.int64)
         self._totals = np.zeros(3, np.int64)
-        most = int(pricing.layout.n_states.max())
-        self._tracks_regions = not prior.is_uniform or (pricing.complete and most > 2)
+        self._tracks_regions = not prior.is_uniform or ("C" in operators and rules.most_children > 2)
 
     @property
     def n_steps(self) -> int:
-        return int(self._totals[frontier.N_COMMITTED])
+        return int(self._totals[nodes.N_COMMITTED])
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
@@ -65,10 +88,12 @@ class Leaves:
 
     def plant(self, graphs: dict[int, DecisionGraph]) -> dict[int, list[int]]:
         """Begin with these graphs, one for each target; the records of each one's leaves."""
-        arcs = [(p, c) for c in range(len(self.nodes)) for p in np.flatnonzero(self._parents.is_parent[c])]
-        for parent, child in arcs:
-            frontier.add_arc(parent, child, self._frontier(), self.pricing, self.rules)
-        sets = {target: self._sets_of(target, graphs[target]) for target in self.targets.tolist()}
+        if self._parents.is_parent.any():
+            frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
+        sets = {
+            target: sets_of_leaves(target, graphs[target], self._counter, self.pricing.layout)
+            for target in self.targets.tolist()
+        }
         where = np.array([target for target, own in sets.items() for _ in own])
         new = self._add(where, 0)
         self.records["cases"][new] = [cases for own in sets.values() for cases, _ in own]
@@ -78,26 +103,30 @@ class Leaves:
         for target, own in sets.items():
             out[target] = [next(records) for _ in own]
             self.regions.update((at, region) for at, (_, region) in zip(out[target], own, strict=True))
-            self.pricing.room[target] = min(self.rules.most_leaves - len(own) + 1, self.pricing.room[target])
+            self.nodes[target]["room"] = max(0, min(self.rules.most_leaves - len(own) + 1, self.rules.most_children))
         self._price(new)
-        for at in new.tolist():
-            frontier.link(at, self._frontier())
+        nodes.link_leaves(new, self._frontier())
         self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
+        self._priced = True
         return out
 
-    def advance(self, n_steps: int) -> int:
-        """Take steps until there are so many in all, feeding as needed. FULL, FINISHED or MERGED."""
+    def advance(self, n_steps: int, seconds: float) -> int:
+        """Take steps until there are so many in all, or for so long, feeding as needed. FULL, FINISHED or MERGED."""
+        until = time.perf_counter() + seconds
         if n_steps > len(self._committed):
             self._committed = np.concatenate([self._committed, np.zeros(n_steps, np.int64)])
         while True:
-            if self._totals[frontier.N_STEPS] + _ROOM_FOR_STEPS > len(self._log):
-                self._log = np.concatenate([self._log, np.zeros(len(self._log) + _ROOM_FOR_STEPS, frontier.STEP)])
-            status = frontier.commit(n_steps, self._frontier(), self.pricing, self.rules)
+            if self._totals[nodes.N_STEPS] + _ROOM_FOR_STEPS > len(self._log):
+                self._log = np.concatenate([self._log, np.zeros(len(self._log) + _ROOM_FOR_STEPS, nodes.STEP)])
+            found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
+            status, *wanted = frontier.advance(n_steps, _AHEAD, self._priced, found, self._frontier())
+            self._priced = False
             self._release()
-            if status != frontier.HUNGRY:
+            if status != nodes.HUNGRY:
                 return status
-            self._feed()
+            if time.perf_counter() > until:
+                return nodes.FULL
+            self._feed(*(found[row, :n] for row, n in enumerate(wanted)))
 
     def live(self, target: int) -> list[int]:
         """The records of a node's leaves, oldest first."""
@@ -113,7 +142,8 @@ class Leaves:
         target = self.records[records[0]]["target"]
         r = layout.n_states[target]
         ends = self.records["histogram"][records] + layout.n_rows[layout.of_target[target]] * r
-        return self.histograms.cells[ends[:, None] + np.arange(r)].astype(np.int64)
+        counts: Integers = self.histograms.cells[ends[:, None] + np.arange(r)].astype(np.int64)
+        return counts
 
     def delete_parents(self, target: int, variables: list[int]) -> None:
         """Take arcs away: what they ruled out may come back."""
@@ -129,17 +159,37 @@ class Leaves:
         allowed[full] &= self.is_parent[full]
         for child in np.flatnonzero((allowed > self.pricing.allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
-                frontier.roll_back(child, self._frontier(), self.pricing, self.rules)
-                own = self.live(child)
-                self.records["gain"][own] = np.inf
-                self.records["room"][own] = -1
+                self._start_afresh(child)
         self.pricing.allowed[:] = allowed
-        frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
+        self._priced = True
 
-    def _frontier(self) -> frontier.Frontier:
-        return frontier.Frontier(
-            self.records, self.nodes, self.targets, self.histograms.cells, self._exponents, self.ancestors,
-            self.is_parent, self._log, self._committed, self._dropped, self._totals,
+    def _start_afresh(self, target: int) -> None:
+        """Forget what the node was about to do, and all prices."""
+        frontier.roll_back(target, self._frontier())
+        own = np.array(self.live(target))
+        nodes.drop_children(own, self._frontier())
+        if self.nodes[target]["merged"] >= 0:
+            nodes.drop_leaves(self.nodes["merged"][[target]], self._frontier())
+            self.nodes[target]["merged"] = -1
+        self.records["gain"][own] = np.inf
+        self.records["room"][own] = -1
+
+    def _frontier(self) -> nodes.Frontier:
+        return nodes.Frontier(
+            self.records,
+            self.nodes,
+            self.targets,
+            self.histograms.cells,
+            self._exponents,
+            self.pricing.log_factorial,
+            self.pricing.allowed,
+            self.ancestors,
+            self.is_parent,
+            self._log,
+            self._committed,
+            self._dropped,
+            self._totals,
+            self.rules,
         )
 
     def _add(self, targets: Integers, cases: int) -> Integers:
@@ -158,18 +208,16 @@ class Leaves:
             own["cases"], own["target"].astype(np.int64), own["histogram"], self.histograms.cells, self.pricing.layout
         )
 
-    def _feed(self) -> None:
-        """Count and price ahead what the nodes need for their next steps."""
-        found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
-        n_stale, n_split, n_merge = frontier.look_ahead(_AHEAD, found, self._frontier(), self.pricing, self.rules)
-        if n_stale:
-            frontier.drop_children(found[0, :n_stale], self._frontier())
-            self._price(found[0, :n_stale])
-            frontier.refresh_nodes(self._frontier(), self.pricing, self.rules)
-        if n_split:
-            self._split(found[1, :n_split])
-        if n_merge:
-            self._merge(found[2, :n_merge])
+    def _feed(self, stale: Integers, splits: Integers, merges: Integers) -> None:
+        """Price again, and count and price ahead, what the nodes need for their next steps."""
+        if len(stale):
+            nodes.drop_children(stale, self._frontier())
+            self._price(stale)
+            self._priced = True
+        if len(splits):
+            self._split(splits)
+        if len(merges):
+            self._merge(merges)
 
     def _split(self, batch: Integers) -> None:
         """Make the children of each leaf's best split."""
@@ -222,11 +270,11 @@ class Leaves:
 
     def _merge(self, targets: Integers) -> None:
         """Make each node's best merged leaf."""
-        nodes = self.nodes[targets]
-        first = nodes["merge_leaf"].astype(np.int64)
-        second = self.records["partner"][first].astype(np.int64)
-        for made_before in nodes["merged"][nodes["merged"] >= 0].tolist():
-            frontier.drop(made_before, 1, self._frontier())
+        first = self.nodes["merge_leaf"][targets]
+        second = self.records["partner"][first]
+        made_before = self.nodes["merged"][targets]
+        if (made_before >= 0).any():
+            nodes.drop_leaves(made_before[made_before >= 0], self._frontier())
         cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
         new = self._add(targets, cases)
         pairs = np.stack([first, second, new], axis=1)
@@ -254,16 +302,21 @@ class Leaves:
         cost = _TABLE_COST if self._prior.is_uniform else _EXPONENT_COST
         return cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
 
-    def _weights(self, batch: Integers) -> tuple[NDArray[np.generic], Integers]:
+    def _weights(self, batch: Integers) -> tuple[NDArray[Any], Integers]:
         """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""
         if not self._tracks_regions:
             return np.empty(0, np.uint8), np.zeros(len(batch) + 1, np.int64)
         regions = [self.regions[at] for at in batch.tolist()]
         targets = self.records["target"][batch].tolist()
         if self._prior.is_uniform:
-            rows = [self._flags(target, region) for target, region in zip(targets, regions, strict=True)]
+            rows: list[NDArray[Any]] = [
+                self._flags(target, region) for target, region in zip(targets, regions, strict=True)
+            ]
         else:
-            rows = [self._prior.exponents(t, region, self.pricing.layout) for t, region in zip(targets, regions, strict=True)]
+            rows = [
+                self._prior.exponents(t, region, self.pricing.layout)
+                for t, region in zip(targets, regions, strict=True)
+            ]
             self._keep_exponents(batch, targets, rows)
         return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
 
@@ -292,54 +345,12 @@ class Leaves:
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
 
-    def _sets_of(self, target: int, graph: DecisionGraph) -> list[tuple[int, Region]]:
-        """The set of cases, and the region, of each leaf of a graph: cut and joined as the graph says."""
-        layout = self.pricing.layout
-        pieces: list[list[tuple[int, Region]]] = [[] for _ in graph.tests]
-        pieces[0] = [(0, Region.everything())]
-        leaves = []
-        for node, test in enumerate(graph.tests):
-            cases, region = pieces[node][0]
-            for other, more in pieces[node][1:]:
-                joined = self._counter.join(np.array([cases]), np.array([other]))
-                self._counter.release(np.array([s for s in (cases, other) if s]))
-                cases, region = joined, region.join(more)
-            if test == LEAF:
-                leaves.append((cases, region))
-                continue
-            arcs = graph.arcs(node)
-            groups = np.empty(int(layout.n_states[test]), np.int64)
-            for k, (states, _) in enumerate(arcs):
-                groups[sorted(states)] = k
-            sizes = np.bincount(groups, self._state_counts(target, test, cases), len(arcs)).astype(np.int64)
-            first = self._counter.cut(np.array([cases]), np.array([test]), np.array([len(arcs)]), groups, sizes)
-            if cases:
-                self._counter.release(np.array([cases]))
-            for k, (states, child) in enumerate(arcs):
-                part = region.cut(test, sum(1 << s for s in states), len(groups))
-                pieces[child].append((first + k, part))
-        return leaves
-
-    def _state_counts(self, target: int, variable: int, cases: int) -> Integers:
-        """How many of the cases are in each state of the variable."""
-        layout = self.pricing.layout
-        at = np.zeros(1, np.int64)
-        cells = np.empty((layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target], np.int32)
-        self._counter.count(np.array([cases]), np.array([target]), at, cells, layout)
-        which, r = layout.of_target[target], layout.n_states[target]
-        entry = layout.start[which] + np.searchsorted(
-            layout.variables[layout.start[which] : layout.start[which + 1]], variable
-        )
-        begin = int(layout.bases[entry] * r)
-        counts: Integers = cells[begin : begin + layout.n_states[variable] * r].reshape(-1, r).sum(axis=1)
-        return counts
-
     def _release(self) -> None:
         """Give back what is not needed any more."""
-        gone = self._dropped[: self._totals[frontier.N_DROPPED]]
+        gone = self._dropped[: self._totals[nodes.N_DROPPED]]
         if len(gone):
             self._forget(gone)
-            self._totals[frontier.N_DROPPED] = 0
+            self._totals[nodes.N_DROPPED] = 0
 
     def _forget(self, leaves: Integers) -> None:
         cases = self.histograms.give_back(leaves, self.records)
@@ -347,13 +358,3 @@ class Leaves:
         if self._tracks_regions:
             for at in leaves.tolist():
                 del self.regions[at]
-
-
-def make_pricing(
-    parents: ParentRules, targets: Integers, n_states: Integers, n_cases: int, log_kappa: float, operators: str
-) -> gains.Pricing:
-    """All that prices depend on, at the start of a search."""
-    layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
-    room = np.full(len(n_states), int(n_states.max()), np.int64)
-    table = gains.log_factorials(n_cases + int(n_states.max()))
-    return gains.Pricing(layout, parents.allowed.copy(), room, table, log_kappa, "C" in operators, "B" in operators)

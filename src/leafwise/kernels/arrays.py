@@ -1,0 +1,37 @@
+"""What kernels share: array types, the layout of histograms, and the data of a table laid out for counting.
+
+A *histogram* of a target lies flat in an array: for each candidate variable (`Layout`) one row of the target's counts
+for each state, and after them one row with the totals.
+
+A column with few states is kept as *planes*: one bit mask for each state but the first, whose counts follow by
+subtraction. The code matrix is there twice: by columns for cutting sets of cases, by rows for counting small sets,
+where each case touches one stretch of memory.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Int = int | np.int64  # constants are passed as np.int64, or every one would be compiled for anew
+
+
+class Layout(NamedTuple):
+    """Which variables a histogram covers, and where: targets with the same candidates share a layout."""
+
+    of_target: Array  # the layout of each target
+    start: Array  # layout l covers entries start[l] to start[l + 1] of the next two
+    variables: Array
+    bases: Array  # the row, counted in states, at which the variable's block begins
+    n_rows: Array  # for each layout: all states of its variables
+    n_states: Array  # for each variable of the table
+
+
+class Planes(NamedTuple):
+    """The data of a table, laid out for counting."""
+
+    columns: Array  # codes, (n_variables, n_cases)
+    rows: Array  # codes, (n_cases, n_variables)
+    words: Array  # bit planes, (n_planes, n_words) uint64
+    first: Array  # the plane of state 1 of each variable, or -1 where a variable has none

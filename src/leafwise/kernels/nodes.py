@@ -1,0 +1,277 @@
+"""The nodes of a network under search: their leaves, in linked lists, and their best operators.
+
+Every node keeps a list of its leaves in order of creation. A leaf knows its best split; the leaves that split makes may
+already be counted (`first_child`). Leaves that are not needed any more are noted in `dropped`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.gains import TIE, merge_gain
+from leafwise.kernels.jit import jit, part
+
+NODE = np.dtype(
+    [
+        ("split_gain", np.float64),  # of the best leaf's best split
+        ("merge_gain", np.float64),
+        ("best_gain", np.float64),  # of the best operator, of either kind
+        ("best_kind", np.int64),
+        ("n_states", np.int64),  # of the target
+        ("totals", np.int64),  # where, in a histogram, the target's own counts begin
+        ("room", np.int64),  # the most children that a split may have
+        ("head", np.int64),  # the list of leaves
+        ("tail", np.int64),
+        ("n_leaves", np.int64),
+        ("n_committed_leaves", np.int64),
+        ("n_parents", np.int64),
+        ("split_leaf", np.int64),
+        ("merge_leaf", np.int64),  # the older leaf of the best merge; its partner is the other
+        ("merged", np.int64),  # the leaf that a merge makes, once it is there; -1 before
+        ("merged_first", np.int64),  # ... and of which two
+        ("merged_second", np.int64),
+        ("merges_known", np.int64),
+        ("first_pending", np.int64),  # steps that are applied and not committed, a linked list
+        ("last_pending", np.int64),
+    ],
+    align=True,
+)
+
+STEP = np.dtype(
+    [
+        ("gain", np.float64),
+        ("target", np.int64),
+        ("leaf", np.int64),
+        ("other", np.int64),  # the second leaf of a merge; -1: a split
+        ("variable", np.int64),
+        ("state", np.int64),
+        ("first_new", np.int64),
+        ("n_new", np.int64),
+        ("new_arc", np.int64),
+        ("previous", np.int64),  # among the pending steps of its node
+        ("next", np.int64),
+    ],
+    align=True,
+)
+
+FINISHED, HUNGRY, FULL, MERGED = range(4)
+N_COMMITTED, N_STEPS, N_DROPPED = range(3)  # places in Frontier.totals
+NOTHING, SPLIT, MERGE = range(3)
+NO_LEAF = -2  # in the place of a leaf that went
+
+
+class Frontier(NamedTuple):
+    """All that changes while operators are applied."""
+
+    leaves: Array
+    nodes: Array
+    targets: Array  # the nodes that are searched
+    histograms: Array
+    exponents: Array  # the leaves' own exponents; empty for the uniform prior
+    log_factorial: Array
+    allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
+    ancestors: Array  # ancestors[i] is a row of bits
+    is_parent: Array
+    steps: Array  # all steps, pending ones among them, in the order they were applied
+    committed: Array  # the numbers of those that are committed, in order
+    dropped: Array  # leaves that will not be needed again
+    totals: Array
+    rules: "Rules"
+
+
+class Rules(NamedTuple):
+    """What the search may do."""
+
+    merge: bool
+    splits_first: bool
+    most_parents: int
+    most_leaves: int
+    limits_leaves: bool
+    most_children: int  # of any split at all
+    log_kappa: float
+    runs_ahead: bool  # false where what a node may do depends on its own size
+    stop_at_merge: bool  # come back after each merge, to look for parents that no longer matter
+
+
+@part
+def is_stale(leaf: Any, frontier: Frontier) -> bool:
+    """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
+    target = leaf["target"]
+    return not frontier.allowed[target, leaf["variable"]] or leaf["room"] != frontier.nodes[target]["room"]
+
+
+@part
+def _offer_partner(leaf: Any, other: Int, frontier: Frontier) -> None:
+    node = frontier.nodes[leaf["target"]]
+    gain = merge_gain(
+        leaf,
+        frontier.leaves[other],
+        node["n_states"],
+        node["totals"],
+        frontier.histograms,
+        frontier.exponents,
+        frontier.log_factorial,
+        frontier.rules.log_kappa,
+    )
+    if gain > leaf["merge_gain"] + TIE:
+        leaf["merge_gain"] = gain
+        leaf["partner"] = other
+
+
+@part
+def _find_partner(leaf: Any, frontier: Frontier) -> None:
+    """The best merge of this leaf with a later one of its node."""
+    leaf["merge_gain"] = 0.0
+    leaf["partner"] = -1
+    other = leaf["next"]
+    while other >= 0:
+        _offer_partner(leaf, other, frontier)
+        other = frontier.leaves[other]["next"]
+
+
+@part
+def _refresh_split(target: int, frontier: Frontier) -> None:
+    """The node's best split, from what its leaves know."""
+    node = frontier.nodes[target]
+    node["split_gain"] = 0.0
+    node["split_leaf"] = -1
+    at = node["head"]
+    while at >= 0:
+        leaf = frontier.leaves[at]
+        if leaf["gain"] > node["split_gain"] + TIE:
+            node["split_gain"] = leaf["gain"]
+            node["split_leaf"] = at
+        at = leaf["next"]
+
+
+@part
+def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
+    """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end."""
+    node = frontier.nodes[target]
+    node["merge_gain"] = 0.0
+    node["merge_leaf"] = -1
+    is_new = False
+    at = node["head"]
+    while at >= 0:
+        leaf = frontier.leaves[at]
+        is_new = is_new or at == first_new
+        if is_new or not node["merges_known"] or leaf["partner"] == gone or leaf["partner"] == gone_too:
+            _find_partner(leaf, frontier)
+        else:
+            other = first_new
+            while other >= 0:
+                _offer_partner(leaf, other, frontier)
+                other = frontier.leaves[other]["next"]
+        if leaf["merge_gain"] > node["merge_gain"] + TIE:
+            node["merge_gain"] = leaf["merge_gain"]
+            node["merge_leaf"] = at
+        at = leaf["next"]
+    node["merges_known"] = 1
+
+
+@part
+def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
+    """The node's best operators after its leaves changed; with splits first, a merge only where no split gains."""
+    node = frontier.nodes[target]
+    rules = frontier.rules
+    _refresh_split(target, frontier)
+    if rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
+        _refresh_merge(target, gone, gone_too, first_new, frontier)
+    node["best_kind"], node["best_gain"] = NOTHING, 0.0
+    if node["split_leaf"] >= 0:
+        node["best_kind"], node["best_gain"] = SPLIT, node["split_gain"]
+        if rules.splits_first:
+            return
+    if rules.merge and node["merge_gain"] > node["best_gain"] + TIE:
+        node["best_kind"], node["best_gain"] = MERGE, node["merge_gain"]
+
+
+@part
+def refresh_all(frontier: Frontier) -> None:
+    """All nodes' best operators, after leaves were priced."""
+    for k in range(frontier.targets.shape[0]):
+        refresh(frontier.targets[k], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+
+
+@part
+def unlink(at: int, frontier: Frontier) -> None:
+    """Take a leaf out of its node's list."""
+    leaf = frontier.leaves[at]
+    node = frontier.nodes[leaf["target"]]
+    if leaf["previous"] >= 0:
+        frontier.leaves[leaf["previous"]]["next"] = leaf["next"]
+    else:
+        node["head"] = leaf["next"]
+    if leaf["next"] >= 0:
+        frontier.leaves[leaf["next"]]["previous"] = leaf["previous"]
+    else:
+        node["tail"] = leaf["previous"]
+    node["n_leaves"] -= 1
+
+
+@part
+def relink(at: int, frontier: Frontier) -> None:
+    """Undo `unlink`: the leaf still knows its neighbours, provided that later changes were undone before."""
+    leaf = frontier.leaves[at]
+    node = frontier.nodes[leaf["target"]]
+    if leaf["previous"] >= 0:
+        frontier.leaves[leaf["previous"]]["next"] = at
+    else:
+        node["head"] = at
+    if leaf["next"] >= 0:
+        frontier.leaves[leaf["next"]]["previous"] = at
+    else:
+        node["tail"] = at
+    node["n_leaves"] += 1
+
+
+@part
+def link(at: int, frontier: Frontier) -> None:
+    """Append a leaf to its node's list."""
+    leaf = frontier.leaves[at]
+    leaf["previous"] = frontier.nodes[leaf["target"]]["tail"]
+    leaf["next"] = -1
+    relink(at, frontier)
+
+
+@part
+def drop(at: int, n: int, frontier: Frontier) -> None:
+    """Give up n leaves from this one on, and all that was counted ahead below them."""
+    begin = frontier.totals[N_DROPPED]
+    end = begin
+    for leaf in range(at, at + n):
+        frontier.dropped[end] = leaf
+        end += 1
+    while begin < end:
+        leaf = frontier.leaves[frontier.dropped[begin]]
+        if leaf["first_child"] >= 0:
+            for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
+                frontier.dropped[end] = child
+                end += 1
+        begin += 1
+    frontier.totals[N_DROPPED] = end
+
+
+@jit
+def drop_leaves(batch: Array, frontier: Frontier) -> None:
+    """Give up these leaves, and all that was counted ahead below them."""
+    for b in range(batch.shape[0]):
+        drop(batch[b], 1, frontier)
+
+
+@jit
+def drop_children(batch: Array, frontier: Frontier) -> None:
+    """Give up what was counted ahead for these leaves."""
+    for b in range(batch.shape[0]):
+        leaf = frontier.leaves[batch[b]]
+        if leaf["first_child"] >= 0:
+            drop(leaf["first_child"], leaf["n_children"], frontier)
+            leaf["first_child"] = -1
+
+
+@jit
+def link_leaves(batch: Array, frontier: Frontier) -> None:
+    """Append these leaves to their nodes' lists."""
+    for k in range(batch.shape[0]):
+        link(batch[k], frontier)

@@ -1,0 +1,173 @@
+"""The counter's contract, held against a counter of dictionaries and Python sets."""
+
+from collections import Counter as Tally
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import generators, make_table
+
+from leafwise.counters.cpu import CpuCounter
+from leafwise.search.histograms import make_layout
+from leafwise.workers import Workers
+
+SIZES = (1, 2, 5, 31, 63, 64, 65, 127, 128, 129, 640, 2000)
+
+
+class Reference:
+    """Sets of row numbers, cut, joined and counted row by row."""
+
+    def __init__(self, table):
+        self.rows = table.codes.T.tolist()
+        self.sets = {0: set(range(len(self.rows)))}
+
+    def cut(self, parent, variable, group, n_children):
+        children = [set() for _ in range(n_children)]
+        for row in self.sets[parent]:
+            children[group[self.rows[row][variable]]].add(row)
+        return children
+
+    def histogram(self, cases, target, variable, n_states, r):
+        tally = Tally((self.rows[row][variable], self.rows[row][target]) for row in self.sets[cases])
+        return [[tally[state, k] for k in range(r)] for state in range(n_states)]
+
+
+class Pair:
+    """A CpuCounter and the reference, asked for the same things."""
+
+    def __init__(self, table, random, n_threads=1):
+        self.random, self.n_states = random, np.array([variable.n_states for variable in table.variables])
+        self.fast, self.slow = CpuCounter(table, Workers(n_threads)), Reference(table)
+        n = table.n_variables
+        self.layout = make_layout(1 - np.eye(n, dtype=np.uint8), self.n_states, np.arange(n))
+        self.n = n
+
+    def pick(self, most):
+        known = list(self.slow.sets)
+        return [known[k] for k in self.random.permutation(len(known))[: self.random.integers(1, most + 1)]]
+
+    def cut(self):
+        parents = self.pick(4)
+        variables = self.random.integers(self.n, size=len(parents))
+        groups, n_children, expected = [], [], []
+        for parent, variable in zip(parents, variables.tolist(), strict=True):
+            k = int(self.random.integers(2, 5))
+            group = self.random.integers(k, size=self.n_states[variable])
+            groups.append(group)
+            n_children.append(k)
+            expected += self.slow.cut(parent, variable, group.tolist(), k)
+        sizes = np.array([len(child) for child in expected])
+        first = self.fast.cut(np.array(parents), variables, np.array(n_children), np.concatenate(groups), sizes)
+        assert first not in self.slow.sets
+        self.slow.sets.update(enumerate(expected, first))
+
+    def join(self):
+        pairs, taken = [], set()
+        for one, two in zip(self.pick(8), self.pick(8), strict=False):
+            if one != two and not {one, two} & taken and not self.slow.sets[one] & self.slow.sets[two]:
+                pairs.append((one, two))
+                taken |= {one, two}
+        if pairs:
+            first = self.fast.join(*np.array(pairs).T.copy())
+            for k, (one, two) in enumerate(pairs):
+                self.slow.sets[first + k] = self.slow.sets[one] | self.slow.sets[two]
+
+    def release(self):
+        gone = [number for number in self.pick(3) if number != 0]
+        self.fast.release(np.array(gone, dtype=np.int64))
+        for number in gone:
+            del self.slow.sets[number]
+
+    def count(self):
+        sets = self.pick(6)
+        targets = self.random.integers(self.n, size=len(sets))
+        room = (self.layout.n_rows[self.layout.of_target[targets]] + 1) * self.n_states[targets]
+        offsets = 3 + np.cumsum(room) - room
+        histograms = np.full(int(room.sum()) + 6, -7, np.int32)  # what was there before must not show
+        self.fast.count(np.array(sets), targets, offsets, histograms, self.layout)
+        assert histograms[:3].tolist() == histograms[-3:].tolist() == [-7] * 3
+        for number, target, offset, size in zip(sets, targets.tolist(), offsets, room, strict=True):
+            self.check(number, target, histograms[offset : offset + size].reshape(-1, self.n_states[target]))
+
+    def check(self, number, target, histogram):
+        layout, r = self.layout, self.n_states[target]
+        which = layout.of_target[target]
+        for entry in range(layout.start[which], layout.start[which + 1]):
+            variable = layout.variables[entry]
+            if variable != target:
+                n_states = self.n_states[variable]
+                block = histogram[layout.bases[entry] : layout.bases[entry] + n_states]
+                assert block.tolist() == self.slow.histogram(number, target, variable, n_states, r)
+        totals = Tally(self.slow.rows[row][target] for row in self.slow.sets[number])
+        assert histogram[-1].tolist() == [totals[k] for k in range(r)]
+
+
+def random_codes(random, n_states, n_cases):
+    """Skewed columns, so that cuts soon make small sets."""
+    return [np.minimum(random.geometric(random.uniform(0.2, 0.9), n_cases) - 1, r - 1) for r in n_states]
+
+
+def run(pair, n_requests):
+    for _ in range(n_requests):
+        request = pair.random.choice(["cut", "cut", "count", "count", "join", "release"])
+        getattr(pair, str(request))()
+    pair.count()
+
+
+@pytest.mark.interpreted
+@settings(max_examples=25)
+@given(generators(), st.sampled_from(SIZES))
+def test_random_requests(random, n_cases):
+    n_states = random.choice([1, 2, 2, 3, 5, 8, 9, 20], int(random.integers(1, 6))).tolist()
+    run(Pair(make_table(n_states, random_codes(random, n_states, n_cases)), random), 12)
+
+
+@pytest.mark.parametrize("n_cases", [64, 700, 6000])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_many_requests_on_many_cases(n_cases, n_threads):
+    random = np.random.default_rng(n_cases)
+    n_states = [2, 3, 8, 9, 2]
+    run(Pair(make_table(n_states, random_codes(random, n_states, n_cases)), random, n_threads), 60)
+
+
+@pytest.mark.parametrize("n_cases", [65, 3000])
+def test_more_than_256_states(n_cases):
+    random = np.random.default_rng(7)
+    n_states = [300, 2, 9]
+    table = make_table(n_states, [random.integers(r, size=n_cases) for r in n_states])
+    assert table.codes.dtype == np.uint16
+    run(Pair(table, random), 30)
+
+
+def test_sets_around_the_size_at_which_lists_begin():
+    """Sets of one case in 32, one more and one less, cut from a mask and from each other, and joined again."""
+    n_cases = 32 * 20
+    for size in (0, 1, 19, 20, 21):
+        column = (np.arange(n_cases) < size).astype(int)
+        other = np.arange(n_cases) % 2
+        pair = Pair(make_table([2, 2], [column, other]), np.random.default_rng(0))
+        group = np.array([1, 0])
+        first = pair.fast.cut(np.array([0]), np.array([0]), np.array([2]), group, np.array([size, n_cases - size]))
+        pair.slow.sets.update(enumerate(pair.slow.cut(0, 0, group.tolist(), 2), first))
+        halves = pair.slow.cut(first, 1, [0, 1], 2)
+        sizes = np.array([len(half) for half in halves])
+        again = pair.fast.cut(np.array([first]), np.array([1]), np.array([2]), np.array([0, 1]), sizes)
+        pair.slow.sets.update(enumerate(halves, again))
+        union = pair.fast.join(np.array([again]), np.array([first + 1]))
+        pair.slow.sets[union] = pair.slow.sets[again] | pair.slow.sets[first + 1]
+        for _ in range(5):
+            pair.count()
+
+
+def test_released_sets_make_room_and_do_not_disturb_others():
+    random = np.random.default_rng(1)
+    n_states = [2, 4, 3]
+    pair = Pair(make_table(n_states, random_codes(random, n_states, 900)), random)
+    for _ in range(40):
+        for _ in range(3):
+            pair.cut()
+        for number in [number for number in pair.slow.sets if number][:-6]:
+            pair.fast.release(np.array([number]))
+            del pair.slow.sets[number]
+        pair.count()
