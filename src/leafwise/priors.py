@@ -17,25 +17,22 @@ from leafwise.regions import Region
 Exponents = NDArray[np.float64]
 
 
-class ParameterPrior(Protocol):
-    """A prior over the parameters of every leaf."""
-
-    @property
-    def is_uniform(self) -> bool:
-        """Whether every exponent is one, so that counts alone price everything."""
+class ExponentPrior(Protocol):
+    """A prior whose exponents depend on where a leaf is."""
 
     def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
         """The exponents of a leaf, one for each state of the target."""
 
     def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
-        """The exponents of all would-be children of a leaf, and of the leaf, laid out like its histogram."""
+        """The exponents of all would-be children of a leaf, and of the leaf, laid out like its histogram.
+
+        Zero marks states of a candidate that cannot occur at the leaf.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """All exponents one, whatever the leaf: the paper's uniform scoring function."""
-
-    is_uniform = True
+    """All exponents one, whatever the leaf: the paper's uniform scoring function. Counts alone price everything."""
 
     def __str__(self) -> str:
         return "uniform"
@@ -43,20 +40,12 @@ class Uniform:
     def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
         return np.ones(n_states[target])
 
-    def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
-        which = layout.of_target[target]
-        out = np.ones(layout.n_rows[which] + 1)
-        for variable, rows in _rows_of_tested(region, which, layout):
-            out[rows] = region.shares(variable, layout.n_states) > 0
-        return np.repeat(out, layout.n_states[target])
-
 
 @dataclass(frozen=True, slots=True)
 class Bdeu:
     """A prior network that is uniform over all states, worth so many cases: U-PN in the paper, BDeu elsewhere."""
 
     equivalent_sample_size: float
-    is_uniform = False
 
     def __str__(self) -> str:
         return f"bdeu:{self.equivalent_sample_size:g}"
@@ -70,19 +59,14 @@ class Bdeu:
         variables = layout.variables[layout.start[which] : layout.start[which + 1]]
         share = region.share(layout.n_states)
         out = np.append(np.repeat(share / layout.n_states[variables], layout.n_states[variables]), share)
-        for variable, rows in _rows_of_tested(region, which, layout):
+        tested = region.tested()
+        for variable, rows in zip(tested, layout.rows(target, tested), strict=True):
             out[rows] = region.shares(variable, layout.n_states)
         r = layout.n_states[target]
         return np.repeat(out * (self.equivalent_sample_size / r), r)
 
 
-def _rows_of_tested(region: Region, which: int, layout: Layout) -> list[tuple[int, slice]]:
-    """The tested variables of a region, each with its rows in a histogram."""
-    begin, end = layout.start[which], layout.start[which + 1]
-    tested = region.tested()
-    entries = begin + np.searchsorted(layout.variables[begin:end], tested)
-    bases = layout.bases[entries]
-    return [(v, slice(b, b + layout.n_states[v])) for v, b in zip(tested, bases, strict=True)]
+ParameterPrior = Uniform | ExponentPrior
 
 
 def parameter_prior(text: str) -> ParameterPrior:

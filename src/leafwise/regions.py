@@ -14,13 +14,23 @@ Box = dict[int, int]
 States = Sequence[int] | NDArray[np.int64]  # how many states each variable has
 
 
-def states_of(bits: int) -> list[int]:
-    """The states in a set: the positions of its ones.
+def flags_of(bits: int, n_states: int) -> NDArray[np.uint8]:
+    """For each state, 1 if it is in the set.
 
-    >>> states_of(0b1101)
-    [0, 2, 3]
+    >>> flags_of(0b1101, 5).tolist()
+    [1, 0, 1, 1, 0]
     """
-    return [state for state in range(bits.bit_length()) if bits >> state & 1]
+    raw = np.frombuffer(bits.to_bytes(-(-n_states // 8), "little"), np.uint8)
+    return np.unpackbits(raw, count=n_states, bitorder="little")
+
+
+def set_of(flags: NDArray[np.bool_]) -> int:
+    """The set of the states that are flagged.
+
+    >>> bin(set_of(np.array([True, False, True, True])))
+    '0b1101'
+    """
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def bits_of(states: Iterable[int]) -> int:
@@ -85,7 +95,7 @@ class Region:
         out = np.zeros(n_states[variable])
         for box, volume in zip(self.boxes, self._volumes(n_states), strict=True):
             if variable in box:
-                out[states_of(box[variable])] += volume / box[variable].bit_count()
+                out += flags_of(box[variable], len(out)) * (volume / box[variable].bit_count())
             else:
                 out += volume / n_states[variable]
         return out

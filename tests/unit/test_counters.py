@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import generators, make_table
 
+from leafwise import workers
 from leafwise.counters.cpu import CpuCounter
 from leafwise.search.histograms import make_layout
 from leafwise.workers import Workers
@@ -125,7 +126,8 @@ def test_random_requests(random, n_cases):
 
 @pytest.mark.parametrize("n_cases", [64, 700, 6000])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_many_requests_on_many_cases(n_cases, n_threads):
+def test_many_requests_on_many_cases(n_cases, n_threads, monkeypatch):
+    monkeypatch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
     random = np.random.default_rng(n_cases)
     n_states = [2, 3, 8, 9, 2]
     run(Pair(make_table(n_states, random_codes(random, n_states, n_cases)), random, n_threads), 60)

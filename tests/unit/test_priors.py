@@ -62,23 +62,15 @@ def test_bdeu_exponents_are_shares_of_the_parent_space(random, alpha):
 
 
 @given(generators())
-def test_uniform_exponents_are_ones_where_a_state_is_possible(random):
+def test_uniform_exponents_are_ones(random):
     n_states, target, leaves, _ = random_leaves(random)
-    n_variables, r = len(n_states), n_states[target]
-    layout = make_layout(1 - np.eye(n_variables, dtype=np.uint8), n_states, np.arange(n_variables))
-    for region, assignments in leaves:
-        assert Uniform().leaf_exponents(target, region, n_states).tolist() == [1] * r
-        children, own = blocks(Uniform().exponents(target, region, layout), target, layout)
-        assert own.tolist() == [1] * r
-        for variable, block in children.items():
-            possible = {assignment[variable] for assignment in assignments}
-            assert block.tolist() == [[float(state in possible)] * r for state in range(n_states[variable])]
+    for region, _ in leaves:
+        assert Uniform().leaf_exponents(target, region, n_states).tolist() == [1] * n_states[target]
 
 
-@pytest.mark.parametrize("text", ["uniform", "bdeu:10", "bdeu:0.5"])
+@pytest.mark.parametrize("text", ["uniform", "bdeu:10", "bdeu:0.5", "bdeu:0.123456789", "bdeu:1234567"])
 def test_parameter_priors_by_name(text):
     assert str(parameter_prior(text)) == text
-    assert parameter_prior(text).is_uniform == (text == "uniform")
 
 
 @pytest.mark.parametrize(

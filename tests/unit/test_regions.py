@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from network_strategies import sized_graphs
 from strategies import generators
 
-from leafwise.regions import Region, bits_of, states_of
+from leafwise.regions import Region, bits_of, flags_of, set_of
 
 
 def listed(region, n_states):
@@ -38,7 +38,8 @@ def leaf_regions(n_states, graph):
 
 @given(st.sets(st.integers(0, 70)))
 def test_bits_and_states(states):
-    assert states_of(bits_of(states)) == sorted(states)
+    assert np.flatnonzero(flags_of(bits_of(states), 71)).tolist() == sorted(states)
+    assert set_of(flags_of(bits_of(states), 71)) == bits_of(states)
 
 
 def test_everything():
@@ -59,7 +60,7 @@ def test_leaves_of_a_graph(sized):
         for variable, r in enumerate(n_states):
             with_state = [sum(assignment[variable] == state for assignment in walked) for state in range(r)]
             assert region.shares(variable, n_states).tolist() == pytest.approx([count / n for count in with_state])
-            assert states_of(region.possible(variable, r)) == [s for s in range(r) if with_state[s]]
+            assert flags_of(region.possible(variable, r), r).tolist() == [int(with_state[s] > 0) for s in range(r)]
 
 
 @given(sized_graphs(), generators())

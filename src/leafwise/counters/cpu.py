@@ -82,25 +82,26 @@ class CpuCounter:
         """Records and room for new sets of these sizes; the number of the first."""
         first = int(self._marks[sets.N_SETS])
         if not sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks):
-            self._grow(len(sizes), int(sizes.sum()))
+            is_mask = sizes * 32 >= self.n_cases
+            self._grow(len(sizes), int(is_mask.sum()), int(sizes[~is_mask].sum()))
             sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks)
         return first
 
-    def _grow(self, n_sets: int, n_rows: int) -> None:
-        """Room for so many more sets, whatever they are, of so many rows in all."""
-        n_more = max(n_sets, len(self._sets))
-        self._sets = np.concatenate([self._sets, np.zeros(n_more, sets.SET)])
-        n_masks = min(n_sets, 32 * n_rows // self.n_cases + 1)
-        if self._marks[sets.N_FREE] < n_masks:
-            old = len(self._masks)
-            self._masks = np.concatenate([self._masks, np.empty((max(n_masks, old), self._masks.shape[1]), np.uint64)])
-            n_free, n_new = int(self._marks[sets.N_FREE]), len(self._masks) - old
-            self._free = np.concatenate([self._free[:n_free], np.arange(old, old + n_new), np.empty(old, np.int64)])
-            self._marks[sets.N_FREE] += n_new
-        in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
-        lists = np.empty(2 * (in_use + n_rows), np.int32)
-        sets.move_lists(self._sets, self._lists, lists, self._marks)
-        self._lists = lists
+    def _grow(self, n_sets: int, n_masks: int, n_rows: int) -> None:
+        """Make room for so many more, where it is short; what grows at least doubles."""
+        used_sets, free_masks, used_rows = self._marks.tolist()
+        if used_sets + n_sets > len(self._sets):
+            self._sets = np.concatenate([self._sets, np.zeros(max(n_sets, len(self._sets)), sets.SET)])
+        if n_masks > free_masks:
+            old, new = len(self._masks), max(n_masks, len(self._masks))
+            self._masks = np.concatenate([self._masks, np.empty((new, self._masks.shape[1]), np.uint64)])
+            self._free = np.concatenate([self._free[:free_masks], np.arange(old, old + new), np.empty(old, np.int64)])
+            self._marks[sets.N_FREE] += new
+        if used_rows + n_rows > len(self._lists):
+            in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
+            lists = np.empty(2 * (in_use + n_rows), np.int32)
+            sets.move_lists(self._sets, self._lists, lists, self._marks)
+            self._lists = lists
 
 
 def _planes(table: Table) -> Planes:

@@ -27,6 +27,12 @@ class Layout(NamedTuple):
     n_rows: Array  # for each layout: all states of its variables
     n_states: Array  # for each variable of the table
 
+    def rows(self, target: int, variables: list[int]) -> list[slice]:
+        """Which rows of the target's histogram belong to each of these variables; candidates are sorted."""
+        begin, end = self.start[self.of_target[target]], self.start[self.of_target[target] + 1]
+        bases = self.bases[begin + np.searchsorted(self.variables[begin:end], variables)]
+        return [slice(base, base + self.n_states[v]) for v, base in zip(variables, bases, strict=True)]
+
 
 class Planes(NamedTuple):
     """The data of a table, laid out for counting."""

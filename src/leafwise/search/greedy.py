@@ -20,7 +20,7 @@ from leafwise.kernels import nodes
 from leafwise.kernels.gains import COMPLETE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
-from leafwise.priors import ParameterPrior, log_kappa
+from leafwise.priors import ParameterPrior, Uniform, log_kappa
 from leafwise.search.growth import Growth, LoggedStep, usual_groups
 from leafwise.search.leaves import Leaves
 from leafwise.table import Variable
@@ -28,6 +28,7 @@ from leafwise.workers import Workers
 
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps, and
+_MOST_CELLS = 2**30  # 4 GiB of counts
 _MOMENT = 0.05  # seconds, between two looks at the clock
 
 
@@ -81,6 +82,19 @@ class Problem:
     parents: ParentRules
     start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
 
+    def check_size(self) -> None:
+        """Raise a ValueError when the first histograms alone, every target by every candidate, would not fit."""
+        n_states = np.array([variable.n_states for variable in self.variables])
+        targets = list(self.targets)
+        cells = (self.parents.allowed[targets] @ n_states) * n_states[targets]
+        if cells.sum() > _MOST_CELLS:
+            largest = sorted(self.variables, key=lambda variable: -variable.n_states)[:2]
+            which = " and ".join(f"{variable.name!r} ({variable.n_states} states)" for variable in largest)
+            raise ValueError(
+                f"counting all pairs of variables takes {cells.sum()} cells, more than the limit of {_MOST_CELLS}: "
+                f"bin or drop those with the most states, such as {which}, or allow fewer parents"
+            )
+
 
 class Search:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
@@ -90,6 +104,7 @@ class Search:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
         began = time.perf_counter()
+        problem.check_size()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = np.array([variable.n_states for variable in problem.variables])
         self._log_kappa = log_kappa(problem.structure_prior)
@@ -214,7 +229,7 @@ class Search:
 
     def _exponents(self, target: int, records: list[int]) -> NDArray[np.float64]:
         prior = self._problem.prior
-        if prior.is_uniform:
+        if isinstance(prior, Uniform):
             return np.ones((len(records), self._n_states[target]))
         regions = [self._leaves.regions[at] for at in records]
         return np.stack([prior.leaf_exponents(target, region, self._n_states) for region in regions])
@@ -234,7 +249,7 @@ class Search:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)
-            self._gained += math.fsum(self._leaves.steps(before, self.n_steps)["gain"])
+            self._gained = sum(self._leaves.steps(before, self.n_steps)["gain"].tolist(), self._gained)
             if status == nodes.FINISHED:
                 self.stopped = "no operator gains"
             elif status == nodes.MERGED:

@@ -8,8 +8,6 @@ from leafwise.kernels.arrays import Layout
 
 Integers = NDArray[np.int64]
 
-_MOST_CELLS = 2**29  # 2 GiB of counts for one histogram: beyond that two columns have too many states to be crossed
-
 
 class Histograms:
     """A pool of histograms, all laid out by one `Layout`."""
@@ -51,12 +49,6 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
             rows.append(np.flatnonzero(row))
         of_target[target] = which
     n_rows = np.array([int(n_states[row].sum()) for row in rows])
-    cells = n_rows[of_target] * n_states
-    largest = targets[np.argmax(cells[targets])]
-    if cells[largest] > _MOST_CELLS:
-        raise ValueError(
-            f"a table of {cells[largest]} cells would be needed to cross variable {largest}, more than {_MOST_CELLS}"
-        )
     bases = [np.cumsum(n_states[row]) - n_states[row] for row in rows]
     start = np.cumsum([0, *map(len, rows)])
     return Layout(of_target, start, np.concatenate(rows), np.concatenate(bases), n_rows, n_states)

@@ -16,8 +16,8 @@ from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import children, frontier, gains, nodes
-from leafwise.priors import ParameterPrior
-from leafwise.regions import Region, states_of
+from leafwise.priors import ParameterPrior, Uniform
+from leafwise.regions import Region, flags_of, set_of
 from leafwise.search.histograms import Histograms, make_layout
 from leafwise.search.planting import sets_of_leaves
 from leafwise.workers import Workers
@@ -76,7 +76,7 @@ class Leaves:
         self._priced = True  # since the nodes last looked for their best leaves
         self._dropped = np.zeros(len(self.records), np.int64)
         self._totals = np.zeros(3, np.int64)
-        self._tracks_regions = not prior.is_uniform or ("C" in operators and rules.most_children > 2)
+        self._tracks_regions = not isinstance(prior, Uniform) or ("C" in operators and rules.most_children > 2)
 
     @property
     def n_steps(self) -> int:
@@ -249,8 +249,8 @@ class Leaves:
             variable = int(self.records[at]["variable"])
             r = int(self.pricing.layout.n_states[variable])
             possible = self.regions[at].possible(variable, r)
-            flags.append([possible >> state & 1 for state in range(r)])
-        return np.concatenate(flags).astype(np.uint8)
+            flags.append(flags_of(possible, r))
+        return np.concatenate(flags)
 
     def _cut_regions(self, batch: Integers, groups: Integers) -> None:
         begin = 0
@@ -258,15 +258,13 @@ class Leaves:
             leaf = self.records[at]
             variable, n_children = int(leaf["variable"]), int(leaf["n_children"])
             r = int(self.pricing.layout.n_states[variable])
-            group = groups[begin : begin + r].tolist()
+            group = groups[begin : begin + r]
             begin += r
-            parts = [0] * n_children
-            for state, child in enumerate(group):
-                parts[child] |= 1 << state
-            for child, part in enumerate(parts):
+            for child in range(n_children):
+                part = set_of(group == child)
                 self.regions[int(leaf["first_child"]) + child] = self.regions[at].cut(variable, part, r)
             if leaf["state"] == gains.COMPLETE and n_children < r:
-                self.groups[at] = tuple(group)
+                self.groups[at] = tuple(group.tolist())
 
     def _merge(self, targets: Integers) -> None:
         """Make each node's best merged leaf."""
@@ -293,13 +291,13 @@ class Leaves:
     def _pricer(self, batch: Integers) -> Callable[[int, int], None]:
         """The function that prices a range of the batch."""
         weights, at = self._weights(batch)
-        kernel = gains.price_by_table if self._prior.is_uniform else gains.price_by_exponents
+        kernel = gains.price_by_table if isinstance(self._prior, Uniform) else gains.price_by_exponents
         cells = self.histograms.cells
         return lambda begin, end: kernel(batch, begin, end, self.records, cells, weights, at, self.pricing)
 
     def _price_costs(self, targets: NDArray[np.int32]) -> NDArray[np.float64]:
         layout = self.pricing.layout
-        cost = _TABLE_COST if self._prior.is_uniform else _EXPONENT_COST
+        cost = _TABLE_COST if isinstance(self._prior, Uniform) else _EXPONENT_COST
         return cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
 
     def _weights(self, batch: Integers) -> tuple[NDArray[Any], Integers]:
@@ -308,7 +306,7 @@ class Leaves:
             return np.empty(0, np.uint8), np.zeros(len(batch) + 1, np.int64)
         regions = [self.regions[at] for at in batch.tolist()]
         targets = self.records["target"][batch].tolist()
-        if self._prior.is_uniform:
+        if isinstance(self._prior, Uniform):
             rows: list[NDArray[Any]] = [
                 self._flags(target, region) for target, region in zip(targets, regions, strict=True)
             ]
@@ -323,14 +321,11 @@ class Leaves:
     def _flags(self, target: int, region: Region) -> NDArray[np.uint8]:
         """Which states of the target's candidates can occur in the region."""
         layout = self.pricing.layout
-        which = layout.of_target[target]
-        flags = np.ones(layout.n_rows[which], np.uint8)
-        begin, end = layout.start[which], layout.start[which + 1]
+        flags = np.ones(layout.n_rows[layout.of_target[target]], np.uint8)
         tested = region.tested()
-        for variable, entry in zip(tested, np.searchsorted(layout.variables[begin:end], tested), strict=True):
-            base, r = layout.bases[begin + entry], int(layout.n_states[variable])
-            flags[base : base + r] = 0
-            flags[base + np.array(states_of(region.possible(variable, r)))] = 1
+        for variable, rows in zip(tested, layout.rows(target, tested), strict=True):
+            r = int(layout.n_states[variable])
+            flags[rows] = flags_of(region.possible(variable, r), r)
         return flags
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:

@@ -53,7 +53,6 @@ def _state_counts(target: int, variable: int, cases: int, counter: Counter, layo
     which, n_classes = layout.of_target[target], layout.n_states[target]
     cells = np.empty((layout.n_rows[which] + 1) * n_classes, np.int32)
     counter.count(np.array([cases]), np.array([target]), np.zeros(1, np.int64), cells, layout)
-    begin, end = layout.start[which], layout.start[which + 1]
-    base = layout.bases[begin + np.searchsorted(layout.variables[begin:end], variable)]
-    counts: NDArray[np.int64] = cells.reshape(-1, n_classes)[base : base + layout.n_states[variable]].sum(axis=1)
+    (rows,) = layout.rows(target, [variable])
+    counts: NDArray[np.int64] = cells.reshape(-1, n_classes)[rows].sum(axis=1)
     return counts

@@ -1,0 +1,79 @@
+"""Where the data sets of the benchmarks are, and how each is read.
+
+They are looked for in the folder that the environment variable LEAFWISE_DATA names, or else beside the repository. It
+holds `debd/NAME.train.csv.gz` (binary, no header) and `tables/NAME.csv` or `.csv.gz` (with one).
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from leafwise.encoding import read
+from leafwise.inference.sampling import sample
+from leafwise.table import Table, Variable
+
+BINARY = (
+    *("ad", "baudio", "bnetflix", "cwebkb", "dna", "jester", "kdd"),
+    *("kosarek", "msnbc", "msweb", "nltcs", "plants", "tmovie", "tretail"),
+)
+TABLES = ("promoters", "splice", "car", "nursery", "mushroom", "adult_train")
+_BINS = {"adult_train": 8}
+
+
+class NoData(Exception):
+    """A data set is not there; the text says where it was looked for."""
+
+
+def folder() -> Path:
+    """Where the data sets should be."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("LEAFWISE_DATA", beside))
+
+
+def path(name: str) -> Path:
+    """The file of a data set, or NoData."""
+    places = [f"debd/{name}.train.csv.gz"] if name in BINARY else [f"tables/{name}.csv", f"tables/{name}.csv.gz"]
+    for place in places:
+        if (folder() / place).is_file():
+            return folder() / place
+    raise NoData(
+        f"the data set {name!r} is not at {folder() / places[0]}: "
+        "set the environment variable LEAFWISE_DATA to the folder that holds debd/ and tables/"
+    )
+
+
+def table(name: str) -> Table:
+    """A data set, encoded: missing cells are a state, numbers in the one table that has them are binned."""
+    return read(path(name), header=name not in BINARY, missing="state", bins=_BINS.get(name))
+
+
+def test_table(name: str, learned_from: Table) -> Table | None:
+    """The test cases of a data set, in the states of those learned from; None where there are none."""
+    tests = {"adult_train": "tables/adult_test.csv.gz"} | {binary: f"debd/{binary}.test.csv.gz" for binary in BINARY}
+    place = folder() / tests.get(name, "none")
+    if not place.is_file():
+        return None
+    return read(place, header=name not in BINARY, missing="state", variables=learned_from.variables)
+
+
+def alarm_sample(n_cases: int, seed: int = 1) -> Table:
+    """Cases of the built-in ALARM network; they need no file."""
+    from leafwise.examples import alarm
+
+    return sample(alarm(), n_cases, seed)
+
+
+def binary_chain(n_variables: int, n_cases: int, seed: int = 1) -> Table:
+    """Binary variables, each equal to the one before it in four cases of five."""
+    random = np.random.default_rng(seed)
+    changes = random.random((n_variables, n_cases)) < 0.2
+    changes[0] = random.random(n_cases) < 0.5
+    codes = np.cumsum(changes, axis=0, dtype=np.int64) % 2
+    variables = tuple(Variable(f"x{i + 1}", ("0", "1")) for i in range(n_variables))
+    return Table(variables, codes.astype(np.uint8))
+
+
+def head(cases: Table, n: int) -> Table:
+    """The first n cases."""
+    return Table(cases.variables, np.ascontiguousarray(cases.codes[:, :n]))

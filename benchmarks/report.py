@@ -1,0 +1,85 @@
+"""What every benchmark shares: tables as text or Markdown, checks of answers, timing, and the small command line."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from benchmarks.data import NoData
+
+T = TypeVar("T")
+WRONG, SKIPPED = 1, 3  # exit codes
+
+
+class WrongAnswer(Exception):
+    """A benchmark did not find what it must find."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table with a heading, and remarks that follow from its numbers."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    remarks: Sequence[str] = ()
+
+    def text(self) -> str:
+        """Aligned columns for a terminal."""
+        lines = ["  ".join(cells).rstrip() for cells in self._aligned()]
+        return "\n".join([self.title, "", *lines, "", *self.remarks])
+
+    def markdown(self) -> str:
+        """A Markdown table."""
+        head, *body = ("| " + " | ".join(cells) + " |" for cells in self._aligned())
+        rule = "|" + "|".join("---" if place == 0 else "---:" for place in range(len(self.heads))) + "|"
+        remarks = [line for remark in self.remarks for line in ("", remark)]
+        return "\n".join([f"**{self.title}**", "", head, rule, *body, *remarks])
+
+    def _aligned(self) -> Iterable[list[str]]:
+        rows = [self.heads, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            pairs = enumerate(zip(row, widths, strict=True))
+            yield [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in pairs]
+
+
+def check(holds: bool, what: str) -> None:
+    """Stop with `what` unless it holds. Not an assert: those vanish under python -O."""
+    if not holds:
+        raise WrongAnswer(what)
+
+
+def best_of(n: int, action: Callable[[], T]) -> tuple[float, T]:
+    """The least of n times, in seconds, and what the last call returned."""
+    times = []
+    for _ in range(n):
+        began = time.perf_counter()
+        result = action()
+        times.append(time.perf_counter() - began)
+    return min(times), result
+
+
+def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
+    """k where times grow like sizes ** k: the slope of log time on log size."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def main(measure: Callable[[], Iterable[Report]], description: str | None) -> None:
+    """The command line of one benchmark."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
+    markdown = parser.parse_args().markdown
+    try:
+        for report in measure():
+            print((report.markdown() if markdown else report.text()) + "\n", flush=True)
+    except NoData as reason:
+        print(f"skipped: {reason}", file=sys.stderr)
+        sys.exit(SKIPPED)
+    except WrongAnswer as answer:
+        print(f"wrong answer: {answer}", file=sys.stderr)
+        sys.exit(WRONG)
