@@ -76,7 +76,7 @@ def check_node(found, expected, parents):
         assert found.exponents[k].tolist() == pytest.approx(expected.exponents(leaf), rel=1e-12)
 
 
-@settings(max_examples=250)
+@settings(max_examples=400)
 @given(problems(max_variables=5, max_cases=200))
 def test_one_target(problem):
     check_against_oracle(*problem, max_steps=20)

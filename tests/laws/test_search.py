@@ -11,7 +11,6 @@ from strategies import free, generators, problems, random_setup, random_start, r
 
 from leafwise import learn, learning, log_score, workers
 from leafwise.decision_graph import DecisionGraph
-from leafwise.learner import learn, learning, log_score
 from leafwise.network import Network
 from leafwise.table import Table, Variable
 
