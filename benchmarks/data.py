@@ -43,9 +43,23 @@ def path(name: str) -> Path:
     )
 
 
+def options(name: str) -> list[str]:
+    """The options of the command line with which a data set is read; `table` reads it the same way."""
+    header = ["--no-header"] if name in BINARY else []
+    bins = ["--bins", str(_BINS[name])] if name in _BINS else []
+    return [*header, *bins, "--missing", "state"]
+
+
 def table(name: str) -> Table:
     """A data set, encoded: missing cells are a state, numbers in the one table that has them are binned."""
-    return read(path(name), header=name not in BINARY, missing="state", bins=_BINS.get(name))
+    cases = read(path(name), header=name not in BINARY, missing="state", bins=_BINS.get(name))
+    return _with_both_states(cases) if name in BINARY else cases
+
+
+def _with_both_states(cases: Table) -> Table:
+    """States 0 and 1 for every variable: where all cases agree on one, the other is possible none the less."""
+    shift = np.array([[variable.labels == ("1",)] for variable in cases.variables])
+    return Table(tuple(Variable(name, ("0", "1")) for name in cases.names), cases.codes + shift.astype(np.uint8))
 
 
 def test_table(name: str, learned_from: Table) -> Table | None:
@@ -72,6 +86,15 @@ def binary_chain(n_variables: int, n_cases: int, seed: int = 1) -> Table:
     codes = np.cumsum(changes, axis=0, dtype=np.int64) % 2
     variables = tuple(Variable(f"x{i + 1}", ("0", "1")) for i in range(n_variables))
     return Table(variables, codes.astype(np.uint8))
+
+
+def write_like_promoters(place: Path) -> Path:
+    """Write a table of the size of promoters: 106 cases, a class of two states, 57 letters of four."""
+    random = np.random.default_rng(1)
+    names = ["class", *(f"p{i}" for i in range(57))]
+    rows = [[random.choice(["+", "-"]), *random.choice(list("acgt"), 57)] for _ in range(106)]
+    place.write_text("\n".join(",".join(row) for row in [names, *rows]) + "\n")
+    return place
 
 
 def head(cases: Table, n: int) -> Table:

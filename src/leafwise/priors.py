@@ -48,7 +48,8 @@ class Bdeu:
     equivalent_sample_size: float
 
     def __str__(self) -> str:
-        return f"bdeu:{self.equivalent_sample_size:g}"
+        size = self.equivalent_sample_size
+        return f"bdeu:{int(size) if size.is_integer() else size}"
 
     def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
         r = int(n_states[target])

@@ -12,6 +12,7 @@ from strategies import free, generators, problems, random_setup, random_start, r
 from leafwise import learn, learning, log_score, workers
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network
+from leafwise.search import leaves
 from leafwise.table import Table, Variable
 
 LIMITS = {"max_cases": 120, "max_assignments": 200}
@@ -123,6 +124,22 @@ def test_any_number_of_threads_learns_the_same_network(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
         networks = [learn(table, **setup.for_library(threads=threads)) for threads in (1, 2, 3)]
+    assert networks[0] == networks[1] == networks[2]
+
+
+WIDE = {"max_variables": 12, "max_cases": 3000, "max_states": 4, "max_assignments": 10**9}
+
+
+@settings(max_examples=40)
+@given(problems(**WIDE) | problems(make_rules=free, **WIDE))
+def test_running_ahead_changes_nothing(problem):
+    """Nodes that apply their next operators ahead of time, all of them or none, take the steps of the search in turn."""
+    table, setup, _ = problem
+    networks = []
+    for share in (0.5, 0.0, 1.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(leaves, "_AHEAD", share)
+            networks.append(learn(table, **setup.for_library(max_steps=400)))
     assert networks[0] == networks[1] == networks[2]
 
 

@@ -142,6 +142,7 @@ def test_more_than_256_states(n_cases):
     run(Pair(table, random), 30)
 
 
+@pytest.mark.interpreted
 def test_sets_around_the_size_at_which_lists_begin():
     """Sets of one case in 32, one more and one less, cut from a mask and from each other, and joined again."""
     n_cases = 32 * 20
@@ -162,6 +163,7 @@ def test_sets_around_the_size_at_which_lists_begin():
             pair.count()
 
 
+@pytest.mark.interpreted
 def test_released_sets_make_room_and_do_not_disturb_others():
     random = np.random.default_rng(1)
     n_states = [2, 4, 3]

@@ -310,8 +310,7 @@ def test_booleans_are_false_and_true(frame: Any) -> None:
 
 
 def test_narrow_floats_have_short_labels() -> None:
-    table = read(pa.table({"f": pa.array([0.1, 3.0], pa.float32()), "h": pa.array(np.array([0.1, 2], np.float16))}))
-    assert labels(table) == {"f": ("0.1", "3"), "h": ("0.1", "2")}
+    assert labels(read(pa.table({"f": pa.array([0.1, 3.0], pa.float32())}))) == {"f": ("0.1", "3")}
 
 
 def test_dates_are_their_text() -> None:

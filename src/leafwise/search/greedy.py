@@ -249,7 +249,8 @@ class Search:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)
-            self._gained = sum(self._leaves.steps(before, self.n_steps)["gain"].tolist(), self._gained)
+            for gain in self._leaves.steps(before, self.n_steps)["gain"].tolist():
+                self._gained += gain  # one by one: the sum must not depend on how many steps a call takes
             if status == nodes.FINISHED:
                 self.stopped = "no operator gains"
             elif status == nodes.MERGED:

@@ -1,0 +1,64 @@
+"""What deleting parents that no longer matter costs and gains.
+
+A merge can make a parent irrelevant to its node. Its arc still forbids other arcs; deleting it lifts that, at the price
+of looking for such parents after every merge.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks import data
+from benchmarks.report import Report, best_of, check, main
+from leafwise.learner import learning
+from leafwise.search.greedy import SCHEDULES, Greedy, Search
+from leafwise.table import Table
+
+NAMES = ("promoters", "splice", "car", "nursery", "mushroom", "adult_train", "nltcs", "plants", "baudio", "tretail")
+REPEATS = 3
+
+
+def search(cases: Table, operators: str, schedule: str, delete_parents: bool) -> Search:
+    """Learn to the end."""
+    settings = Greedy(operators=operators, schedule=schedule, delete_parents=delete_parents)
+    under_way = learning(cases, search=settings)
+    under_way.run()
+    check(under_way.network.n_leaves == under_way.n_leaves, "leaves got lost")
+    return under_way
+
+
+def compare(name: str, cases: Table, operators: str, schedule: str) -> tuple[list[str], float]:
+    """A row with and without deletion, and the gain in log score."""
+    action = partial(search, cases, operators, schedule)
+    without_s, without = best_of(REPEATS, lambda: action(False))
+    with_s, with_ = best_of(REPEATS, lambda: action(True))
+    check(without.n_deleted == 0, "parents were deleted that should be kept")
+    gain = with_.log_score - without.log_score
+    row = [name, operators, schedule, f"{without.n_merges:,}", f"{without.n_arcs:,}", f"{with_.n_arcs:,}"]
+    row += [f"{with_.n_deleted:,}", f"{gain:+.2f}", f"{100 * gain / abs(without.log_score):+.3f} %"]
+    return [*row, f"{without_s:.3f}", f"{with_s:.3f}", f"{with_s / without_s:.1f}"], gain
+
+
+def measure() -> Iterator[Report]:
+    """One row for each data set, operator set and schedule."""
+    for delete_parents in (False, True):
+        search(data.alarm_sample(100), "CBM", "best-first", delete_parents)
+    jobs = [(f"alarm, {n:,} cases", data.alarm_sample(n)) for n in (1_000, 10_000)]
+    jobs += [(name, data.table(name)) for name in NAMES]
+    rows, gains = [], []
+    for name, cases in jobs:
+        is_binary = all(variable.n_states <= 2 for variable in cases.variables)
+        for operators in ("CBM",) if is_binary else ("CBM", "BM"):
+            for schedule in SCHEDULES:
+                row, gain = compare(name, cases, operators, schedule)
+                rows.append(row)
+                gains.append(gain)
+    heads = ["data", "operators", "schedule", "merges", "arcs without", "arcs with", "deleted"]
+    heads += ["log score gained", "of it", "seconds without", "with", "ratio"]
+    better, worse = sum(gain > 1e-6 for gain in gains), sum(gain < -1e-6 for gain in gains)
+    remarks = [f"The log score rose {better} times, fell {worse} times and stayed {len(gains) - better - worse} times."]
+    title = f"Deleting parents that no longer matter, joint search, uniform prior, kappa:0.1; best of {REPEATS}"
+    yield Report(title, heads, rows, remarks)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

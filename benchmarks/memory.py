@@ -1,0 +1,62 @@
+"""Peak memory of `leafwise learn`, in a process of its own, on every data set.
+
+It must stay under 4 × the encoded data (one byte a cell) + 1 GB. What the system reports for a child process is at
+least what its parent held when it started it, so this module imports little.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import data
+from benchmarks.report import Report, check, main
+
+LEAFWISE = [sys.executable, "-c", "from leafwise.cli import main; main()"]
+_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes of what getrusage counts in
+MB = 1e6
+
+
+def peak_of(command: list[str]) -> tuple[int, str]:
+    """Run a command: the most memory it ever held, in bytes, and what it printed."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, stdout=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        check(process.returncode == 0, f"{' '.join(command)} ended with {process.returncode}")
+        output.seek(0)
+        return usage.ru_maxrss * _UNIT, output.read()
+
+
+def learn(name: str) -> tuple[int, dict[str, Any]]:
+    """Peak memory of learning a data set, and what the command says of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["-o", str(Path(folder) / "model.json"), "--json", *data.options(name)]
+        peak, printed = peak_of([*LEAFWISE, "learn", str(data.path(name)), *options])
+    return peak, json.loads(printed)
+
+
+def measure() -> Iterator[Report]:
+    """One row a data set."""
+    rows = []
+    learn("promoters")  # compile
+    for name in (*data.TABLES, *data.BINARY):
+        peak, found = learn(name)
+        encoded = found["cases"] * found["variables"]
+        bound = 4 * encoded + 1e9
+        check(peak < bound, f"{name}: {peak / MB:.0f} MB is over the bound of {bound / MB:.0f} MB")
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
+        check(peak > own, f"{name}: {peak / MB:.0f} MB may be what this process holds ({own / MB:.0f} MB)")
+        row = [name, f"{found['cases']:,} × {found['variables']:,}", f"{found['seconds']:.2f}", f"{found['leaves']:,}"]
+        rows.append([*row, f"{encoded / MB:.1f}", f"{peak / MB:.0f}", f"{bound / MB:.0f}"])
+    heads = ["data", "size", "search s", "leaves", "encoded MB", "peak MB", "bound MB"]
+    yield Report("Peak resident memory of `leafwise learn` (defaults: CBM, kappa:0.1)", heads, rows)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)
