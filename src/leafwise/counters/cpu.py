@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from leafwise.counters.counter import Integers
 from leafwise.kernels import bits, sets
-from leafwise.kernels.arrays import Layout, Planes
+from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
@@ -91,12 +91,13 @@ class CpuCounter:
         """Make room for so many more, where it is short; what grows at least doubles."""
         used_sets, free_masks, used_rows = self._marks.tolist()
         if used_sets + n_sets > len(self._sets):
-            self._sets = np.concatenate([self._sets, np.zeros(max(n_sets, len(self._sets)), sets.SET)])
+            self._sets = grown(self._sets, used_sets + n_sets)
         if n_masks > free_masks:
-            old, new = len(self._masks), max(n_masks, len(self._masks))
-            self._masks = np.concatenate([self._masks, np.empty((new, self._masks.shape[1]), np.uint64)])
-            self._free = np.concatenate([self._free[:free_masks], np.arange(old, old + new), np.empty(old, np.int64)])
-            self._marks[sets.N_FREE] += new
+            old = len(self._masks)
+            self._masks = grown(self._masks, old + n_masks)
+            self._free = grown(self._free, len(self._masks))
+            self._marks[sets.N_FREE] += len(self._masks) - old
+            self._free[free_masks : self._marks[sets.N_FREE]] = np.arange(old, len(self._masks))
         if used_rows + n_rows > len(self._lists):
             in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
             lists = np.empty(2 * (in_use + n_rows), np.int32)

@@ -39,15 +39,18 @@ def best_move(
     n_parents: Array,
     limits: Array,
     prices: Prices,
+    tabu: Array,
+    least: float,
 ) -> tuple[int, int, int, float]:
-    """The best change of one arc: its kind, parent, child and gain.
+    """The best change of one arc that gains more than `least`: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
-    only by gaining more than TIE over the best so far. `limits` are the most parents and the most rows of a table.
+    only by gaining more than TIE over the best so far. `limits` are the most parents and the most rows of a table;
+    tabu[i, j], which is tabu[j, i], rules out changes between i and j.
     """
     n_states, n_rows, additions = prices.layout.n_states, prices.n_rows, prices.additions
     n = n_states.shape[0]
-    kind, best_parent, best_child, best = np.int64(STOP), np.int64(-1), np.int64(-1), 0.0
+    kind, best_parent, best_child, best = np.int64(STOP), np.int64(-1), np.int64(-1), least
     for t in range(targets.shape[0]):
         child = targets[t]
         if prices.bounds[child] <= best + TIE:
@@ -57,6 +60,7 @@ def best_move(
                 additions[child, parent] > best + TIE
                 and allowed[child, parent]
                 and not is_parent[child, parent]
+                and not tabu[child, parent]
                 and not _is_above(child, parent, ancestors)
                 and _has_room(child, parent, n_parents, n_rows, n_states, limits)
             ):
@@ -67,7 +71,7 @@ def best_move(
             if n_parents[child] == 0:
                 continue
             for parent in range(n):
-                if not is_parent[child, parent] or kept[child, parent]:
+                if not is_parent[child, parent] or kept[child, parent] or tabu[child, parent]:
                     continue
                 gain = prices.deletions[child, parent]
                 if reverse:

@@ -41,3 +41,10 @@ class Planes(NamedTuple):
     rows: Array  # codes, (n_cases, n_variables)
     words: Array  # bit planes, (n_planes, n_words) uint64
     first: Array  # the plane of state 1 of each variable, or -1 where a variable has none
+
+
+def grown(array: Array, length: int) -> Array:
+    """The array with room for `length` rows or twice as many as it had; memory is not touched before it is used."""
+    new = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    return new

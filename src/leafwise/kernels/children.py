@@ -118,6 +118,7 @@ def give_back(gone: Array, leaves: Array, size_class: Array, heads: Array, cases
         leaf["next"] = heads[which]
         heads[which] = gone[k]
         cases[k] = leaf["cases"]
+        leaf["cases"] = 0
 
 
 @part

@@ -33,7 +33,7 @@ _REMEMBERED = 256  # terms of counts below this are computed once
 
 
 @part
-def _log_gamma(x: float) -> float:
+def log_gamma(x: float) -> float:
     """Stirling's series where it is exact to the last digits; it takes one logarithm."""
     if x < 16.0:
         return math.lgamma(x)
@@ -43,13 +43,13 @@ def _log_gamma(x: float) -> float:
 
 
 @part
-def _term(count: Int, exponent: float, log_gamma: float, known: Array) -> float:
+def _term(count: Int, exponent: float, log_gamma_0: float, known: Array) -> float:
     """log Γ(count + exponent) - log Γ(exponent)."""
     if count >= known.shape[0]:
-        return _log_gamma(count + exponent) - log_gamma
+        return log_gamma(count + exponent) - log_gamma_0
     value = known[count]
     if value != value:
-        value = _log_gamma(count + exponent) - log_gamma
+        value = log_gamma(count + exponent) - log_gamma_0
         known[count] = value
     return value
 
@@ -75,8 +75,8 @@ def _set_exponents(target: int, n_rows: Int, prices: Prices, pair: Array, logs: 
     """The exponent of a cell, and their sum over a row, in a table of so many rows; and log Γ of both."""
     pair[0] = prices.exponent[target] / n_rows if prices.divides else prices.exponent[target]
     pair[1] = pair[0] * prices.layout.n_states[target]
-    logs[0] = _log_gamma(pair[0])
-    logs[1] = _log_gamma(pair[1])
+    logs[0] = log_gamma(pair[0])
+    logs[1] = log_gamma(pair[1])
 
 
 @part

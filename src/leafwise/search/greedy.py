@@ -154,6 +154,11 @@ class Search:
             if progress is not None:
                 progress(self)
 
+    def close(self) -> None:
+        """Give back the counter's memory when others will use the counter; no steps can be taken after this."""
+        self.stopped = self.stopped or "closed"
+        self._leaves.close()
+
     @property
     def n_steps(self) -> int:
         return self._leaves.n_steps

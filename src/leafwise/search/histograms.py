@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels import children
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.arrays import Layout, grown
 
 Integers = NDArray[np.int64]
 
@@ -25,8 +25,7 @@ class Histograms:
             targets, cases, first, records, self._size_class, self._sizes, self._heads, self._used
         )
         if self._used > len(self.cells):
-            more = max(self._used, 2 * len(self.cells)) - len(self.cells)
-            self.cells = np.concatenate([self.cells, np.empty(more, np.int32)])
+            self.cells = grown(self.cells, self._used)
 
     def give_back(self, gone: Integers, records: NDArray[np.void]) -> Integers:
         """The histograms of these leaves are not needed any more; the sets of cases they held."""

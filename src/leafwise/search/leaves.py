@@ -16,6 +16,7 @@ from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import children, frontier, gains, nodes
+from leafwise.kernels.arrays import grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region, flags_of, set_of
 from leafwise.search.histograms import Histograms, make_layout
@@ -114,10 +115,10 @@ class Leaves:
         """Take steps until there are so many in all, or for so long, feeding as needed. FULL, FINISHED or MERGED."""
         until = time.perf_counter() + seconds
         if n_steps > len(self._committed):
-            self._committed = np.concatenate([self._committed, np.zeros(n_steps, np.int64)])
+            self._committed = grown(self._committed, n_steps)
         while True:
             if self._totals[nodes.N_STEPS] + _ROOM_FOR_STEPS > len(self._log):
-                self._log = np.concatenate([self._log, np.zeros(len(self._log) + _ROOM_FOR_STEPS, nodes.STEP)])
+                self._log = grown(self._log, len(self._log) + _ROOM_FOR_STEPS)
             found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
             status, *wanted = frontier.advance(n_steps, _AHEAD, self._priced, found, self._frontier())
             self._priced = False
@@ -144,6 +145,12 @@ class Leaves:
         ends = self.records["histogram"][records] + layout.n_rows[layout.of_target[target]] * r
         counts: Integers = self.histograms.cells[ends[:, None] + np.arange(r)].astype(np.int64)
         return counts
+
+    def close(self) -> None:
+        """Release all sets of cases; no steps can be taken after this."""
+        cases = self.records["cases"][: self.n_records]
+        self._counter.release(cases[cases > 0])
+        cases[:] = 0
 
     def delete_parents(self, target: int, variables: list[int]) -> None:
         """Take arcs away: what they ruled out may come back."""
@@ -197,8 +204,8 @@ class Leaves:
         first = self.n_records
         self.n_records += len(targets)
         if self.n_records > len(self.records):
-            self.records = np.concatenate([self.records, np.zeros(self.n_records, gains.LEAF)])
-            self._dropped = np.concatenate([self._dropped, np.zeros(self.n_records, np.int64)])
+            self.records = grown(self.records, self.n_records)
+            self._dropped = grown(self._dropped, len(self.records))
         self.histograms.add_leaves(targets, cases, first, self.records)
         return np.arange(first, self.n_records)
 
@@ -336,7 +343,7 @@ class Leaves:
         self.records["exponents"][batch] = self._n_exponents + np.cumsum(sizes) - sizes
         end = self._n_exponents + int(sizes.sum())
         if end > len(self._exponents):
-            self._exponents = np.concatenate([self._exponents, np.zeros(end)])
+            self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
 

@@ -1,0 +1,272 @@
+"""The search with complete tables takes the steps of its slow oracle, and keeps the laws of every search."""
+
+import itertools
+import math
+
+import numpy as np
+import oracle
+import oracle_tables
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import (
+    PRIORS,
+    STRUCTURE_PRIORS,
+    free,
+    generators,
+    make_table,
+    problems,
+    random_dag,
+    random_setup,
+    random_start,
+    random_table,
+)
+
+from leafwise import log_score, workers
+from leafwise.counters.cpu import CpuCounter
+from leafwise.decision_graph import DecisionGraph
+from leafwise.inference.sampling import sample
+from leafwise.examples import alarm
+from leafwise.kernels import tables as kernels
+from leafwise.network import Network
+from leafwise.priors import parameter_prior
+from leafwise.search import table_nodes
+from leafwise.search.greedy import Problem
+from leafwise.search.tables import AddArc, DeleteArc, ReverseArc, Tables, TableSearch
+from leafwise.workers import Workers
+
+LIMITS = {"max_cases": 100, "max_states": 5, "max_assignments": 120}
+KINDS = {AddArc: "add", DeleteArc: "delete", ReverseArc: "reverse"}
+
+
+def searching(table, setup, start=(), target=None, **limits):
+    """A search under way, from the required arcs and those in `start`."""
+    rules = setup.constraints.resolve(table)
+    if setup.constraints.dag is not None:
+        rules = rules._replace(kept=rules.is_parent)
+    is_parent = rules.is_parent.copy()
+    for parent, child in start:
+        is_parent[child, parent] = 1
+    targets = tuple(range(table.n_variables)) if target is None else (target,)
+    problem = Problem(
+        table.variables,
+        targets,
+        parameter_prior(setup.prior),
+        setup.structure_prior,
+        rules._replace(is_parent=is_parent),
+        {},
+    )
+    how = Tables(**{"threads": 1, **limits})
+    hands = Workers(how.threads)
+    return TableSearch(problem, CpuCounter(table, hands), how, hands)
+
+
+def total(network, table):
+    return sum(score.log_score for score in log_score(network, table).values())
+
+
+def check_against_oracle(table, setup, start=(), target=None, max_steps=25):
+    """Step by step; then the parents, the counts, the exponents and the score of the network."""
+    slow = oracle_tables.TableSearch(
+        table,
+        alpha=PRIORS[setup.prior],
+        log_kappa=STRUCTURE_PRIORS[setup.structure_prior],
+        rules=setup.rules,
+        targets=None if target is None else [target],
+        start=start,
+    )
+    fast = searching(table, setup, start, target, max_steps=max_steps)
+    assert fast.log_score == pytest.approx(slow.log_score(), abs=1e-6)
+    for _ in range(max_steps):
+        expected, step = slow.step(), next(fast, None)
+        if expected is None:
+            assert step is None
+            break
+        assert step is not None, f"stopped before {expected}"
+        found = step.operator
+        assert (KINDS[type(found)], found.parent, found.child) == (expected.kind, expected.parent, expected.child)
+        assert found.gain == pytest.approx(expected.gain, abs=1e-7)
+    assert fast.log_score == pytest.approx(slow.log_score(), abs=1e-6)
+    network = fast.network
+    assert set(network.arcs) == slow.arcs
+    for target in slow.targets:
+        node = network.nodes[target]
+        counts = slow.table(target, node.parents)
+        assert node.counts.tolist() == counts
+        assert node.exponents == pytest.approx(slow.exponent(target, len(counts)), rel=1e-12)
+
+
+@pytest.mark.interpreted
+@settings(max_examples=150)
+@given(problems(make_rules=free, **LIMITS))
+def test_from_no_arcs(problem):
+    check_against_oracle(*problem[:2])
+
+
+@pytest.mark.interpreted
+@settings(max_examples=150)
+@given(problems(**LIMITS))
+def test_with_constraints(problem):
+    check_against_oracle(*problem[:2])
+
+
+@settings(max_examples=60)
+@given(problems(**LIMITS))
+def test_one_target(problem):
+    table, setup, target = problem
+    check_against_oracle(table, setup, target=target)
+
+
+@settings(max_examples=30)
+@given(problems(make_rules=random_dag, **LIMITS))
+def test_the_tables_of_a_dag_are_counted_and_nothing_is_searched(problem):
+    check_against_oracle(*problem[:2])
+
+
+@pytest.mark.interpreted
+@settings(max_examples=150)
+@given(generators())
+def test_from_given_arcs(random):
+    table = random_table(random, **LIMITS)
+    setup = random_setup(random, table, free)
+    check_against_oracle(table, setup, start=random_start(random, table).arcs)
+
+
+@settings(max_examples=100)
+@given(problems(**LIMITS))
+def test_room_for_few_histograms_changes_nothing(problem):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_nodes, "_MOST_KEPT", 600)
+        patch.setattr(table_nodes, "_AT_ONCE", 100)
+        check_against_oracle(*problem[:2])
+
+
+@settings(max_examples=40)
+@given(problems(**LIMITS))
+def test_a_gain_is_the_score_after_less_the_score_before(problem):
+    table, setup, _ = problem
+    search = searching(table, setup)
+    before = total(search.network, table)
+    for step in itertools.islice(search, 15):
+        network = search.network
+        after = total(network, table)
+        assert step.operator.gain == pytest.approx(after - before, abs=1e-6)
+        assert step.log_score == pytest.approx(after, abs=1e-6)
+        assert step.operator.gain > 0
+        assert (step.n_leaves, step.n_arcs) == (network.n_leaves, len(network.arcs))
+        assert search.n_parameters == network.n_parameters
+        before = after
+
+
+@settings(max_examples=60)
+@given(problems(**LIMITS))
+def test_networks_are_acyclic_complete_and_within_their_constraints(problem):
+    table, setup, _ = problem
+    rules, n_states = setup.rules, [variable.n_states for variable in table.variables]
+    search = searching(table, setup)
+    for network in itertools.chain([search.network], (search.network for _ in search)):
+        arcs = set(network.arcs)
+        assert not any(oracle.leads_to(child, parent, arcs) for parent, child in arcs)
+        assert rules.required <= arcs
+        assert all(rules.permit(parent, child) for parent, child in arcs)
+        for child, node in enumerate(network.nodes):
+            assert node.graph == DecisionGraph.complete(node.parents, n_states)
+            assert rules.max_parents is None or len(node.parents) <= rules.max_parents
+            required = {parent for parent, c in rules.required if c == child}
+            within = rules.max_leaves is None or node.graph.n_leaves <= rules.max_leaves
+            assert within or set(node.parents) <= required
+
+
+@settings(max_examples=40)
+@given(problems(max_variables=5, max_cases=200, max_assignments=2000))
+def test_any_number_of_threads_learns_the_same_network(problem):
+    table, setup, _ = problem
+    networks = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
+        for threads in (1, 2, 3):
+            search = searching(table, setup, threads=threads)
+            search.run()
+            networks.append(search.network)
+    assert networks[0] == networks[1] == networks[2]
+
+
+@settings(max_examples=40)
+@given(problems(**LIMITS), st.integers(0, 8))
+def test_stopping_early_gives_the_first_steps(problem, k):
+    table, setup, _ = problem
+    every = [step.operator for step in searching(table, setup)]
+    search = searching(table, setup, max_steps=k)
+    assert [step.operator for step in search] == every[:k]
+    assert search.stopped == ("max_steps" if k <= len(every) and search.n_steps == k else "no operator gains")
+    assert next(search, None) is None
+
+
+@settings(max_examples=40)
+@given(problems(**LIMITS))
+def test_step_by_step_is_the_same_as_in_one_go(problem):
+    table, setup, _ = problem
+    one, other = (searching(table, setup) for _ in range(2))
+    told = []
+    one.run(told.append)
+    for _ in other:
+        assert other.network.n_leaves == other.n_leaves  # looking at the network on the way changes nothing
+    assert one.network == other.network
+    assert told[-1] is one
+
+
+@settings(max_examples=30)
+@given(problems(make_rules=free, **LIMITS), st.integers(0, 6))
+def test_a_search_goes_on_from_where_it_was_stopped(problem, k):
+    table, setup, _ = problem
+    whole, part = searching(table, setup), searching(table, setup, max_steps=k)
+    whole.run()
+    part.run()
+    rest = searching(table, setup, start=part.network.arcs)
+    rest.run()
+    assert rest.network.nodes == whole.network.nodes
+    assert rest.n_steps + part.n_steps == whole.n_steps
+
+
+def test_tables_of_many_rows_agree_with_the_score(tmp_path):
+    table = sample(alarm(), 3000, seed=4)
+    setup = random_setup(np.random.default_rng(0), table, free)
+    for prior in ("uniform", "bdeu:1"):
+        search = searching(table, type(setup)("C", "best-first", prior, "uniform"))
+        search.run()
+        assert total(search.network, table) == pytest.approx(search.log_score, abs=1e-6)
+        search.network.save(tmp_path / "network.json")
+        assert Network.load(tmp_path / "network.json") == search.network
+
+
+def test_time_is_up_before_the_first_step():
+    table = sample(alarm(), 100, seed=4)
+    setup = random_setup(np.random.default_rng(0), table, free)
+    search = searching(table, setup, seconds=0)
+    assert (list(search), search.stopped) == ([], "seconds")
+
+
+def test_tables_that_would_be_too_large_are_refused():
+    table = make_table([2] * 22, np.random.default_rng(0).integers(2, size=(22, 10)))
+    setup = random_setup(np.random.default_rng(0), table, free)
+    with pytest.raises(ValueError, match="'v' begins with parents of 2097152 configurations, and a complete table"):
+        searching(table, setup, start=[(parent, 21) for parent in range(21)])
+
+
+def test_arcs_that_close_a_cycle_are_refused():
+    table = make_table([2, 2], [[0, 1], [0, 1]])
+    setup = random_setup(np.random.default_rng(0), table, free)
+    with pytest.raises(ValueError, match="cycle"):
+        searching(table, setup, start=[(0, 1), (1, 0)])
+
+
+@pytest.mark.parametrize("wrong", [{"max_steps": -1}, {"seconds": -0.5}, {"threads": 0}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="must be at least"):
+        Tables(**wrong)
+
+
+@given(st.floats(1e-7, 1e8))
+def test_log_gamma(x):
+    python = getattr(kernels.log_gamma, "py_func", kernels.log_gamma)
+    assert python(x) == pytest.approx(math.lgamma(x), rel=1e-14, abs=1e-14)
