@@ -43,19 +43,22 @@ def learn(name: str) -> tuple[int, dict[str, Any]]:
 
 def measure() -> Iterator[Report]:
     """One row a data set."""
-    rows = []
+    rows, too_much = [], []
     learn("promoters")  # compile
     for name in (*data.TABLES, *data.BINARY):
         peak, found = learn(name)
         encoded = found["cases"] * found["variables"]
         bound = 4 * encoded + 1e9
-        check(peak < bound, f"{name}: {peak / MB:.0f} MB is over the bound of {bound / MB:.0f} MB")
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT
         check(peak > own, f"{name}: {peak / MB:.0f} MB may be what this process holds ({own / MB:.0f} MB)")
+        if peak >= bound:
+            too_much.append(f"{name} takes {peak / MB:.0f} MB, over {bound / MB:.0f} MB")
         row = [name, f"{found['cases']:,} × {found['variables']:,}", f"{found['seconds']:.2f}", f"{found['leaves']:,}"]
         rows.append([*row, f"{encoded / MB:.1f}", f"{peak / MB:.0f}", f"{bound / MB:.0f}"])
     heads = ["data", "size", "search s", "leaves", "encoded MB", "peak MB", "bound MB"]
-    yield Report("Peak resident memory of `leafwise learn` (defaults: CBM, kappa:0.1)", heads, rows)
+    schedule = found["schedule"]
+    yield Report(f"Peak resident memory of `leafwise learn` (defaults: CBM, {schedule}, kappa:0.1)", heads, rows)
+    check(not too_much, "; ".join(too_much))
 
 
 if __name__ == "__main__":

@@ -24,17 +24,20 @@ class Move:
 class TableSearch:
     """Greedy search over the arcs into some targets."""
 
-    def __init__(self, table, *, alpha=None, log_kappa=0.0, rules=None, targets=None, start=()) -> None:
+    def __init__(self, table, *, alpha=None, log_kappa=0.0, rules=None, targets=None, start=(), order=None) -> None:
         self.rows = table.codes.T.tolist()
         self.n_states = [variable.n_states for variable in table.variables]
         self.alpha, self.log_kappa, self.rules = alpha, log_kappa, rules or Rules()
         self.targets = list(range(table.n_variables)) if targets is None else list(targets)
+        self.order = list(range(table.n_variables)) if order is None else list(order)  # breaks ties
         self.fixed = self.rules.arcs_at_start()
-        self.arcs = {(p, c) for p, c in self.fixed | set(start) if c in self.targets}
+        self.arcs = self.fixed | set(start)
 
     def table(self, target, parents):
         """The target's counts in every configuration of the parents, the last varying fastest."""
-        counts = {c: [0] * self.n_states[target] for c in itertools.product(*(range(self.n_states[p]) for p in parents))}
+        counts = {
+            c: [0] * self.n_states[target] for c in itertools.product(*(range(self.n_states[p]) for p in parents))
+        }
         for row in self.rows:
             counts[tuple(row[p] for p in parents)][row[target]] += 1
         return list(counts.values())
@@ -54,7 +57,7 @@ class TableSearch:
         return math.fsum(self.node_score(target, arcs) for target in self.targets)
 
     def may_go(self, arc):
-        return arc in self.arcs and arc not in self.fixed
+        return arc in self.arcs and arc not in self.fixed and arc[1] in self.targets
 
     def may_come(self, parent, child, arcs):
         """Whether an arc may be added to these."""
@@ -70,7 +73,7 @@ class TableSearch:
 
     def neighbours(self):
         """All moves in the order of ties, with the arcs they lead to."""
-        pairs = [(parent, child) for child in self.targets for parent in range(len(self.n_states))]
+        pairs = [(parent, child) for child in self.order if child in self.targets for parent in self.order]
         for parent, child in pairs:
             if (parent, child) not in self.arcs and self.may_come(parent, child, self.arcs):
                 yield "add", parent, child, self.arcs | {(parent, child)}

@@ -1,9 +1,11 @@
 """Random tables with something to find in them, constraints that can be met, and settings, for Hypothesis."""
 
 import math
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from oracle import Rules
 
@@ -19,6 +21,11 @@ PRIORS = {"uniform": None, "bdeu:0.5": 0.5, "bdeu:1": 1.0, "bdeu:10": 10.0, "bde
 STRUCTURE_PRIORS = {"uniform": 0.0, "kappa:0.1": math.log(0.1), "kappa:0.01": math.log(0.01)}
 KINDS = ("noise", "skewed", "copy", "function", "constant")
 WEIGHTS = (0.1, 0.1, 0.2, 0.55, 0.05)
+
+
+def examples(n):
+    """Settings for so many examples, or for a third of them where nothing is compiled."""
+    return settings(max_examples=n // 3 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else n)
 
 
 def make_table(n_states, columns):
@@ -219,8 +226,10 @@ def random_start(random, table, rules=None, n_operators=5):
     order = list(rules.order) or random.permutation(table.n_variables).tolist()
     nodes = []
     for target in range(table.n_variables):
-        own = [v for v in order[: order.index(target)] if rules.permit(v, target)]
+        own = [v for v in order[: order.index(target)] if rules.permit(v, target)][: rules.max_parents]
         graph = random_graph(random, target, n_states, own, n_operators)
+        if rules.max_leaves is not None and graph.n_leaves > rules.max_leaves:
+            graph = DecisionGraph.single()
         r = n_states[target]
         nodes.append(Node(graph.tested, graph, np.full((graph.n_leaves, r), 1 / r)))
     return Network(table.variables, tuple(nodes))

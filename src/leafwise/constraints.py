@@ -58,12 +58,8 @@ class Constraints:
             is_parent = kept | _matrix(self.dag, table)
             _check_required(allowed, is_parent, table)
             allowed = is_parent.copy()
-        _check_acyclic(is_parent, table)
         most_parents = _limit(self.max_parents, "max_parents", 0)
-        crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
-        if len(crowded):
-            name = table.names[crowded[0]]
-            raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
+        check_arcs(is_parent, most_parents, table)
         full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
         allowed[full] &= is_parent[full]
         return ParentRules(allowed, is_parent, kept, most_parents, _limit(self.max_leaves, "max_leaves", 1))
@@ -110,7 +106,12 @@ def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], tab
         )
 
 
-def _check_acyclic(is_parent: NDArray[np.uint8], table: Table) -> None:
+def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) -> None:
+    """Raise a ValueError where arcs that must be there close a cycle, or are too many for a variable."""
+    crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
+    if len(crowded):
+        name = table.names[crowded[0]]
+        raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
     cycle = dag.find_cycle([tuple(np.flatnonzero(row).tolist()) for row in is_parent])
     if cycle:
         arrows = " -> ".join(table.names[variable] for variable in cycle)

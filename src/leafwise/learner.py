@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.constraints import Constraints, ParentRules
+from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import read
@@ -154,4 +154,10 @@ def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int,
                 arc = f"{table.names[parent]} -> {table.names[target]}"
                 raise ValueError(f"the starting network has the arc {arc}, which the constraints rule out: change one")
             is_parent[target, parent] = 1
+        if node is not None and node.graph.n_leaves > rules.most_leaves:
+            raise ValueError(
+                f"the starting network has {node.graph.n_leaves} leaves for {table.names[target]!r}, more than "
+                f"max_leaves={rules.most_leaves}: raise it, or start from a smaller network"
+            )
+    check_arcs(is_parent, rules.most_parents, table)
     return rules._replace(is_parent=is_parent)

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Rules
 from strategies import (
     SCHEDULES,
     Setup,
     by_name,
+    examples,
     free,
     generators,
     make_table,
@@ -76,25 +77,25 @@ def check_node(found, expected, parents):
         assert found.exponents[k].tolist() == pytest.approx(expected.exponents(leaf), rel=1e-12)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(problems(max_variables=5, max_cases=200))
 def test_one_target(problem):
     check_against_oracle(*problem, max_steps=20)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(make_rules=random_dag, max_variables=4, max_cases=150, max_assignments=200))
 def test_the_nodes_of_a_dag(problem):
     check_against_oracle(*problem[:2], max_steps=20)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(make_rules=free, max_variables=5, max_cases=100, max_assignments=150))
 def test_all_nodes_at_once(problem):
     check_against_oracle(*problem[:2], max_steps=20)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(problems(max_variables=5, max_cases=100, max_states=4, max_assignments=150))
 def test_all_nodes_at_once_with_constraints(problem):
     check_against_oracle(*problem[:2], max_steps=20)
@@ -111,7 +112,7 @@ def started_problems(make_rules, **limits):
     return generators().map(make)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(started_problems(free, max_cases=80, max_states=4, max_assignments=100))
 def test_from_a_given_network(problem):
     table, setup, start = problem
@@ -125,7 +126,7 @@ def rules_for_starts(random, n):
 
 
 @pytest.mark.parametrize("make_rules", [free, rules_for_starts])
-@settings(max_examples=100)
+@examples(100)
 @given(data=st.data())
 def test_deleting_parents(make_rules, data):
     table, setup, start = data.draw(started_problems(make_rules, max_cases=80, max_states=4, max_assignments=100))

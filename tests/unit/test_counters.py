@@ -175,3 +175,18 @@ def test_released_sets_make_room_and_do_not_disturb_others():
             pair.fast.release(np.array([number]))
             del pair.slow.sets[number]
         pair.count()
+
+
+@pytest.mark.interpreted
+def test_lists_move_to_a_larger_pool_when_theirs_is_full():
+    random = np.random.default_rng(2)
+    n_cases, r = 3000, 64
+    columns = [random.integers(r, size=n_cases), random.integers(2, size=n_cases)]
+    pair = Pair(make_table([r, 2], columns), random)
+    for _ in range(4):
+        children = pair.slow.cut(0, 0, list(range(r)), r)
+        sizes = np.array([len(child) for child in children])
+        first = pair.fast.cut(np.array([0]), np.array([0]), np.array([r]), np.arange(r), sizes)
+        pair.slow.sets.update(enumerate(children, first))
+        for _ in range(5):
+            pair.count()

@@ -35,5 +35,8 @@ class Counter(Protocol):
     ) -> None:
         """Write the histogram of each set in `of`, for its target, to histograms[offsets[r]:], laid out by `layout`."""
 
+    def copying(self, variables: list[int]) -> "Counter":
+        """A counter of the same cases in which these variables follow once more, after all others."""
+
     def release(self, gone: Integers) -> None:
         """Forget sets that nobody will ask for again."""

@@ -1,5 +1,7 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ class CpuCounter:
 
     def __init__(self, table: Table, workers: Workers) -> None:
         self.n_cases = table.n_cases
+        self._table = table
         self._workers = workers
         self._data = _planes(table)
         self._n_states = np.array([variable.n_states for variable in table.variables])
@@ -74,6 +77,11 @@ class CpuCounter:
             ),
             costs,
         )
+
+    def copying(self, variables: list[int]) -> "CpuCounter":
+        copies = [replace(self._table.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
+        codes = np.concatenate([self._table.codes, self._table.codes[variables]])
+        return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers)
 
     def release(self, gone: Integers) -> None:
         sets.release_sets(gone, self._sets, self._free, self._marks)

@@ -32,6 +32,7 @@ def _has_room(child: int, parent: int, n_parents: Array, n_rows: Array, n_states
 @jit
 def best_move(
     targets: Array,
+    variables: Array,
     allowed: Array,
     kept: Array,
     is_parent: Array,
@@ -44,18 +45,19 @@ def best_move(
 ) -> tuple[int, int, int, float]:
     """The best change of one arc that gains more than `least`: its kind, parent, child and gain.
 
-    Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
-    only by gaining more than TIE over the best so far. `limits` are the most parents and the most rows of a table;
-    tabu[i, j], which is tabu[j, i], rules out changes between i and j.
+    Additions come before deletions before reversals, then the child that comes first in `targets`, then the parent that
+    comes first in `variables`; a later one wins only by gaining more than TIE over the best so far. `limits` are the
+    most parents and the most rows of a table; tabu[i, j], which is tabu[j, i], rules out changes between i and j.
     """
     n_states, n_rows, additions = prices.layout.n_states, prices.n_rows, prices.additions
     n = n_states.shape[0]
-    kind, best_parent, best_child, best = np.int64(STOP), np.int64(-1), np.int64(-1), least
+    kind, best_parent, best_child, best = STOP, -1, -1, least
     for t in range(targets.shape[0]):
         child = targets[t]
         if prices.bounds[child] <= best + TIE:
             continue
-        for parent in range(n):
+        for v in range(n):
+            parent = variables[v]
             if (
                 additions[child, parent] > best + TIE
                 and allowed[child, parent]
@@ -64,13 +66,14 @@ def best_move(
                 and not _is_above(child, parent, ancestors)
                 and _has_room(child, parent, n_parents, n_rows, n_states, limits)
             ):
-                kind, best_parent, best_child, best = np.int64(ADD), parent, child, additions[child, parent]
+                kind, best_parent, best_child, best = ADD, parent, child, additions[child, parent]
     for reverse in range(2):
         for t in range(targets.shape[0]):
             child = targets[t]
             if n_parents[child] == 0:
                 continue
-            for parent in range(n):
+            for v in range(n):
+                parent = variables[v]
                 if not is_parent[child, parent] or kept[child, parent] or tabu[child, parent]:
                     continue
                 gain = prices.deletions[child, parent]
@@ -79,7 +82,7 @@ def best_move(
                         continue
                     gain += additions[parent, child]
                 if gain > best + TIE and not (reverse and _has_way_round(parent, child, is_parent, ancestors)):
-                    kind, best_parent, best_child = np.int64(REVERSE if reverse else DELETE), parent, child
+                    kind, best_parent, best_child = REVERSE if reverse else DELETE, parent, child
                     best = gain
     return kind, best_parent, best_child, best
 

@@ -87,38 +87,43 @@ def _plan_split(leaf: Any, histograms: Array, layout: Layout, possible: Array, g
             sizes[groups[state]] += histograms[block + state * n_classes + k]
 
 
-@jit
-def add_leaves(
-    targets: Array, cases: int, first: int, leaves: Array, size_class: Array, sizes: Array, heads: Array, used: int
-) -> int:
-    """Records for new leaves that hold the sets from `cases` on, with room for a histogram each; the cells now used.
+class Pool(NamedTuple):
+    """Where histograms, and the target's counts of each leaf, live."""
 
-    Histograms that were given back form a list for each size, linked through the records that had them.
-    """
+    cells: Array
+    free: Array  # for each size, where the first free histogram is; -1: none. It holds where the next one is
+    sizes: Array
+    used: Array  # so many cells, so many counts
+
+
+@part
+def _take(which: int, pool: Pool) -> int:
+    at = pool.free[which]
+    if at < 0:
+        pool.used[0] += pool.sizes[which]
+        return pool.used[0] - pool.sizes[which]
+    pool.free[which] = np.int64(pool.cells[at]) << 31 | np.int64(pool.cells[at + 1])
+    return at
+
+
+@jit
+def add_leaves(targets: Array, cases: int, first: int, leaves: Array, nodes: Array, pool: Pool) -> None:
+    """Records for new leaves that hold the sets from `cases` on, with places for a histogram and counts each."""
     for k in range(targets.shape[0]):
         leaf = leaves[first + k]
         leaf["target"], leaf["cases"] = targets[k], cases + k
         leaf["first_child"] = leaf["partner"] = -1
-        which = size_class[targets[k]]
-        if heads[which] >= 0:
-            leaf["histogram"] = leaves[heads[which]]["histogram"]
-            heads[which] = leaves[heads[which]]["next"]
-        else:
-            leaf["histogram"] = used
-            used += sizes[which]
-    return used
+        leaf["histogram"] = _take(nodes[targets[k]]["size_class"], pool)
+        leaf["counts"] = pool.used[1]
+        pool.used[1] += nodes[targets[k]]["n_states"]
 
 
 @jit
-def give_back(gone: Array, leaves: Array, size_class: Array, heads: Array, cases: Array) -> None:
-    """Histograms of leaves that are gone may be used again; `cases` gets their sets."""
-    for k in range(gone.shape[0]):
-        leaf = leaves[gone[k]]
-        which = size_class[leaf["target"]]
-        leaf["next"] = heads[which]
-        heads[which] = gone[k]
-        cases[k] = leaf["cases"]
-        leaf["cases"] = 0
+def take_histograms(batch: Array, leaves: Array, nodes: Array, pool: Pool) -> None:
+    """New places for the histograms of leaves whose own were given back."""
+    for b in range(batch.shape[0]):
+        leaf = leaves[batch[b]]
+        leaf["histogram"] = _take(nodes[leaf["target"]]["size_class"], pool)
 
 
 @part

@@ -28,6 +28,7 @@ from leafwise.kernels.nodes import (
     SPLIT,
     Frontier,
     drop,
+    free_histogram,
     is_stale,
     link,
     refresh,
@@ -82,6 +83,7 @@ def _apply_split(at: int, frontier: Frontier) -> None:
     step["variable"], step["state"] = leaf["variable"], leaf["state"]
     step["first_new"], step["n_new"] = leaf["first_child"], leaf["n_children"]
     unlink(at, frontier)
+    free_histogram(leaf, frontier)
     for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
         link(child, frontier)
     _leaves_changed(leaf["target"], at, np.int64(NO_LEAF), leaf["first_child"], frontier)
@@ -94,8 +96,9 @@ def _apply_merge(target: int, frontier: Frontier) -> None:
     step = _push_step(target, frontier)
     step["gain"], step["leaf"], step["other"] = node["merge_gain"], at, other
     step["variable"], step["state"], step["first_new"], step["n_new"] = -1, 0, new, 1
-    unlink(at, frontier)
-    unlink(other, frontier)
+    for gone in (at, other):
+        unlink(gone, frontier)
+        free_histogram(frontier.leaves[gone], frontier)
     link(new, frontier)
     node["merged"] = -1
     _leaves_changed(target, at, other, new, frontier)

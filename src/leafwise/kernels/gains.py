@@ -27,7 +27,8 @@ LEAF = np.dtype(
             np.float64,
         ),  # of the best split, 0 if none gains; an upper bound where that split is no longer allowed
         ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
-        ("histogram", np.int64),  # where it begins
+        ("histogram", np.int64),  # where it begins; -1: it was dropped, and is counted again when needed
+        ("counts", np.int64),  # where the target's counts begin
         ("exponents", np.int64),  # where the leaf's own exponents begin
         ("cases", np.int64),  # the counter's set
         ("target", np.int64),
@@ -50,6 +51,7 @@ class Pricing(NamedTuple):
     layout: Layout
     allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
     nodes: Array  # whose `room` limits the children of a split
+    counts: Array  # the target's counts in each leaf
     log_factorial: Array
     log_kappa: float
     complete: bool
@@ -108,13 +110,15 @@ def _total(counts: Array, at: Int, n_classes: int) -> int:
 
 
 @part
-def _settle(leaf: Any, log_likelihood: float, room: int) -> None:
+def _settle(leaf: Any, log_likelihood: float, totals: Array, pricing: Pricing) -> None:
+    for k in range(totals.shape[0]):
+        pricing.counts[leaf["counts"] + k] = totals[k]
     leaf["log_likelihood"] = log_likelihood
     leaf["gain"] = 0.0
     leaf["variable"] = -1
     leaf["state"] = 0
     leaf["n_children"] = 0
-    leaf["room"] = room
+    leaf["room"] = pricing.nodes[leaf["target"]]["room"]
 
 
 @part
@@ -185,7 +189,7 @@ def price_by_table(
         counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
         totals = counts[size:]
         flags = possible[at[b] : at[b + 1]]
-        _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), pricing.nodes[target]["room"])
+        _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), totals, pricing)
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if pricing.allowed[target, variable]:
@@ -240,7 +244,7 @@ def price_by_exponents(
         size = layout.n_rows[which] * n_classes
         counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
         cells = weights[at[b] : at[b + 1]]
-        _settle(leaf, _log_likelihood(counts[size:], cells[size:]), pricing.nodes[target]["room"])
+        _settle(leaf, _log_likelihood(counts[size:], cells[size:]), counts[size:], pricing)
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if pricing.allowed[target, variable]:
@@ -252,28 +256,24 @@ def merge_gain(
     first: Any,
     second: Any,
     n_classes: int,
-    totals: int,
-    histograms: Array,
+    counts: Array,
     exponents: Array,
     log_factorial: Array,
     log_kappa: float,
 ) -> float:
-    """What merging two leaves of a node gains; `exponents` is empty for the uniform prior.
-
-    `totals` is where, in a histogram, the target's own counts begin.
-    """
-    one, two = first["histogram"] + totals, second["histogram"] + totals
+    """What merging two leaves of a node gains; `exponents` is empty for the uniform prior."""
+    one, two = first["counts"], second["counts"]
     if exponents.shape[0] == 0:
         n, after = 0, 0.0
         for k in range(n_classes):
-            count = histograms[one + k] + histograms[two + k]
+            count = counts[one + k] + counts[two + k]
             n += count
             after += log_factorial[count]
         after += log_factorial[n_classes - 1] - log_factorial[n + n_classes - 1]
     else:
         a, b = first["exponents"], second["exponents"]
         after = _log_likelihood(
-            histograms[one : one + n_classes] + histograms[two : two + n_classes],
+            counts[one : one + n_classes] + counts[two : two + n_classes],
             exponents[a : a + n_classes] + exponents[b : b + n_classes],
         )
     return after - first["log_likelihood"] - second["log_likelihood"] - (n_classes - 1) * log_kappa

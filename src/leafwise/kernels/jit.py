@@ -6,6 +6,8 @@ would take much of the compile time.
 """
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -14,10 +16,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _compile: Any = numba.njit  # its published types leave out the options about wrappers
 
+# Kernels are made of parts from several files, so a change in any of them must make all of them anew. Left alone, numba
+# looks only at the file of the kernel itself.
+_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+
 
 def jit(function: F) -> F:
     """Compile a function over plain arrays, when it is first called."""
-    return cast(F, _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function))
+    compiled = _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    if compiled is not function:  # with NUMBA_DISABLE_JIT it is
+        compiled._cache._cache_file._source_stamp = _SOURCES
+    return cast(F, compiled)
 
 
 def part(function: F) -> F:

@@ -19,7 +19,7 @@ NODE = np.dtype(
         ("best_gain", np.float64),  # of the best operator, of either kind
         ("best_kind", np.int64),
         ("n_states", np.int64),  # of the target
-        ("totals", np.int64),  # where, in a histogram, the target's own counts begin
+        ("size_class", np.int64),  # of its histograms, among those of all nodes
         ("room", np.int64),  # the most children that a split may have
         ("head", np.int64),  # the list of leaves
         ("tail", np.int64),
@@ -67,7 +67,9 @@ class Frontier(NamedTuple):
     leaves: Array
     nodes: Array
     targets: Array  # the nodes that are searched
-    histograms: Array
+    cells: Array  # of all histograms
+    free: Array  # for each size of histograms, where the first free one is; -1: none
+    counts: Array  # the target's counts in each leaf
     exponents: Array  # the leaves' own exponents; empty for the uniform prior
     log_factorial: Array
     allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
@@ -108,8 +110,7 @@ def _offer_partner(leaf: Any, other: Int, frontier: Frontier) -> None:
         leaf,
         frontier.leaves[other],
         node["n_states"],
-        node["totals"],
-        frontier.histograms,
+        frontier.counts,
         frontier.exponents,
         frontier.log_factorial,
         frontier.rules.log_kappa,
@@ -236,6 +237,27 @@ def link(at: int, frontier: Frontier) -> None:
 
 
 @part
+def free_histogram(leaf: Any, frontier: Frontier) -> None:
+    """Give the leaf's histogram back. Free ones of a size form a list; the link is in the first two cells."""
+    at = leaf["histogram"]
+    if at >= 0:
+        which = frontier.nodes[leaf["target"]]["size_class"]
+        frontier.cells[at] = frontier.free[which] >> 31
+        frontier.cells[at + 1] = frontier.free[which] & 0x7FFFFFFF
+        frontier.free[which] = at
+        leaf["histogram"] = -1
+
+
+@jit
+def free_spent(batch: Array, frontier: Frontier) -> None:
+    """Give back the histograms of those leaves that no split improves; a merge would have to count again."""
+    for b in range(batch.shape[0]):
+        leaf = frontier.leaves[batch[b]]
+        if leaf["gain"] == 0.0:
+            free_histogram(leaf, frontier)
+
+
+@part
 def drop(at: int, n: int, frontier: Frontier) -> None:
     """Give up n leaves from this one on, and all that was counted ahead below them."""
     begin = frontier.totals[N_DROPPED]
@@ -245,6 +267,7 @@ def drop(at: int, n: int, frontier: Frontier) -> None:
         end += 1
     while begin < end:
         leaf = frontier.leaves[frontier.dropped[begin]]
+        free_histogram(leaf, frontier)
         if leaf["first_child"] >= 0:
             for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
                 frontier.dropped[end] = child

@@ -99,9 +99,7 @@ def _log_likelihood(counts: Array, begin: Int, n_classes: int, pair: Array, logs
 
 
 @jit
-def price_additions(
-    begin: int, end: int, where: Array, cells: Array, target: int, prices: Prices, sums: Array
-) -> None:
+def price_additions(begin: int, end: int, where: Array, cells: Array, target: int, prices: Prices, sums: Array) -> None:
     """Add to sums[e], for candidates begin to end, the log likelihood of these configurations when split by each.
 
     Every candidate's sum is taken in the order of the configurations, whoever does it.
@@ -137,7 +135,7 @@ def _slot(key: int, keys: Array) -> int:
 
 
 @part
-def _merge_rows(configurations: Array, counts: Array, stride: int, radix: int, keys: Array, merged: Array) -> None:
+def _merge_rows(configurations: Array, counts: Array, stride: Int, radix: Int, keys: Array, merged: Array) -> None:
     """Add up the counts of configurations whose codes differ in one digit only."""
     n, n_classes = counts.shape
     for k in range(keys.shape[0]):
@@ -231,14 +229,19 @@ class Split(NamedTuple):
 def make_split(n: int, n_states: int, n_classes: int, n_cases: int) -> Split:
     """Room for the split of n configurations by a variable."""
     most = min(n * n_states, n_cases)
-    lists = np.empty((6, most), np.int64)
+    sizes, parts, copied, counted, small, priced = np.empty((6, most), np.int64)
     return Split(
         np.empty(most, CONFIGURATION),
         np.empty((most, n_classes), np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty((n + 1) * n_states, np.int64),
-        *lists,
+        sizes,
+        parts,
+        copied,
+        counted,
+        small,
+        priced,
         np.zeros(8, np.int64),
     )
 
@@ -251,9 +254,9 @@ def _divide(before: Array, cross: Array, n_states: int, split: Split) -> None:
     for c in range(before.shape[0]):
         first = totals[N_AFTER]
         for state in range(n_states):
-            size, at = 0, (c * (n_states + 1) + state) * n_classes
+            size, at = 0, state * n_classes
             for k in range(n_classes):
-                size += cross[at + k]
+                size += cross[c, at + k]
             n = totals[N_AFTER]
             split.groups[totals[N_CUTS] * n_states + state] = n - first if size > 0 else 0
             if size > 0:
@@ -261,7 +264,7 @@ def _divide(before: Array, cross: Array, n_states: int, split: Split) -> None:
                 new["code"], new["size"] = before[c]["code"] * n_states + state, size
                 new["origin"], new["cases"] = c, before[c]["cases"]
                 for k in range(n_classes):
-                    split.counts[n, k] = cross[at + k]
+                    split.counts[n, k] = cross[c, at + k]
                 totals[N_AFTER] += 1
         if totals[N_AFTER] - first > 1:
             for child in range(first, totals[N_AFTER]):
@@ -329,7 +332,7 @@ def _find_sources(before: Array, n_cells: int, most_kept: int, split: Split) -> 
 def plan_split(before: Array, cross: Array, n_states: int, n_cells: int, most_kept: int, split: Split) -> None:
     """Plan to split every configuration by a variable.
 
-    `cross` holds, for each, the target's counts for each state of the variable, and their totals.
+    `cross` holds, in a row for each, the target's counts for each state of the variable.
     """
     _divide(before, cross, n_states, split)
     _find_sources(before, n_cells, most_kept, split)

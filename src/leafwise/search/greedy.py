@@ -195,13 +195,9 @@ class Search:
     @property
     def network(self) -> Network:
         """The network as it is now."""
-        self._grow_to_now()
         nodes: list[Node | None] = [None] * len(self._problem.variables)
         for target in self._problem.targets:
-            records = self._growth[target].leaves
-            parents = tuple(np.flatnonzero(self._leaves.is_parent[target]).tolist())
-            graph, counts = self._growth[target].graph(), self._leaves.counts(records)
-            nodes[target] = Node.learned(parents, graph, counts, self._exponents(target, records))
+            nodes[target] = self.node(target)
         return Network(
             self._problem.variables,
             tuple(nodes),
@@ -209,6 +205,20 @@ class Search:
             self._problem.structure_prior,
             self.summary(),
         )
+
+    def node(self, target: int) -> Node:
+        """One node as it is now."""
+        self._grow_to_now()
+        growth = self._growth[target]
+        parents = tuple(np.flatnonzero(self._leaves.is_parent[target]).tolist())
+        exponents = self._exponents(target, growth.leaves)
+        return Node.learned(parents, growth.graph(), self._leaves.counts(growth.leaves), exponents)
+
+    def node_log_score(self, target: int) -> float:
+        """What one node adds to the log score."""
+        leaves = self._growth[target].leaves
+        fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
+        return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""

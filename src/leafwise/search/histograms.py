@@ -9,29 +9,43 @@ from leafwise.kernels.arrays import Layout, grown
 Integers = NDArray[np.int64]
 
 
-class Histograms:
-    """A pool of histograms, all laid out by one `Layout`."""
+_PLENTY = 2**26  # cells, 256 MB: beyond that, histograms that may not be needed again are given back
 
-    def __init__(self, layout: Layout) -> None:
-        sizes = (layout.n_rows[layout.of_target] + 1) * layout.n_states
-        self._sizes, self._size_class = np.unique(sizes, return_inverse=True)
-        self._heads = np.full(len(self._sizes), -1)
-        self._used = 0
-        self.cells = np.empty(0, np.int32)
+
+class Histograms:
+    """A pool of histograms, all laid out by one `Layout`, and of the target's counts in each leaf."""
+
+    def __init__(self, layout: Layout, nodes: NDArray[np.void]) -> None:
+        sizes = np.maximum((layout.n_rows[layout.of_target] + 1) * layout.n_states, 2)  # a free one holds a link
+        self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
+        self._nodes = nodes
+        self._used = np.zeros(2, np.int64)
+        self.free = np.full(len(self._sizes), -1)
+        self.cells = np.zeros(0, np.int32)
+        self.counts = np.zeros(0, np.int64)
+
+    @property
+    def are_plenty(self) -> bool:
+        return int(self._used[0]) > _PLENTY
 
     def add_leaves(self, targets: Integers, cases: int, first: int, records: NDArray[np.void]) -> None:
         """Fill new records, with room for a histogram each, for leaves that hold the sets from `cases` on."""
-        self._used = children.add_leaves(
-            targets, cases, first, records, self._size_class, self._sizes, self._heads, self._used
-        )
-        if self._used > len(self.cells):
-            self.cells = grown(self.cells, self._used)
+        children.add_leaves(targets, cases, first, records, self._nodes, self._pool())
+        self._make_room()
 
-    def give_back(self, gone: Integers, records: NDArray[np.void]) -> Integers:
-        """The histograms of these leaves are not needed any more; the sets of cases they held."""
-        cases = np.empty(len(gone), np.int64)
-        children.give_back(gone, records, self._size_class, self._heads, cases)
-        return cases
+    def take_back(self, leaves: Integers, records: NDArray[np.void]) -> None:
+        """Room for the histograms of leaves whose own were given back."""
+        children.take_histograms(leaves, records, self._nodes, self._pool())
+        self._make_room()
+
+    def _pool(self) -> children.Pool:
+        return children.Pool(self.cells, self.free, self._sizes, self._used)
+
+    def _make_room(self) -> None:
+        if self._used[0] > len(self.cells):
+            self.cells = grown(self.cells, int(self._used[0]))
+        if self._used[1] > len(self.counts):
+            self.counts = grown(self.counts, int(self._used[1]))
 
 
 def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:

@@ -48,19 +48,19 @@ class Leaves:
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
         n = len(n_states)
         layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
-        self.histograms = Histograms(layout)
         self.records = np.zeros(4 * n, gains.LEAF)
         self.n_records = 0
         self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
         self.nodes["n_states"] = n_states
-        self.nodes["totals"] = layout.n_rows[layout.of_target] * n_states
         self.nodes["room"] = rules.most_children
+        self.histograms = Histograms(layout, self.nodes)
         self.pricing = gains.Pricing(
             layout,
             parents.allowed.copy(),
             self.nodes,
+            self.histograms.counts,
             gains.log_factorials(counter.n_cases + int(n_states.max())),
             rules.log_kappa,
             "C" in operators,
@@ -74,6 +74,7 @@ class Leaves:
         self.groups: dict[int, tuple[int, ...]] = {}  # complete splits of leaves where some state cannot occur
         self._exponents = np.zeros(0)
         self._n_exponents = 0
+        self._n_spent = 0  # records before this one have been looked at for histograms to give back
         self._priced = True  # since the nodes last looked for their best leaves
         self._dropped = np.zeros(len(self.records), np.int64)
         self._totals = np.zeros(3, np.int64)
@@ -139,11 +140,8 @@ class Leaves:
 
     def counts(self, records: list[int]) -> NDArray[np.int64]:
         """The target's counts in each of these leaves of one node."""
-        layout = self.pricing.layout
-        target = self.records[records[0]]["target"]
-        r = layout.n_states[target]
-        ends = self.records["histogram"][records] + layout.n_rows[layout.of_target[target]] * r
-        counts: Integers = self.histograms.cells[ends[:, None] + np.arange(r)].astype(np.int64)
+        r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
+        counts: Integers = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts
 
     def close(self) -> None:
@@ -187,6 +185,8 @@ class Leaves:
             self.nodes,
             self.targets,
             self.histograms.cells,
+            self.histograms.free,
+            self.histograms.counts,
             self._exponents,
             self.pricing.log_factorial,
             self.pricing.allowed,
@@ -207,6 +207,7 @@ class Leaves:
             self.records = grown(self.records, self.n_records)
             self._dropped = grown(self._dropped, len(self.records))
         self.histograms.add_leaves(targets, cases, first, self.records)
+        self.pricing = self.pricing._replace(counts=self.histograms.counts)
         return np.arange(first, self.n_records)
 
     def _count(self, leaves: Integers) -> None:
@@ -225,6 +226,9 @@ class Leaves:
             self._split(splits)
         if len(merges):
             self._merge(merges)
+        if self.histograms.are_plenty:
+            nodes.free_spent(np.arange(self._n_spent, self.n_records), self._frontier())
+            self._n_spent = self.n_records
 
     def _split(self, batch: Integers) -> None:
         """Make the children of each leaf's best split."""
@@ -283,7 +287,9 @@ class Leaves:
         cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
         new = self._add(targets, cases)
         pairs = np.stack([first, second, new], axis=1)
-        children.add_histograms(pairs, self.records, self.histograms.cells, self.pricing.layout)
+        has_both = (self.records["histogram"][first] >= 0) & (self.records["histogram"][second] >= 0)
+        children.add_histograms(pairs[has_both], self.records, self.histograms.cells, self.pricing.layout)
+        self._count(new[~has_both])
         if self._tracks_regions:
             for one, two, both in pairs.tolist():
                 self.regions[both] = self.regions[one].join(self.regions[two])
@@ -293,6 +299,10 @@ class Leaves:
 
     def _price(self, batch: Integers) -> None:
         """Find the best split of each leaf."""
+        dropped = batch[self.records["histogram"][batch] < 0]
+        if len(dropped):
+            self.histograms.take_back(dropped, self.records)
+            self._count(dropped)
         self._workers.run(self._pricer(batch), self._price_costs(self.records["target"][batch]))
 
     def _pricer(self, batch: Integers) -> Callable[[int, int], None]:
@@ -348,15 +358,14 @@ class Leaves:
         self._n_exponents = end
 
     def _release(self) -> None:
-        """Give back what is not needed any more."""
+        """Give back the sets of leaves that are not needed any more."""
         gone = self._dropped[: self._totals[nodes.N_DROPPED]]
-        if len(gone):
-            self._forget(gone)
-            self._totals[nodes.N_DROPPED] = 0
-
-    def _forget(self, leaves: Integers) -> None:
-        cases = self.histograms.give_back(leaves, self.records)
+        if len(gone) == 0:
+            return
+        cases = self.records["cases"][gone]
         self._counter.release(cases[cases > 0])
+        self.records["cases"][gone] = 0
         if self._tracks_regions:
-            for at in leaves.tolist():
+            for at in gone.tolist():
                 del self.regions[at]
+        self._totals[nodes.N_DROPPED] = 0

@@ -5,8 +5,7 @@ all arcs into it at once; adding one cuts every configuration, of whose parts th
 deleting one needs no cases, since configurations that differ in one parent only add up.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,9 @@ class TableNode:
     configurations: NDArray[np.void]  # kernels.tables.CONFIGURATION
     counts: Integers  # for each: the target's counts
     histograms: NDArray[np.int32]  # those that are kept, one row each
+
+
+Memory = list[tuple[int, TableNode, int, int, float]]
 
 
 class TableNodes:
@@ -75,7 +77,7 @@ class TableNodes:
         n_cells = (layout.n_rows[layout.of_target] + 1) * n_states
         self._n_cells = n_cells.tolist()
         self._most_kept = (_MOST_KEPT // len(targets) // n_cells).tolist()  # histograms of each node
-        self._cross: dict[int, Layout] = {}
+        self._layouts: dict[int, Layout] = {}  # of one variable each
 
     def build(self, parents: dict[int, tuple[int, ...]]) -> None:
         """Begin anew, with these parents of these nodes."""
@@ -104,6 +106,21 @@ class TableNodes:
         own = node.configurations["cases"]
         self._counter.release(own[own != _EVERYTHING])
         self.build({target: tuple(p for p in node.parents if p != parent)})
+
+    def remember(self, targets: tuple[int, ...]) -> Memory:
+        """These nodes as they are, to be shown again once the search is over: their cases may be gone by then."""
+        prices = self.prices
+        return [
+            (t, replace(self._nodes[t]), int(self.n_parents[t]), int(prices.n_rows[t]), float(prices.log_likelihood[t]))
+            for t in targets
+        ]
+
+    def recall(self, memory: Memory) -> None:
+        """Show nodes as they were."""
+        for target, node, n_parents, n_rows, log_likelihood in memory:
+            self._nodes[target] = node
+            self.n_parents[target], self.prices.n_rows[target] = n_parents, n_rows
+            self.prices.log_likelihood[target] = log_likelihood
 
     def table(self, target: int) -> tuple[tuple[int, ...], Integers]:
         """The node's parents, sorted, and the counts of all their configurations, the last parent varying fastest."""
@@ -159,7 +176,7 @@ class TableNodes:
         node = self._nodes[target]
         before, r = node.configurations, int(self.n_states[parent])
         split = tables.make_split(len(before), r, int(self.n_states[target]), self._counter.n_cases)
-        cross = self._count_cross(target, before, parent)
+        cross = self._cross(target, parent)
         tables.plan_split(before, cross, r, self._n_cells[target], most_kept, split)
         totals = split.totals.tolist()
         after, n_cuts = split.after[: totals[tables.N_AFTER]], totals[tables.N_CUTS]
@@ -176,17 +193,30 @@ class TableNodes:
         self.prices.n_rows[target] *= r
         return before, split
 
-    def _count_cross(self, target: int, configurations: NDArray[np.void], parent: int) -> NDArray[np.int32]:
-        """The target's counts for each state of one parent in each configuration."""
-        r = int(self.n_states[parent])
-        if parent not in self._cross:
-            of_target, none = np.zeros(len(self.n_states), np.int64), np.zeros(1, np.int64)
-            self._cross[parent] = Layout(of_target, np.array([0, 1]), none + parent, none, none + r, self.n_states)
-        n, n_cells = len(configurations), (r + 1) * int(self.n_states[target])
-        cross = np.empty(n * n_cells, np.int32)
-        where = np.arange(0, n * n_cells, n_cells)
-        self._counter.count(configurations["cases"], np.full(n, target), where, cross, self._cross[parent])
+    def _cross(self, target: int, parent: int) -> NDArray[np.int32]:
+        """The target's counts for each state of a parent in each configuration, from its histogram where it is kept."""
+        node = self._nodes[target]
+        which = node.configurations["histogram"]
+        rows, n_classes = self.prices.layout.rows(target, [parent])[0], int(self.n_states[target])
+        columns = slice(rows.start * n_classes, rows.stop * n_classes)
+        if which.min() >= 0:
+            return node.histograms[which, columns]
+        cross = np.empty((len(which), columns.stop - columns.start), np.int32)
+        is_kept = which >= 0
+        cross[is_kept] = node.histograms[which[is_kept], columns]
+        cross[~is_kept] = self._count_cross(target, node.configurations["cases"][~is_kept], parent)
         return cross
+
+    def _count_cross(self, target: int, cases: Integers, parent: int) -> NDArray[np.int32]:
+        """The same for some sets of cases, by counting."""
+        n, r = len(cases), int(self.n_states[parent])
+        if parent not in self._layouts:
+            of_target, none = np.zeros(len(self.n_states), np.int64), np.zeros(1, np.int64)
+            self._layouts[parent] = Layout(of_target, np.array([0, 1]), none + parent, none, none + r, self.n_states)
+        cells = np.empty((n, (r + 1) * int(self.n_states[target])), np.int32)
+        where = np.arange(0, cells.size, cells.shape[1])
+        self._counter.count(cases, np.full(n, target), where, cells.reshape(-1), self._layouts[parent])
+        return cells[:, : r * int(self.n_states[target])]
 
     def _count_split(
         self,
@@ -226,7 +256,8 @@ class TableNodes:
     def _price(self, target: int, where: Integers, cells: NDArray[np.int32], sums: NDArray[np.float64]) -> None:
         """Add what these histograms say to the log likelihoods after adding each candidate."""
         if len(where):
-            costs = self.n_states[self._candidates[target]] * (_PRICE_COST * len(where) * int(self.n_states[target]))
+            cost = _PRICE_COST * len(where) * int(self.n_states[target])
+            costs = (self.n_states[self._candidates[target]] * cost).astype(np.float64, copy=False)
             self._workers.run(
                 lambda begin, end: tables.price_additions(begin, end, where, cells, target, self.prices, sums), costs
             )

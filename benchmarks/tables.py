@@ -1,0 +1,248 @@
+"""Complete tables beside other libraries: greedy search over single arcs, from no arcs, on the same cases in one run.
+
+The others are those of PyBNesian, pyAgrum and pgmpy that are installed; none is needed. Times are of the learning call
+alone, data in memory and kernels compiled; every DAG is scored by leafwise.log_score. With K2 (the uniform prior) no
+two arcs tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a
+greedy search ends is luck. Our patient search goes on from there, for some orders of ties; its best network must be no
+worse than any other.
+"""
+
+import importlib.util
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from benchmarks import data
+from benchmarks.report import Report, best_of, check, main
+from leafwise.constraints import Constraints
+from leafwise.counters.cpu import CpuCounter
+from leafwise.decision_graph import DecisionGraph
+from leafwise.inference.sampling import sample
+from leafwise.learner import log_score
+from leafwise.network import Network, Node
+from leafwise.priors import parameter_prior
+from leafwise.search.greedy import Problem
+from leafwise.search.tables import Tables, TableSearch
+from leafwise.table import Table, Variable
+from leafwise.workers import Workers
+
+REPEATS, REPEATS_IF_SMALL = 3, 15
+PATIENCE, ORDERS = 100, 4
+PRIORS = {"K2": "uniform", "BDeu 1": "bdeu:1"}
+SAME = 1e-6  # nats
+
+Arcs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A data set, and the libraries that take too long on it."""
+
+    name: str
+    n_cases: int | None = None  # None: the training cases of a binary data set
+    without: tuple[str, ...] = ("pgmpy",)
+
+
+JOBS = (
+    Job("alarm", 1_000),
+    Job("alarm", 10_000),
+    Job("alarm", 100_000),
+    Job("insurance", 5_000),
+    Job("child", 5_000, ()),
+    Job("hailfinder", 5_000),
+    Job("win95pts", 5_000),
+    Job("nltcs"),
+    Job("plants"),
+    Job("kosarek", without=("pgmpy", "pyAgrum")),
+)
+
+
+def network_of(name: str) -> Network:
+    """A published network, from its file in the format BIF."""
+    place = data.folder() / "networks" / f"{name}.bif"
+    if not place.is_file():
+        raise data.NoData(f"there is no {place}: set the environment variable LEAFWISE_DATA to the folder of networks/")
+    text = place.read_text(encoding="utf-8")
+    found = re.findall(r"variable\s+(\S+)\s*\{\s*type discrete \[ \d+ \] \{([^}]*)\}", text)
+    variables = tuple(Variable(name, tuple(label.strip() for label in labels.split(","))) for name, labels in found)
+    index = {variable.name: k for k, variable in enumerate(variables)}
+    nodes: dict[int, Node] = {}
+    for child, given, body in re.findall(r"probability\s*\(\s*(\S+)\s*(?:\|([^)]*))?\)\s*\{(.*?)\n\}", text, re.DOTALL):
+        parents = [index[parent.strip()] for parent in given.split(",") if parent.strip()]
+        nodes[index[child]] = _node(variables, index[child], parents, body)
+    return Network(variables, tuple(nodes[k] for k in range(len(variables))))
+
+
+def _node(variables: tuple[Variable, ...], child: int, parents: list[int], body: str) -> Node:
+    n_states = [variable.n_states for variable in variables]
+    cells = np.zeros([n_states[parent] for parent in parents] + [n_states[child]])
+    for states, numbers in re.findall(r"(?:\(([^)]*)\)|table)\s*([-+.\deE, ]+);", body):
+        labels = [label.strip() for label in states.split(",") if label.strip()]
+        at = tuple(variables[parent].labels.index(label) for parent, label in zip(parents, labels, strict=True))
+        cells[at] = [float(number) for number in numbers.split(",")]
+    order = sorted(range(len(parents)), key=lambda k: parents[k])
+    cells = cells.transpose([*order, len(parents)]).reshape(-1, n_states[child])
+    own = tuple(sorted(parents))
+    return Node(own, DecisionGraph.complete(own, n_states), cells / cells.sum(axis=1, keepdims=True))
+
+
+def cases_of(job: Job) -> Table:
+    """The cases that are learned from."""
+    if job.n_cases is None:
+        return data.table(job.name)
+    if job.name == "alarm":
+        return data.alarm_sample(job.n_cases)
+    return sample(network_of(job.name), job.n_cases, seed=1)
+
+
+def repeats(cases: Table) -> int:
+    """How often to measure: times of some milliseconds need it more often."""
+    return REPEATS if cases.codes.size > 400_000 else REPEATS_IF_SMALL
+
+
+def search(cases: Table, prior: str, settings: Tables, constraints: Constraints = Constraints()) -> TableSearch:
+    """Our search, to its end."""
+    rules = constraints.resolve(cases)
+    problem = Problem(cases.variables, tuple(range(cases.n_variables)), parameter_prior(prior), "uniform", rules, {})
+    workers = Workers(settings.threads)
+    under_way = TableSearch(problem, CpuCounter(cases, workers), settings, workers)
+    under_way.run()
+    return under_way
+
+
+def patient_search(cases: Table, prior: str) -> TableSearch:
+    """The best of several searches that do not stop at the first local maximum."""
+    found = [search(cases, prior, Tables(patience=PATIENCE, ties=ties)) for ties in range(ORDERS)]
+    return max(found, key=lambda one: one.log_score)
+
+
+def score(cases: Table, arcs: Arcs, prior: str) -> float:
+    """The log score of complete tables for these arcs."""
+    dag = Constraints(dag=[(cases.names[parent], cases.names[child]) for parent, child in arcs])
+    network = search(cases, prior, Tables(max_steps=0), dag).network
+    return sum(node.log_score for node in log_score(network, cases).values())
+
+
+def arcs_of(found: TableSearch) -> Arcs:
+    return list(found.network.arcs)
+
+
+def _frame(cases: Table) -> "object":
+    import pandas
+
+    columns = zip(cases.variables, cases.codes, strict=True)
+    return pandas.DataFrame({v.name: pandas.Categorical.from_codes(codes, v.labels) for v, codes in columns})
+
+
+def pybnesian_arcs(cases: Table, prior: str) -> tuple[float, Arcs] | None:
+    """PyBNesian's hill climbing; it has no K2."""
+    import pybnesian
+
+    if prior == "uniform":
+        return None
+    scorer = pybnesian.BDe(_frame(cases), iss=1)
+    climb = partial(pybnesian.GreedyHillClimbing().estimate, pybnesian.ArcOperatorSet(), scorer, epsilon=1e-9)
+    seconds, found = best_of(repeats(cases), lambda: climb(pybnesian.DiscreteBN(list(cases.names))))
+    return seconds, [(cases.index(parent), cases.index(child)) for parent, child in found.arcs()]
+
+
+def pyagrum_arcs(cases: Table, prior: str) -> tuple[float, Arcs]:
+    """pyAgrum's hill climbing, with one thread or two, whichever is the quicker."""
+    import pyagrum
+
+    states = pyagrum.BayesNet()
+    for variable in cases.variables:
+        states.add(pyagrum.LabelizedVariable(variable.name, "", list(variable.labels)))
+    frame = _frame(cases).astype(str)  # type: ignore[attr-defined]
+    times = []
+    for threads in (1, 2) * (repeats(cases) // 3):
+        learner = pyagrum.BNLearner(frame, states)
+        learner.useGreedyHillClimbing()
+        learner.setNumberOfThreads(threads)
+        learner.useScoreK2() if prior == "uniform" else learner.useScoreBDeu()
+        learner.useNoPrior()
+        began = time.perf_counter()
+        found = learner.learnDAG()
+        times.append(time.perf_counter() - began)
+    return min(times), [(int(parent), int(child)) for parent, child in found.arcs()]
+
+
+def pgmpy_arcs(cases: Table, prior: str) -> tuple[float, Arcs]:
+    """pgmpy's hill climbing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pgmpy.estimators import K2, BDeu, HillClimbSearch
+
+        frame = _frame(cases)
+        states = {variable.name: list(variable.labels) for variable in cases.variables}
+        scorer = (
+            K2(frame, state_names=states)
+            if prior == "uniform"
+            else BDeu(frame, equivalent_sample_size=1, state_names=states)
+        )
+        climber = HillClimbSearch(frame, state_names=states)
+        seconds, found = best_of(1, lambda: climber.estimate(scorer, epsilon=1e-9, show_progress=False))
+    return seconds, [(cases.index(parent), cases.index(child)) for parent, child in found.edges()]
+
+
+OTHERS: dict[str, Callable[[Table, str], tuple[float, Arcs] | None]] = {
+    "PyBNesian": pybnesian_arcs,
+    "pyAgrum": pyagrum_arcs,
+    "pgmpy": pgmpy_arcs,
+}
+
+
+def installed() -> list[str]:
+    return [name for name in OTHERS if importlib.util.find_spec(name.lower()) is not None]
+
+
+def row(job: Job, cases: Table, prior_name: str, beaten: list[str]) -> list[str]:
+    """Times, and scores less the one of our greedy search; `beaten` is told who found a better network than we did."""
+    prior = PRIORS[prior_name]
+    seconds, plain = best_of(repeats(cases), lambda: search(cases, prior, Tables()))
+    patient_seconds, patient = best_of(1, lambda: patient_search(cases, prior))
+    ours, better = score(cases, arcs_of(plain), prior), score(cases, arcs_of(patient), prior)
+    check(abs(ours - plain.log_score) < SAME, f"{job.name}: the score is {ours}, not {plain.log_score}")
+    cells = [f"{job.name}, {prior_name}", f"{cases.n_cases:,} × {cases.n_variables}", f"{ours:.2f}"]
+    cells += [f"{seconds:.3f}", f"{patient_seconds:.3f}", f"{better - ours:+.2f}"]
+    fastest = np.inf
+    for name in installed():
+        found = None if name in job.without else OTHERS[name](cases, prior)
+        if found is None:
+            cells += ["–", "–"]
+            continue
+        theirs = score(cases, found[1], prior)
+        must = ours if prior == "uniform" else better
+        if must < theirs - SAME:
+            beaten.append(f"{job.name}, {prior_name}: {name} found {theirs:.2f}, more than our {must:.2f}")
+        cells += [f"{found[0]:.3f}", f"{theirs - ours:+.2f}"]
+        fastest = min(fastest, found[0])
+    return [*cells, f"{fastest / seconds:.1f}" if fastest < np.inf else "–"]
+
+
+def measure() -> Iterator[Report]:
+    """Two rows a data set."""
+    heads = ["data", "size", "log score", "greedy s", "patient s", "its score"]
+    heads += [head for name in installed() for head in (f"{name} s", "its score")]
+    rows: list[list[str]] = []
+    beaten: list[str] = []
+    search(data.alarm_sample(500), "bdeu:1", Tables(patience=10))
+    for job in JOBS:
+        cases = cases_of(job)
+        rows += [row(job, cases, prior_name, beaten) for prior_name in PRIORS]
+    remarks = [f"Patient: patience {PATIENCE}, the best of {ORDERS} orders of ties, all in the time given."]
+    remarks += ["Scores in the columns of others are relative to our greedy search. – : not there, or takes minutes."]
+    how = f"best of {REPEATS} to {REPEATS_IF_SMALL}; scores by leafwise.log_score, checked"
+    yield Report(
+        f"Complete tables, greedy search from no arcs; {how}", [*heads, "times faster than the fastest"], rows, remarks
+    )
+    check(not beaten, "; ".join(beaten))
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

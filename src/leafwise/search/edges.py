@@ -1,0 +1,255 @@
+"""Greedy search over arcs whose nodes hold decision graphs: each change of an arc is scored by learning anew the graphs of
+the nodes it changes (Friedman & Goldszmidt, 1996; the paper's Section 4.2 describes it).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leafwise import dag
+from leafwise.constraints import ParentRules
+from leafwise.counters.counter import Counter
+from leafwise.kernels.gains import TIE
+from leafwise.network import Network, Node
+from leafwise.priors import log_kappa
+from leafwise.search.greedy import Greedy, Problem, Search
+from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc
+from leafwise.workers import Workers
+
+Parents = tuple[int, ...]  # sorted
+
+_BATCH = 512  # graphs learned at a time
+
+
+@dataclass(frozen=True)
+class Edges:
+    """How to search over arcs: `greedy` is the search of each node's decision graph.
+
+    >>> Edges(Greedy(operators="B")).max_steps is None
+    True
+    """
+
+    greedy: Greedy = Greedy()
+    max_steps: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_steps", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name} is {value}, and must be at least 0: raise it, or leave it out")
+            if getattr(self.greedy, name) is not None:
+                raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeStep:
+    """One change of an arc, and the network's size and score after it."""
+
+    operator: Change
+    log_score: float
+    n_leaves: int
+    n_arcs: int
+
+
+class EdgeSearch:
+    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+
+    Each step makes the change that gains most; ties go to additions, then deletions, then reversals, then to the
+    smaller child, then to the smaller parent. Parents that a learned graph does not test are dropped, unless required.
+    """
+
+    def __init__(self, problem: Problem, counter: Counter, settings: Edges, workers: Workers) -> None:
+        began = time.perf_counter()
+        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        self._log_kappa = log_kappa(problem.structure_prior)
+        self._learned: dict[tuple[int, Parents], tuple[float, Node]] = {}
+        n = len(problem.variables)
+        self._parents: list[Parents] = [()] * n
+        for target in problem.targets:
+            self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
+        self.operators: list[Change] = []
+        self.stopped = ""
+        self.seconds = time.perf_counter() - began
+
+    def __iter__(self) -> Iterator[EdgeStep]:
+        return self
+
+    def __next__(self) -> EdgeStep:
+        if not self._advance():
+            raise StopIteration
+        return EdgeStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
+
+    def run(self, progress: Callable[["EdgeSearch"], None] | None = None) -> None:
+        """Take all remaining steps; `progress` is called after each."""
+        while self._advance():
+            if progress is not None:
+                progress(self)
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.operators)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(self._node(target).graph.n_leaves for target in self._problem.targets)
+
+    @property
+    def n_arcs(self) -> int:
+        return sum(map(len, self._parents))
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(self._node(target).n_parameters for target in self._problem.targets)
+
+    @property
+    def log_score(self) -> float:
+        return math.fsum(self._score(target, self._parents[target]) for target in self._problem.targets)
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        return self.log_score - self.n_parameters * self._log_kappa
+
+    @property
+    def network(self) -> Network:
+        """The network as it is now."""
+        nodes: list[Node | None] = [None] * len(self._problem.variables)
+        for target in self._problem.targets:
+            nodes[target] = replace(self._node(target), parents=self._parents[target])
+        problem = self._problem
+        return Network(problem.variables, tuple(nodes), str(problem.prior), problem.structure_prior, self.summary())
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        names = [variable.name for variable in self._problem.variables]
+        kinds = [type(change) for change in self.operators]
+        return {
+            "cases": self._counter.n_cases,
+            "variables": len(names),
+            "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
+            "search": "edges",
+            "operators": self.settings.greedy.operators,
+            "schedule": self.settings.greedy.schedule,
+            "log_score": self.log_score,
+            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "leaves": self.n_leaves,
+            "parameters": self.n_parameters,
+            "arcs": self.n_arcs,
+            "additions": kinds.count(AddArc),
+            "deletions": kinds.count(DeleteArc),
+            "reversals": kinds.count(ReverseArc),
+            "steps": self.n_steps,
+            "stopped": self.stopped,
+        }
+
+    def _advance(self) -> bool:
+        """Take one step; where there is none, `stopped` says why."""
+        began = time.perf_counter()
+        if not self.stopped and self.settings.seconds is not None and self.seconds >= self.settings.seconds:
+            self.stopped = "seconds"
+        if not self.stopped and self.n_steps == self.settings.max_steps:
+            self.stopped = "max_steps"
+        best = None if self.stopped else self._best()
+        if best is not None:
+            self._make(best)
+        elif not self.stopped:
+            self.stopped = "no operator gains"
+        self.seconds += time.perf_counter() - began
+        return best is not None
+
+    def _best(self) -> Change | None:
+        """The change that gains most, in the order of ties."""
+        self._learn_all([key for change in self._changes() for key in self._keys(change)])
+        best: Change | None = None
+        for change in self._changes():
+            gain = math.fsum(
+                self._score(*key) - self._score(key[0], self._parents[key[0]]) for key in self._keys(change)
+            )
+            if gain > (TIE if best is None else best.gain + TIE):
+                best = replace(change, gain=gain)
+        return best
+
+    def _keys(self, change: Change) -> list[tuple[int, Parents]]:
+        """The nodes that a change changes, with the parents they would have."""
+        child, parent = change.child, change.parent
+        if isinstance(change, AddArc):
+            return [(child, _with(self._parents[child], parent))]
+        deleted = (child, _without(self._parents[child], parent))
+        return [deleted, (parent, _with(self._parents[parent], child))] if isinstance(change, ReverseArc) else [deleted]
+
+    def _changes(self) -> list[Change]:
+        """All changes that are allowed and keep the network acyclic, in the order of ties; their gains are not known yet."""
+        rules, targets = self._problem.parents, self._problem.targets
+        above = dag.ancestor_matrix(self._parents)
+        additions: list[Change] = [
+            AddArc(parent, child, 0.0)
+            for child in targets
+            if len(self._parents[child]) < rules.most_parents
+            for parent in np.flatnonzero(rules.allowed[child] & ~above[:, child]).tolist()
+            if parent not in self._parents[child]
+        ]
+        old = [(p, c) for c in targets for p in self._parents[c] if not rules.kept[c, p]]
+        reversals = [
+            ReverseArc(parent, child, 0.0)
+            for parent, child in old
+            if parent in targets and rules.allowed[parent, child] and len(self._parents[parent]) < rules.most_parents
+            if not any(above[other, parent] for other in self._parents[child])
+        ]
+        return [*additions, *(DeleteArc(parent, child, 0.0) for parent, child in old), *reversals]
+
+    def _make(self, change: Change) -> None:
+        self.operators.append(change)
+        for target, parents in self._keys(change):
+            learned = self._learned[target, parents]
+            kept, tested = self._problem.parents.kept[target], learned[1].graph.tested
+            left = tuple(p for p in parents if p in tested or kept[p])
+            self._learned[target, left] = learned  # a graph that tests these alone, however it was found
+            self._parents[target] = left
+
+    def _node(self, target: int) -> Node:
+        self._learn_all([(target, self._parents[target])])
+        return self._learned[target, self._parents[target]][1]
+
+    def _score(self, target: int, parents: Parents) -> float:
+        self._learn_all([(target, parents)])
+        return self._learned[target, parents][0]
+
+    def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
+        """Learn the graph of each target with these parents, if that was not done before: many at a time.
+
+        Every one is a node of its own in one search without any arcs between them: its target is a copy of the variable.
+        """
+        new = [key for key in dict.fromkeys(wanted) if key not in self._learned]
+        for begin in range(0, len(new), _BATCH):
+            self._learn_batch(new[begin : begin + _BATCH])
+
+    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> None:
+        n, rules = len(self._problem.variables), self._problem.parents
+        copied = [target for target, _ in batch]
+        allowed = np.zeros((n + len(batch), n + len(batch)), np.uint8)
+        for k, (_, parents) in enumerate(batch):
+            allowed[n + k, list(parents)] = 1
+        nothing = np.zeros_like(allowed)
+        problem = replace(
+            self._problem,
+            variables=(*self._problem.variables, *(self._problem.variables[target] for target in copied)),
+            targets=tuple(range(n, n + len(batch))),
+            parents=ParentRules(allowed, nothing, nothing, rules.most_parents, rules.most_leaves),
+            start={},
+        )
+        search = Search(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
+        search.run()
+        for k, key in enumerate(batch):
+            self._learned[key] = (search.node_log_score(n + k), search.node(n + k))
+
+
+def _with(parents: Parents, parent: int) -> Parents:
+    return tuple(sorted((*parents, parent)))
+
+
+def _without(parents: Parents, parent: int) -> Parents:
+    return tuple(other for other in parents if other != parent)
