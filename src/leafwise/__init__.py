@@ -10,16 +10,20 @@ if TYPE_CHECKING:
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
     from leafwise.network import Network
+    from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
+    from leafwise.search.tables import Tables
     from leafwise.table import Table, Variable
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
+    "Edges": "search.edges",
     "Greedy": "search.greedy",
     "Network": "network",
     "Table": "table",
+    "Tables": "search.tables",
     "Variable": "table",
     "learn": "learner",
     "learning": "learner",
@@ -32,9 +36,11 @@ _HOME = {
 __all__ = [
     "Constraints",
     "DecisionGraph",
+    "Edges",
     "Greedy",
     "Network",
     "Table",
+    "Tables",
     "Variable",
     "learn",
     "learning",

@@ -14,7 +14,8 @@ from leafwise.network import Network, Node
 from leafwise.priors import ParameterPrior, log_kappa, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, node_score
-from leafwise.search.greedy import Greedy, Problem, Search
+from leafwise.search.greedy import Greedy, Problem
+from leafwise.search.under_way import Settings, UnderWay
 from leafwise.table import Table
 from leafwise.workers import Workers
 
@@ -25,7 +26,7 @@ def learn(
     data: Any,
     *,
     target: str | None = None,
-    search: Greedy = Greedy(),
+    search: Settings = Greedy(),
     prior: str = "uniform",
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -34,7 +35,8 @@ def learn(
     """Learn a network from a file, a data frame, an array or a Table.
 
     `target`: learn only this variable, all others being its possible parents.
-    `search`: with which operators, in which order and how long (`Greedy`).
+    `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
+    or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes.
     `prior`: "uniform", or "bdeu:10" for a uniform prior network worth 10 cases.
     `structure_prior`: "uniform", or "kappa:0.1" for a factor of 0.1 for each parameter.
     `constraints`: which parents are allowed (`Constraints`).
@@ -63,12 +65,12 @@ def learning(
     data: Any,
     *,
     target: str | None = None,
-    search: Greedy = Greedy(),
+    search: Settings = Greedy(),
     prior: str = "uniform",
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
-) -> Search:
+) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
     >>> from leafwise.examples import alarm
@@ -91,7 +93,7 @@ def learning(
         _graphs_of(start, targets),
     )
     workers = Workers(search.threads)
-    return Search(problem, CpuCounter(table, workers), search, workers)
+    return search.begin(problem, CpuCounter(table, workers), workers)
 
 
 def log_score(

@@ -1,6 +1,6 @@
 """`leafwise learn`: from a data file to a saved network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from leafwise.cli.progress import follow, narrate
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
     from leafwise.network import Network
-    from leafwise.search.greedy import Greedy, Search
+    from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
@@ -44,6 +44,7 @@ class Request:
     bins: int | dict[str, int] | None
     binning: str
     target: str | None
+    search: str
     operators: str
     schedule: str
     prior: str
@@ -68,6 +69,15 @@ class Request:
 # How to search and how to score.
 search_options = stacked(
     click.option("--target", metavar="NAME", help="Learn this variable alone, all others being possible parents."),
+    click.option(
+        "--search",
+        type=click.Choice(["greedy", "tables", "edges"]),
+        default="greedy",
+        show_default=True,
+        help="Over the leaves of all decision graphs at once; over arcs, with complete tables; or over arcs, learning "
+        "the decision graphs anew for each.",
+    ),
+    click.option("--tables", "search", flag_value="tables", help="Short for --search tables."),
     click.option(
         "--operators",
         default="CBM",
@@ -193,13 +203,13 @@ def _table(request: Request) -> "tuple[Table, Network | None]":
     return table, start
 
 
-def _search(request: Request, table: "Table", start: "Network | None") -> "Search":
+def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
     from leafwise.learner import learning
 
     return learning(
         table,
         target=request.target,
-        search=_greedy(request),
+        search=_settings(request),
         prior=request.prior,
         structure_prior=request.structure_prior,
         constraints=_constraints(request, table.names),
@@ -207,17 +217,17 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Searc
     )
 
 
-def _greedy(request: Request) -> "Greedy":
+def _settings(request: Request) -> "Settings":
+    from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
+    from leafwise.search.tables import Tables
 
-    return Greedy(
-        operators=request.operators,
-        schedule=request.schedule,
-        delete_parents=request.delete_parents,
-        max_steps=request.steps,
-        seconds=request.seconds,
-        threads=request.threads,
-    )
+    if request.search == "tables":
+        return Tables(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
+    greedy = Greedy(request.operators, request.schedule, request.delete_parents, threads=request.threads)
+    if request.search == "edges":
+        return Edges(greedy, max_steps=request.steps, seconds=request.seconds)
+    return replace(greedy, max_steps=request.steps, seconds=request.seconds)
 
 
 def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
@@ -243,7 +253,8 @@ def _say_interrupted(output: Path | None) -> None:
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
-    rows += [(name, f"{values[name]:,}") for name in ("splits", "merges", "steps")]
+    counted = ("splits", "merges", "additions", "deletions", "reversals", "steps")
+    rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from leafwise.search.greedy import Search, Step
+    from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
 
@@ -21,14 +21,14 @@ class Stop(Exception):
     """Raised between two steps of a search to end it there."""
 
 
-def follow(search: "Search", *, quiet: bool) -> bool:
+def follow(search: "UnderWay", *, quiet: bool) -> bool:
     """Run a search to its end or to the first Ctrl-C, with progress on a terminal; say whether it was interrupted.
 
     The first Ctrl-C only asks: the step under way is finished, so that the network is valid. The second ends it all.
     """
     with _asked_to_stop() as asked, _display(quiet=quiet) as display:
 
-        def progress(search: "Search") -> None:
+        def progress(search: "UnderWay") -> None:
             display(search)
             if asked.is_set():
                 raise Stop
@@ -38,7 +38,7 @@ def follow(search: "Search", *, quiet: bool) -> bool:
     return asked.is_set()
 
 
-def narrate(search: "Search", names: tuple[str, ...]) -> bool:
+def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
     """The same with a line on standard error for every step."""
     with _asked_to_stop() as asked:
         for step in search:
@@ -67,7 +67,7 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _display(*, quiet: bool) -> "Iterator[Callable[[Search], None]]":
+def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
     """Shows the state of a search at most ten times a second, however often it is called."""
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
@@ -80,7 +80,7 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[Search], None]]":
         task = bar.add_task("searching")
         due = 0.0
 
-        def display(search: "Search") -> None:
+        def display(search: "UnderWay") -> None:
             nonlocal due
             now = time.monotonic()
             if now >= due:
@@ -90,14 +90,15 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[Search], None]]":
         yield display
 
 
-def _state(search: "Search") -> str:
+def _state(search: "UnderWay") -> str:
     sizes = f"{search.n_steps:,} steps  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs"
     return f"{sizes}  log score {search.log_score:,.2f}"
 
 
-def _line(number: int, step: "Step", names: tuple[str, ...]) -> str:
+def _line(number: int, step: Any, names: tuple[str, ...]) -> str:
     operator = step.operator
-    return (
-        f"{number:>6}  {type(operator).__name__:<13}  {names[operator.target]}  "
-        f"gain {operator.gain:.4f}  log score {step.log_score:.4f}"
+    where = (
+        names[operator.target] if hasattr(operator, "target") else f"{names[operator.parent]} → {names[operator.child]}"
     )
+    kind = type(operator).__name__
+    return f"{number:>6}  {kind:<13}  {where}  gain {operator.gain:.4f}  log score {step.log_score:.4f}"

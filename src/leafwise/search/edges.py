@@ -45,6 +45,14 @@ class Edges:
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
 
+    @property
+    def threads(self) -> int | None:
+        return self.greedy.threads
+
+    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "EdgeSearch":
+        """The search with these settings."""
+        return EdgeSearch(problem, counter, self, workers)
+
 
 @dataclass(frozen=True, slots=True)
 class EdgeStep:

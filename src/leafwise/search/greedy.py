@@ -60,6 +60,10 @@ class Greedy:
             if value is not None and not value >= least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
 
+    def begin(self, problem: "Problem", counter: Counter, workers: Workers) -> "Search":
+        """The search with these settings."""
+        return Search(problem, counter, self, workers)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

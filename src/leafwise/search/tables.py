@@ -61,6 +61,10 @@ class Tables:
             if value is not None and not value >= least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
 
+    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
+        """The search with these settings."""
+        return TableSearch(problem, counter, self, workers)
+
 
 @dataclass(frozen=True, slots=True)
 class AddArc:
