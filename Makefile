@@ -35,6 +35,7 @@ pytest: .venv/installed-for-tests
 # Compiled loops are invisible to coverage: once more as plain Python, on the tests that reach them.
 pytest-python: .venv/installed-for-tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/cli --ignore=tests/cli/test_process.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --append -m pytest -q tests/laws -m interpreted
 	$(BIN)/coverage report
 
 bench: .venv/installed-for-tests

@@ -22,6 +22,12 @@ class ParentRules(NamedTuple):
     kept: NDArray[np.uint8]  # arcs that may not go
     most_parents: int
     most_leaves: int
+    is_static: bool = False  # a DAG was given: what is in a node may change, its parents may not
+
+    @property
+    def fixed(self) -> NDArray[np.uint8]:
+        """The arcs that searches over arcs must leave alone."""
+        return self.is_parent if self.is_static else self.kept
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,8 @@ class Constraints:
         check_arcs(is_parent, most_parents, table)
         full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
         allowed[full] &= is_parent[full]
-        return ParentRules(allowed, is_parent, kept, most_parents, _limit(self.max_leaves, "max_leaves", 1))
+        most_leaves = _limit(self.max_leaves, "max_leaves", 1)
+        return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
 
     def _by_rank(self, table: Table) -> NDArray[np.uint8]:
         allowed = np.ones((table.n_variables, table.n_variables), np.uint8)

@@ -43,8 +43,6 @@ KINDS = {AddArc: "add", DeleteArc: "delete", ReverseArc: "reverse"}
 def searching(table, setup, start=(), target=None, **limits):
     """A search under way, from the required arcs and those in `start`."""
     rules = setup.constraints.resolve(table)
-    if setup.constraints.dag is not None:
-        rules = rules._replace(kept=rules.is_parent)
     is_parent = rules.is_parent.copy()
     for parent, child in start:
         is_parent[child, parent] = 1

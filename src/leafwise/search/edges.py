@@ -200,7 +200,7 @@ class EdgeSearch:
             for parent in np.flatnonzero(rules.allowed[child] & ~above[:, child]).tolist()
             if parent not in self._parents[child]
         ]
-        old = [(p, c) for c in targets for p in self._parents[c] if not rules.kept[c, p]]
+        old = [(p, c) for c in targets for p in self._parents[c] if not rules.fixed[c, p]]
         reversals = [
             ReverseArc(parent, child, 0.0)
             for parent, child in old
@@ -213,7 +213,7 @@ class EdgeSearch:
         self.operators.append(change)
         for target, parents in self._keys(change):
             learned = self._learned[target, parents]
-            kept, tested = self._problem.parents.kept[target], learned[1].graph.tested
+            kept, tested = self._problem.parents.fixed[target], learned[1].graph.tested
             left = tuple(p for p in parents if p in tested or kept[p])
             self._learned[target, left] = learned  # a graph that tests these alone, however it was found
             self._parents[target] = left

@@ -323,7 +323,7 @@ class TableSearch:
             self._targets_in_order,
             self._order,
             rules.allowed,
-            rules.kept,
+            rules.fixed,
             self._is_parent,
             self._ancestors,
             nodes.n_parents,
