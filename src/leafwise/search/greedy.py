@@ -220,6 +220,7 @@ class Search:
 
     def node_log_score(self, target: int) -> float:
         """What one node adds to the log score."""
+        self._grow_to_now()
         leaves = self._growth[target].leaves
         fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
         return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
