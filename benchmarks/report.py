@@ -4,12 +4,12 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from benchmarks.data import NoData
+from leafwise.report.tables import Report
 
 T = TypeVar("T")
 WRONG, SKIPPED = 1, 3  # exit codes
@@ -17,35 +17,6 @@ WRONG, SKIPPED = 1, 3  # exit codes
 
 class WrongAnswer(Exception):
     """A benchmark did not find what it must find."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """A table with a heading, and remarks that follow from its numbers."""
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    remarks: Sequence[str] = ()
-
-    def text(self) -> str:
-        """Aligned columns for a terminal."""
-        lines = ["  ".join(cells).rstrip() for cells in self._aligned()]
-        return "\n".join([self.title, "", *lines, "", *self.remarks])
-
-    def markdown(self) -> str:
-        """A Markdown table."""
-        head, *body = ("| " + " | ".join(cells) + " |" for cells in self._aligned())
-        rule = "|" + "|".join("---" if place == 0 else "---:" for place in range(len(self.heads))) + "|"
-        remarks = [line for remark in self.remarks for line in ("", remark)]
-        return "\n".join([f"**{self.title}**", "", head, rule, *body, *remarks])
-
-    def _aligned(self) -> Iterable[list[str]]:
-        rows = [self.heads, *self.rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            pairs = enumerate(zip(row, widths, strict=True))
-            yield [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in pairs]
 
 
 def check(holds: bool, what: str) -> None:

@@ -71,3 +71,52 @@ def ancestor_matrix(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
             ancestors[node] |= ancestors[parent]
             ancestors[node, parent] = True
     return ancestors
+
+
+def equivalence_class(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """The arcs that all DAGs with the same independences share, as a matrix: [i, j] stands for i → j.
+
+    An arc that may point either way is there both ways. (Arcs of v-structures, then the rules of Meek, 1995.)
+
+    >>> equivalence_class([[], [0], [1]]).sum(), equivalence_class([[], [0, 2], []]).sum()
+    (np.int64(4), np.int64(2))
+    """
+    n = len(parents)
+    linked = np.zeros((n, n), np.bool_)
+    for child, row in enumerate(parents):
+        linked[list(row), child] = True
+    linked |= linked.T
+    directed = np.zeros((n, n), np.bool_)
+    for child, row in enumerate(parents):
+        for parent in row:
+            directed[parent, child] = any(other != parent and not linked[parent, other] for other in row)
+    while True:
+        either = linked & ~directed & ~directed.T
+        new = [(i, j) for i, j in np.argwhere(either).tolist() if _is_compelled(i, j, linked, directed, either)]
+        if not new:
+            return linked & ~directed.T
+        for i, j in new:
+            directed[i, j] = True
+
+
+def _is_compelled(
+    i: int, j: int, linked: NDArray[np.bool_], directed: NDArray[np.bool_], either: NDArray[np.bool_]
+) -> bool:
+    """Whether i - j must be i → j: else there would be a new v-structure or a cycle."""
+    if bool((directed[:, i] & ~linked[:, j] & (np.arange(len(linked)) != j)).any()):
+        return True
+    if bool((directed[i] & directed[:, j]).any()):
+        return True
+    through = np.flatnonzero(either[i] & directed[:, j])
+    return any(not linked[a, b] for a in through for b in through if a < b)
+
+
+def structural_hamming_distance(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> int:
+    """In how many pairs of nodes the equivalence classes of two DAGs differ: no arc, either way, both ways.
+
+    >>> structural_hamming_distance([[], [0], [1]], [[1], [2], []]), structural_hamming_distance([[], [0]], [[], []])
+    (0, 1)
+    """
+    a, b = equivalence_class(one), equivalence_class(other)
+    differs = (a != b) | (a.T != b.T)
+    return int(np.triu(differs).sum())

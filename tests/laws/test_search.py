@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, free, generators, problems, random_setup, random_start, random_table
 
+import leafwise
 from leafwise import learn, learning, log_score, workers
 from leafwise.decision_graph import DecisionGraph
+from leafwise.examples import alarm
 from leafwise.network import Network
 from leafwise.search import leaves
+from leafwise.search.greedy import SCHEDULES, Greedy
 from leafwise.table import Table, Variable
 
 LIMITS = {"max_cases": 120, "max_assignments": 200}
@@ -266,3 +269,16 @@ def test_deleting_parents_keeps_required_ones(problem):
     for target, node in enumerate(network.nodes):
         required = {parent for parent, child in setup.rules.required if child == target}
         assert set(node.parents) == set(node.graph.relevant_parents(n_states)) | required
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_search_with_many_steps_rolled_back(schedule, monkeypatch):
+    """Hundreds of leaves, arcs that rule each other out: running far ahead, hardly, and with few histograms kept."""
+    table = leafwise.sample(alarm(), 1500, seed=5)
+    found = []
+    for ahead, plenty in ((0.5, 2**26), (0.05, 2**26), (0.99, 2**26), (0.2, -1)):
+        monkeypatch.setattr("leafwise.search.leaves._AHEAD", ahead)
+        monkeypatch.setattr("leafwise.search.histograms._PLENTY", plenty)
+        found.append(learn(table, search=Greedy("CBM", schedule), structure_prior="uniform"))
+    assert all(network == found[0] for network in found[1:])
+    assert total(found[0], table) == pytest.approx(found[0].learned["log_score"], abs=1e-6)

@@ -232,6 +232,7 @@ class Leaves:
 
     def _split(self, batch: Integers) -> None:
         """Make the children of each leaf's best split."""
+        self._recount(batch)
         layout = self.pricing.layout
         plan = children.make_plan(len(batch), *children.measure_splits(batch, self.records, layout))
         possible = self._possible_of_splits(batch)
@@ -299,11 +300,15 @@ class Leaves:
 
     def _price(self, batch: Integers) -> None:
         """Find the best split of each leaf."""
+        self._recount(batch)
+        self._workers.run(self._pricer(batch), self._price_costs(self.records["target"][batch]))
+
+    def _recount(self, batch: Integers) -> None:
+        """Count again the histograms that were given back, as after a step that was rolled back."""
         dropped = batch[self.records["histogram"][batch] < 0]
         if len(dropped):
             self.histograms.take_back(dropped, self.records)
             self._count(dropped)
-        self._workers.run(self._pricer(batch), self._price_costs(self.records["target"][batch]))
 
     def _pricer(self, batch: Integers) -> Callable[[int, int], None]:
         """The function that prices a range of the batch."""
