@@ -190,7 +190,7 @@ class EdgeSearch:
         return [deleted, (parent, _with(self._parents[parent], child))] if isinstance(change, ReverseArc) else [deleted]
 
     def _changes(self) -> list[Change]:
-        """All changes that are allowed and keep the network acyclic, in the order of ties; their gains are not known yet."""
+        """All changes that are allowed and close no cycle, in the order of ties; their gains are not known yet."""
         rules, targets = self._problem.parents, self._problem.targets
         above = dag.ancestor_matrix(self._parents)
         additions: list[Change] = [
@@ -229,7 +229,7 @@ class EdgeSearch:
     def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
         """Learn the graph of each target with these parents, if that was not done before: many at a time.
 
-        Every one is a node of its own in one search without any arcs between them: its target is a copy of the variable.
+        Every one is a node of its own in one search, without arcs between them: its target is a copy of the variable.
         """
         new = [key for key in dict.fromkeys(wanted) if key not in self._learned]
         for begin in range(0, len(new), _BATCH):
