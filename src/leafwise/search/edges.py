@@ -1,5 +1,7 @@
-"""Greedy search over arcs whose nodes hold decision graphs: each change of an arc is scored by learning anew the graphs of
-the nodes it changes (Friedman & Goldszmidt, 1996; the paper's Section 4.2 describes it).
+"""Greedy search over arcs whose nodes hold decision graphs.
+
+Each change of an arc is scored by learning anew the graphs of the nodes it changes (Friedman & Goldszmidt, 1996; the
+paper's Section 4.2 describes it).
 """
 
 import math
