@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Layout, Planes
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import inlined, jit, part
 from leafwise.kernels.sets import mask_of, rows_of
 from leafwise.kernels.words import popcount
 
@@ -28,7 +28,7 @@ def pack(column: Array, state: int, plane: Array) -> None:
         plane[word] = bits
 
 
-@part
+@inlined
 def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: Array, totals: Array) -> None:
     """Split the mask by the target's states, one row of `classes` each, and count each part."""
     for word in range(mask.shape[0]):
@@ -112,7 +112,7 @@ def _count_many(
             out[at + k] = left
 
 
-@part
+@inlined
 def _count_rows(
     rows: Array, codes: Array, target: int, candidates: Array, starts: Array, n_classes: int, out: Array
 ) -> None:
@@ -124,7 +124,7 @@ def _count_rows(
             out[starts[c] + np.int64(codes[row, candidates[c]]) * n_classes + shift] += 1
 
 
-@part
+@inlined
 def _left_to_rows(
     target: int,
     variables: Array,
@@ -153,13 +153,13 @@ def _left_to_rows(
     return n
 
 
-@part
+@inlined
 def _most_plane_states(n_cases: int, n_classes: int, n_words: int) -> int:
     """Up to how many states of a variable planes are the cheaper way to count so many cases."""
     return 1 + int(_ROW_COST * n_cases / (n_classes * (_PLANE_COST + _WORD_COST * n_words)))
 
 
-@part
+@inlined
 def _count_set(
     set_: Any, target: int, out: Array, layout: Layout, masks: Array, lists: Array, data: Planes, scratch: Any
 ) -> None:

@@ -272,10 +272,13 @@ def merge_gain(
         after += log_factorial[n_classes - 1] - log_factorial[n + n_classes - 1]
     else:
         a, b = first["exponents"], second["exponents"]
-        after = _log_likelihood(
-            counts[one : one + n_classes] + counts[two : two + n_classes],
-            exponents[a : a + n_classes] + exponents[b : b + n_classes],
-        )
+        n, total, after = 0, 0.0, 0.0
+        for k in range(n_classes):
+            count, exponent = counts[one + k] + counts[two + k], exponents[a + k] + exponents[b + k]
+            n += count
+            total += exponent
+            after += math.lgamma(count + exponent) - math.lgamma(exponent)
+        after += math.lgamma(total) - math.lgamma(n + total)
     return after - first["log_likelihood"] - second["log_likelihood"] - (n_classes - 1) * log_kappa
 
 

@@ -32,3 +32,8 @@ def jit(function: F) -> F:
 def part(function: F) -> F:
     """Compile a function into the compiled functions that call it."""
     return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function as if it were written where it is called: quicker to compile, if it is called in one place."""
+    return cast(F, _compile(nogil=True, inline="always")(function))

@@ -291,10 +291,3 @@ def drop_children(batch: Array, frontier: Frontier) -> None:
         if leaf["first_child"] >= 0:
             drop(leaf["first_child"], leaf["n_children"], frontier)
             leaf["first_child"] = -1
-
-
-@jit
-def link_leaves(batch: Array, frontier: Frontier) -> None:
-    """Append these leaves to their nodes' lists."""
-    for k in range(batch.shape[0]):
-        link(batch[k], frontier)

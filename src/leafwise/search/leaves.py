@@ -107,10 +107,18 @@ class Leaves:
             self.regions.update((at, region) for at, (_, region) in zip(out[target], own, strict=True))
             self.nodes[target]["room"] = max(0, min(self.rules.most_leaves - len(own) + 1, self.rules.most_children))
         self._price(new)
-        nodes.link_leaves(new, self._frontier())
+        self._link(out)
         self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
         self._priced = True
         return out
+
+    def _link(self, leaves: dict[int, list[int]]) -> None:
+        """Make the list of leaves of each node."""
+        for target, own in leaves.items():
+            self.records["previous"][own] = [-1, *own[:-1]]
+            self.records["next"][own] = [*own[1:], -1]
+            node = self.nodes[target]
+            node["head"], node["tail"], node["n_leaves"] = own[0], own[-1], len(own)
 
     def advance(self, n_steps: int, seconds: float) -> int:
         """Take steps until there are so many in all, or for so long, feeding as needed. FULL, FINISHED or MERGED."""
