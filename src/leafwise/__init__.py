@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leafwise.network import Network
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
+    from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
     from leafwise.table import Table, Variable
 
@@ -22,6 +23,7 @@ _HOME = {
     "Edges": "search.edges",
     "Greedy": "search.greedy",
     "Network": "network",
+    "Restarts": "search.restarts",
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
@@ -39,6 +41,7 @@ __all__ = [
     "Edges",
     "Greedy",
     "Network",
+    "Restarts",
     "Table",
     "Tables",
     "Variable",

@@ -36,7 +36,8 @@ def learn(
 
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
-    or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes.
+    or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
+    greedy search ends.
     `prior`: "uniform", or "bdeu:10" for a uniform prior network worth 10 cases.
     `structure_prior`: "uniform", or "kappa:0.1" for a factor of 0.1 for each parameter.
     `constraints`: which parents are allowed (`Constraints`).

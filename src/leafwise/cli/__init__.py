@@ -14,6 +14,7 @@ import click
 
 from leafwise.cli.learn import learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.reproduce import reproduce
 
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
@@ -39,7 +40,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, score, evaluate, sample, show):
+for command in (learn, score, evaluate, sample, show, reproduce):
     cli.add_command(command)
 
 

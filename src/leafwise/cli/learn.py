@@ -45,6 +45,8 @@ class Request:
     binning: str
     target: str | None
     search: str
+    rounds: int | None
+    keep: int | None
     operators: str
     schedule: str
     prior: str
@@ -71,13 +73,15 @@ search_options = stacked(
     click.option("--target", metavar="NAME", help="Learn this variable alone, all others being possible parents."),
     click.option(
         "--search",
-        type=click.Choice(["greedy", "tables", "edges"]),
+        type=click.Choice(["greedy", "tables", "edges", "restarts"]),
         default="greedy",
         show_default=True,
-        help="Over the leaves of all decision graphs at once; over arcs, with complete tables; or over arcs, learning "
-        "the decision graphs anew for each.",
+        help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
+        "the decision graphs anew for each; or over leaves, and on from where that ends.",
     ),
     click.option("--tables", "search", flag_value="tables", help="Short for --search tables."),
+    click.option("--rounds", type=click.IntRange(min=0), metavar="K", help="How often --search restarts goes on."),
+    click.option("--keep", type=COUNT, metavar="K", help="With --search restarts: save the K best distinct networks."),
     click.option(
         "--operators",
         default="CBM",
@@ -130,7 +134,9 @@ limit_options = stacked(
 @click.argument("data", type=INPUT_FILE, required=False)
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
+)
 @data_options
 @bin_options
 @search_options
@@ -157,6 +163,8 @@ def learn(**given: Any) -> int:
     if output is not None:
         network.save(output)
     values = dict(network.learned) | {"seconds": search.seconds, "output": None if output is None else str(output)}
+    if request.keep is not None:
+        values["networks"] = _save_all(search, output)
     if interrupted:
         values["stopped"] = "interrupted"
         _say_interrupted(output)
@@ -220,11 +228,20 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
 def _settings(request: Request) -> "Settings":
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
+    from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
 
+    if request.search != "restarts" and (request.rounds is not None or request.keep is not None):
+        raise click.UsageError("--rounds and --keep belong to --search restarts: give it too, or leave them out.")
     if request.search == "tables":
         return Tables(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
     greedy = Greedy(request.operators, request.schedule, request.delete_parents, threads=request.threads)
+    if request.search == "restarts":
+        if request.steps is not None:
+            raise click.UsageError("--search restarts takes no --steps: limit it with --rounds or --seconds.")
+        given = {"rounds": request.rounds, "keep": request.keep}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return Restarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
     if request.search == "edges":
         return Edges(greedy, max_steps=request.steps, seconds=request.seconds)
     return replace(greedy, max_steps=request.steps, seconds=request.seconds)
@@ -245,6 +262,19 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
+def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
+    """Save the networks that were kept, the second best beside the best under model-2.json, and so on."""
+    found = []
+    for place, (network, log_score, posterior) in enumerate(search.networks, 1):
+        file = None if output is None else output.with_stem(f"{output.stem}-{place}" if place > 1 else output.stem)
+        if file is not None:
+            network.save(file)
+        found.append(
+            {"log_score": log_score, "relative_posterior": posterior, "output": None if file is None else str(file)}
+        )
+    return found
+
+
 def _say_interrupted(output: Path | None) -> None:
     saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
     click.echo(f"leafwise: interrupted: the network found so far {saved}.", err=True)
@@ -253,9 +283,13 @@ def _say_interrupted(output: Path | None) -> None:
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
-    counted = ("splits", "merges", "additions", "deletions", "reversals", "steps")
+    counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
+    for network in values.get("networks", []):
+        rows.append(
+            (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
+        )
     return rows

@@ -96,6 +96,9 @@ def _state(search: "UnderWay") -> str:
 
 
 def _line(number: int, step: Any, names: tuple[str, ...]) -> str:
+    if not hasattr(step, "operator"):  # a round of restarts
+        where = "all variables" if step.target is None else names[step.target]
+        return f"{number:>6}  {where}  gain {step.gain:.4f}  log score {step.log_score:.4f}"
     operator = step.operator
     where = (
         names[operator.target] if hasattr(operator, "target") else f"{names[operator.parent]} → {names[operator.child]}"

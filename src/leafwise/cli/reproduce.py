@@ -1,0 +1,126 @@
+"""`leafwise reproduce`: the paper's experiments, rerun, beside the published numbers."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leafwise.cli.options import INPUT_FILE, json_option, print_json
+
+if TYPE_CHECKING:
+    from leafwise.report.tables import Report
+
+ALARM_TABLES = {"table3": "S", "table4": "U", "table5": "C"}
+WHAT = ("table1", "table2", *ALARM_TABLES, "table6", "edges", "recovery")
+FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
+
+
+@click.command()
+@click.argument("what", type=click.Choice([*WHAT, "all"]))
+@click.option("--data", type=INPUT_FILE, help="The data of table1 (promoters) or table2 (splice).")
+@click.option(
+    "--data-dir",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where promoters.csv and splice.csv are, or a folder `tables` with them.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Samples for tables 3 to 6 and edges."
+)
+@click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Samples for recovery.")
+@click.option(
+    "--rounds", type=click.IntRange(min=0), default=300, show_default=True, help="Restarts in tables 1 and 2."
+)
+@click.option(
+    "--schedule",
+    type=click.Choice(["best-first", "splits-first"]),
+    default="splits-first",
+    show_default=True,
+    help="In tables 3 to 6.",
+)
+@click.option("--markdown", is_flag=True, help="Tables in Markdown.")
+@json_option
+def reproduce(
+    what: str,
+    data: Path | None,
+    data_dir: Path | None,
+    seeds: int,
+    samples: int,
+    rounds: int,
+    schedule: str,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Rerun an experiment of the paper, or all of them, and print our numbers beside the published ones."""
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown were both given: give one of them.")
+    wanted = WHAT if what == "all" else (what,)
+    reports: dict[str, Report] = {}
+    files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
+    with _telling() as tell:
+        for name, file in files.items():
+            reports[name] = _classification(name, file, rounds, tell)
+        if any(name in ALARM_TABLES or name == "table6" for name in wanted):
+            reports |= _alarm(wanted, seeds, schedule, tell)
+        if "edges" in wanted:
+            from leafwise.experiments.edge_comparison import edge_report
+
+            reports["edges"] = edge_report(seeds, tell)
+        if "recovery" in wanted:
+            from leafwise.experiments.recovery import recovery_report
+
+            reports["recovery"] = recovery_report(samples, tell=tell)
+    _print({name: reports[name] for name in wanted}, markdown=markdown, as_json=as_json)
+
+
+def _file(name: str, data: Path | None, data_dir: Path | None) -> Path:
+    if data is not None:
+        return data
+    if data_dir is None:
+        raise click.UsageError(
+            f"{name} needs the file {FILES[name]}: name it with --data, or its folder with --data-dir."
+        )
+    for file in (data_dir / FILES[name], data_dir / "tables" / FILES[name]):
+        if file.is_file():
+            return file
+    raise click.UsageError(f"there is no {FILES[name]} in '{data_dir}': name the file with --data.")
+
+
+def _classification(name: str, file: Path, rounds: int, tell: Callable[[str], None]) -> "Report":
+    from leafwise.experiments import published
+    from leafwise.experiments.classification import classification, classification_report
+    from leafwise.experiments.sequences import read_sequences
+
+    values = published.TABLE_1 if name == "table1" else published.TABLE_2
+    title = f"Table {name[-1]}: log scores relative to C, {file.stem}"
+    scores = classification(read_sequences(file), list(values), rounds, lambda text: tell(f"{name}: {text}"))
+    return classification_report(title, scores, values, digits=2 if name == "table1" else 0)
+
+
+def _alarm(wanted: tuple[str, ...], seeds: int, schedule: str, tell: Callable[[str], None]) -> "dict[str, Report]":
+    from leafwise.experiments.alarm_tables import joint_report, scores_of_seeds, table_report
+
+    scores = scores_of_seeds(seeds, schedule, tell)
+    reports = {name: table_report(row, scores) for name, row in ALARM_TABLES.items() if name in wanted}
+    return reports | {"table6": joint_report(scores)} if "table6" in wanted else reports
+
+
+def _print(reports: "dict[str, Report]", *, markdown: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({name: {"title": report.title, **report.data} for name, report in reports.items()})
+        return
+    click.echo("\n\n".join(report.markdown() if markdown else report.text() for report in reports.values()))
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is being done."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("beginning") as status:
+        yield status.update

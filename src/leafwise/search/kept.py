@@ -1,0 +1,71 @@
+"""The best distinct networks that a search has seen. Knows nodes and decision graphs."""
+
+import numpy as np
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.kernels.gains import TIE
+from leafwise.network import Node
+
+Nodes = tuple[Node | None, ...]
+
+_SAME_SCORE = 1e-6  # networks whose scores differ by more are not compared: they differ
+_MOST_WALKS = 10_000
+
+
+class Kept:
+    """So many nodes-and-score pairs, the best first; of networks that say the same the first is kept."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.found: list[tuple[Nodes, float]] = []
+
+    def wants(self, log_score: float) -> bool:
+        """Whether a network with this score would be kept, if it is new."""
+        return len(self.found) < self._most or log_score > self.found[-1][1]
+
+    def offer(self, nodes: Nodes, log_score: float) -> None:
+        """Keep the network if it is new and among the best."""
+        if self.wants(log_score) and not any(
+            abs(log_score - score) < _SAME_SCORE and _say_the_same(nodes, known) for known, score in self.found
+        ):
+            place = sum(score >= log_score - TIE for _, score in self.found)
+            self.found.insert(place, (nodes, log_score))
+            del self.found[self._most :]
+
+    def relative_posteriors(self) -> list[float]:
+        """The posterior probability of each among those kept."""
+        log_scores = np.array([log_score for _, log_score in self.found])
+        odds = np.exp(log_scores - log_scores.max())
+        return [float(share) for share in odds / odds.sum()]
+
+
+def _say_the_same(nodes: Nodes, others: Nodes) -> bool:
+    pairs = [(a, b) for a, b in zip(nodes, others, strict=True) if a is not None and b is not None and a is not b]
+    return all(same_leaves(a.graph, b.graph) for a, b in pairs)
+
+
+def same_leaves(one: DecisionGraph, other: DecisionGraph) -> bool:
+    """Whether the same assignments share leaves in two graphs; False also where that would take too long to say.
+
+    >>> same_leaves(DecisionGraph.complete([0, 1], [2, 2]), DecisionGraph.complete([1, 0], [2, 2]))
+    True
+    """
+    if one == other or one.n_leaves != other.n_leaves:
+        return one == other
+    pairs: set[tuple[int, int]] = set()
+    stack: list[tuple[int, int, dict[int, frozenset[int]]]] = [(0, 0, {})]
+    for _ in range(_MOST_WALKS):
+        if not stack:
+            return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+        a, b, box = stack.pop()
+        graph, node = (one, a) if one.tests[a] != LEAF else (other, b)
+        variable = graph.tests[node]
+        if variable == LEAF:
+            pairs.add((a, b))
+        for states, child in graph.arcs(node):
+            left = states & box.get(variable, states)
+            if left:
+                stack.append(
+                    (child, b, {**box, variable: left}) if graph is one else (a, child, {**box, variable: left})
+                )
+    return False

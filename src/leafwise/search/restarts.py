@@ -1,0 +1,326 @@
+"""Greedy search that goes on where it is stuck: a node's graph is perturbed, searched from there, and kept if better.
+
+Begins with greedy search under both schedules and takes the better network. Each round then takes some steps back in
+the graph of one node (`perturbing`) and searches that node alone, its parents being those that keep the network
+acyclic while all other nodes stay as they are.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.counters.counter import Counter
+from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels.gains import TIE
+from leafwise.network import Network, Node
+from leafwise.priors import log_kappa
+from leafwise.scores import node_score
+from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
+from leafwise.search.kept import Kept, Nodes
+from leafwise.search.perturbing import Moves, perturbed
+from leafwise.workers import Workers
+
+Progress = Callable[[Any], None]
+
+_MOST_MOVES = 5
+_MOMENT = 0.05  # seconds between two calls of `progress`
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
+
+    `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
+    always a better model: it charges for leaves, not for tests, and with few cases many rounds find graphs that test
+    much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`).
+
+    >>> Restarts(Greedy(operators="BM"), rounds=50).keep
+    1
+    """
+
+    greedy: Greedy = Greedy()
+    rounds: int = 100
+    seed: int = 1
+    keep: int = 1  # the best distinct networks that were seen
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 0), ("seed", 0), ("keep", 1), ("seconds", 0)):
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
+        for name in ("max_steps", "seconds"):
+            value = getattr(self.greedy, name)
+            if value is not None:
+                raise ValueError(
+                    f"{name} is {value} for the greedy searches inside, and each of these runs to its end: "
+                    f"limit rounds, or seconds in all"
+                )
+
+    @property
+    def threads(self) -> int | None:
+        return self.greedy.threads
+
+    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "RestartSearch":
+        """The search with these settings."""
+        return RestartSearch(problem, counter, self, workers)
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """A node's graph was perturbed, and searched from there."""
+
+    target: int
+    gain: float  # 0: nothing better was found, and the graph is as it was
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One perturbation, and the network's size and score after it."""
+
+    operator: Perturbation
+    log_score: float
+    n_leaves: int
+    n_arcs: int
+
+
+class RestartSearch:
+    """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
+
+    The two greedy searches run before the first round. `n_rounds` counts rounds, `n_steps` those that found something
+    better. `stopped` says why there are no more: "rounds", "seconds"; "" while there may be.
+    """
+
+    def __init__(self, problem: Problem, counter: Counter, settings: Restarts, workers: Workers) -> None:
+        self.seconds, self._since = 0.0, time.perf_counter()
+        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        self._log_kappa = log_kappa(problem.structure_prior)
+        self._n_states = [variable.n_states for variable in problem.variables]
+        self._random = np.random.default_rng(settings.seed)
+        self._schedules = [settings.greedy.schedule]
+        if "M" in settings.greedy.operators:  # without merges both do the same
+            self._schedules += [schedule for schedule in SCHEDULES if schedule not in self._schedules]
+        self._turns: list[int] = []
+        self._tried: dict[int, set[int]] = {target: set() for target in problem.targets}
+        self._kept = Kept(settings.keep)
+        self._nodes: Nodes = ()
+        self._scores: dict[int, float] = {}
+        self.n_rounds = self.n_steps = 0
+        self.stopped = ""
+        self._to_begin = list(self._schedules)
+        self._greedy = self._search(problem, self._to_begin[0])  # so that there is a network from the start
+        self._adopt_all(self._greedy)
+        self.seconds = self._used()
+
+    def __iter__(self) -> Iterator[Round]:
+        return self
+
+    def __next__(self) -> Round:
+        done = self._advance(_silence)
+        if done is None:
+            raise StopIteration
+        return Round(done, self.log_score, self.n_leaves, self.n_arcs)
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Take all remaining rounds; `progress` is called about twenty times a second, first with the greedy search."""
+        told = time.perf_counter()
+
+        def tell(search: Any) -> None:
+            nonlocal told
+            if progress is not None and time.perf_counter() - told > _MOMENT:
+                told = time.perf_counter()
+                progress(search)
+
+        while self._advance(tell) is not None:
+            tell(self)
+        if progress is not None:
+            progress(self)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(node.graph.n_leaves for node in self._nodes if node is not None)
+
+    @property
+    def n_arcs(self) -> int:
+        return sum(len(node.parents) for node in self._nodes if node is not None)
+
+    @property
+    def n_parameters(self) -> int:
+        return sum(node.n_parameters for node in self._nodes if node is not None)
+
+    @property
+    def log_score(self) -> float:
+        return math.fsum(self._scores.values())
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        return self.log_score - self.n_parameters * self._log_kappa
+
+    @property
+    def network(self) -> Network:
+        """The best network so far."""
+        return self._network(self._nodes, self.log_score)
+
+    @property
+    def networks(self) -> list[tuple[Network, float, float]]:
+        """The best distinct networks seen, the best first, with log score and posterior probability among them."""
+        posteriors = self._kept.relative_posteriors()
+        return [
+            (self._network(nodes, log_score), log_score, posterior)
+            for (nodes, log_score), posterior in zip(self._kept.found, posteriors, strict=True)
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return self._summary(self._nodes, self.log_score)
+
+    def _network(self, nodes: Nodes, log_score: float) -> Network:
+        problem = self._problem
+        learned = self._summary(nodes, log_score)
+        return Network(problem.variables, nodes, str(problem.prior), problem.structure_prior, learned)
+
+    def _summary(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
+        names = [variable.name for variable in self._problem.variables]
+        modelled = [node for node in nodes if node is not None]
+        n_parameters = sum(node.n_parameters for node in modelled)
+        return {
+            "cases": self._counter.n_cases,
+            "variables": len(names),
+            "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
+            "search": "restarts",
+            "operators": self.settings.greedy.operators,
+            "seed": self.settings.seed,
+            "log_score": log_score,
+            "log_marginal_likelihood": log_score - n_parameters * self._log_kappa,
+            "leaves": sum(node.graph.n_leaves for node in modelled),
+            "parameters": n_parameters,
+            "arcs": sum(len(node.parents) for node in modelled),
+            "rounds": self.n_rounds,
+            "steps": self.n_steps,
+            "stopped": self.stopped,
+        }
+
+    def _advance(self, tell: Progress) -> Perturbation | None:
+        """One round, after the greedy searches; None where there is none, and `stopped` says why."""
+        self._since = time.perf_counter()
+        try:
+            while self._to_begin:
+                self._begin(tell)
+            if self.settings.seconds is not None and self._used() >= self.settings.seconds:
+                self.stopped = self.stopped or "seconds"
+            elif self.n_rounds >= self.settings.rounds:
+                self.stopped = self.stopped or "rounds"
+            return None if self.stopped else self._round(tell)
+        finally:
+            self.seconds = self._used()
+
+    def _used(self) -> float:
+        """All seconds so far, while a call is under way."""
+        return self.seconds + time.perf_counter() - self._since
+
+    def _begin(self, tell: Progress) -> None:
+        """Greedy search of all nodes."""
+        try:
+            self._greedy.run(tell)
+        finally:  # an interrupt leaves a network, too
+            self._adopt_all(self._greedy)
+        self._greedy.close()
+        self._to_begin.pop(0)
+        if self._to_begin:
+            self._greedy = self._search(self._problem, self._to_begin[0])
+
+    def _round(self, tell: Progress) -> Perturbation:
+        """Perturb one node, and search it from there."""
+        if not self._turns:
+            self._turns = self._random.permutation(self._problem.targets).tolist()
+        schedule = self._schedules[self.n_rounds // len(self._problem.targets) % len(self._schedules)]
+        target = self._turns.pop()
+        self.n_rounds += 1
+        problem = self._problem_of(target)
+        trial = hash((schedule, problem.start[target], problem.parents.allowed[target].tobytes()))
+        if trial in self._tried[target]:
+            return Perturbation(target, 0.0)
+        self._tried[target].add(trial)
+        search = self._search(problem, schedule)
+        try:
+            search.run(lambda _: tell(self))
+            return Perturbation(target, self._adopt(target, search))
+        finally:
+            search.close()
+
+    def _problem_of(self, target: int) -> Problem:
+        """The search of one node, from a perturbed graph, with all other nodes as they are."""
+        rules, node = self._problem.parents, self._nodes[target]
+        assert node is not None
+        allowed, is_parent = np.zeros_like(rules.allowed), np.zeros_like(rules.is_parent)
+        allowed[target] = rules.allowed[target] & ~self._ancestors[:, target]
+        graph = self._perturb(node, np.flatnonzero(allowed[target]))
+        is_parent[target, list(node.parents)] = rules.fixed[target, list(node.parents)]
+        is_parent[target, list(graph.tested)] = 1
+        own = rules._replace(allowed=allowed, is_parent=is_parent)
+        return replace(self._problem, targets=(target,), parents=own, start={target: graph})
+
+    def _perturb(self, node: Node, candidates: NDArray[np.int64]) -> DecisionGraph:
+        """The node's graph, perturbed; no more variables are tested than it may have parents."""
+        rules, random = self._problem.parents, self._random
+        new = [v for v in random.permutation(candidates).tolist() if v not in node.parents]
+        variables = [*node.parents, *new[: rules.most_parents - len(node.parents)]]
+        moves = Moves(self.settings.greedy.operators, self._n_states, variables, rules.most_leaves)
+        return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
+
+    def _search(self, problem: Problem, schedule: str) -> Search:
+        left = None if self.settings.seconds is None else max(0.0, self.settings.seconds - self._used())
+        settings = replace(self.settings.greedy, schedule=schedule, seconds=left)
+        return Search(problem, self._counter, settings, self._workers)
+
+    def _adopt_all(self, search: Search) -> None:
+        """Take the network of a search of all nodes, if it is better."""
+        nodes = search.network.nodes
+        scores = {target: self._score(nodes[target]) for target in self._problem.targets}
+        self._kept.offer(nodes, math.fsum(scores.values()))
+        if not self._nodes or math.fsum(scores.values()) > self.log_score + TIE:
+            self._scores = scores
+            self._take(nodes)
+
+    def _adopt(self, target: int, search: Search) -> float:
+        """Take the node that a search found, if it is better; the network it would make is kept if among the best."""
+        about = self.log_score - self._scores[target] + search.log_score
+        if search.log_score < self._scores[target] and not self._kept.wants(about):
+            return 0.0
+        found = search.node(target)
+        graph, fixed = found.graph.simplified(), self._problem.parents.fixed[target]
+        parents = tuple(p for p in found.parents if p in graph.tested or fixed[p])
+        node = replace(found, parents=parents, graph=graph)
+        nodes = (*self._nodes[:target], node, *self._nodes[target + 1 :])
+        scores = {**self._scores, target: self._score(node)}
+        gain = scores[target] - self._scores[target]
+        self._kept.offer(nodes, math.fsum(scores.values()))
+        if gain <= TIE:
+            return 0.0
+        self._scores = scores
+        self._take(nodes)
+        self._tried[target].clear()
+        self.n_steps += 1
+        return gain
+
+    def _take(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        given = [tuple(np.flatnonzero(row).tolist()) for row in self._problem.parents.is_parent]
+        rows = [given[k] if node is None else node.parents for k, node in enumerate(nodes)]
+        self._ancestors = dag.ancestor_matrix(rows)
+
+    def _score(self, node: Node | None) -> float:
+        assert node is not None
+        assert node.counts is not None
+        assert node.exponents is not None
+        return node_score(node.counts, node.exponents, self._log_kappa).log_score
+
+
+def _silence(_search: Any) -> None:
+    """Tell nobody."""

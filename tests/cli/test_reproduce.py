@@ -1,0 +1,96 @@
+"""leafwise reproduce: what it prints, and the files it takes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from leafwise.cli import run
+from leafwise.examples import alarm
+from leafwise.experiments.alarm_tables import findings
+from leafwise.experiments.published import COLUMNS
+from leafwise.experiments.recovery import distance
+from leafwise.experiments.sequences import read_sequences
+
+LINES = ["+,S10,\t\tacgta", "+,S11,acgtt", "-,S12, ccgta", "-,S13,ccgtt", "+,S14,acgaa", "-,S15,ccgaa"]
+
+
+@pytest.fixture
+def uci(tmp_path):
+    path = tmp_path / "promoters.data"
+    path.write_text("\n".join(LINES * 3) + "\n")
+    return path
+
+
+@pytest.fixture
+def tidy(tmp_path):
+    path = tmp_path / "promoters.csv"
+    rows = [[line[0], *line.split(",")[2].strip()] for line in LINES * 3]
+    path.write_text("\n".join(",".join(row) for row in [["class", *"abcde"], *rows]) + "\n")
+    return path
+
+
+def test_both_layouts_hold_the_same_cases(uci, tidy):
+    one, other = read_sequences(uci), read_sequences(tidy)
+    assert [v.labels for v in one.variables] == [v.labels for v in other.variables]
+    assert (one.codes == other.codes).all()
+
+
+def test_sequences_of_different_lengths_are_refused(tmp_path):
+    path = tmp_path / "bad.data"
+    path.write_text("+,a,acgt\n-,b,acg\n")
+    with pytest.raises(ValueError, match="differ in length"):
+        read_sequences(path)
+
+
+@pytest.mark.parametrize("layout", ["uci", "tidy"])
+def test_table_1_from_a_file(layout, request, capsys):
+    assert run(["reproduce", "table1", "--data", str(request.getfixturevalue(layout)), "--rounds", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["table1"]
+    assert found["columns"] == ["C", "B", "CB", "CM", "BM", "CBM"]
+    assert set(found["leafwise"]) == set(found["paper"]) == {"uniform", *(f"bdeu:{k}" for k in (10, 20, 30, 40, 50))}
+    for rows in found["leafwise"].values():
+        assert rows["best-first"][0] == 0
+        best, restarts, splits = (np.array(rows[name]) for name in ("best-first", "restarts", "splits-first"))
+        assert (restarts >= np.maximum(best, splits) - 1e-9).all()
+
+
+def test_alarm_tables_agree_with_each_other(capsys):
+    assert run(["reproduce", "table6", "--seeds", "1", "--json"]) == 0
+    joint = json.loads(capsys.readouterr().out)["table6"]["leafwise"]
+    for table, row in (("table3", "S"), ("table5", "C")):
+        assert run(["reproduce", table, "--seeds", "1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[table]["leafwise"] == joint[row]
+    assert run(["reproduce", "table4", "--seeds", "1", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("**Table 4")
+
+
+def test_findings_count_what_holds():
+    scores = np.zeros((2, 3, len(COLUMNS)))
+    scores[:, :, [COLUMNS.index(o) for o in ("CM", "BM", "CBM")]] = 5.0
+    scores[0, 0, 0] = -1.0
+    held = [(finding.held, finding.n) for finding in findings(scores)]
+    assert held == [(18, 18), (9, 12), (0, 4), (0, 6), (0, 2)]
+
+
+def test_a_network_is_at_no_distance_from_itself():
+    assert distance(alarm(), alarm()) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table1"], "promoters.csv"),
+        (["table9"], "table9"),
+        (["table2", "--data", "nowhere.csv"], "nowhere.csv"),
+        (["all", "--data-dir", "."], "promoters.csv"),
+        (["table3", "--json", "--markdown"], "give one of them"),
+    ],
+)
+def test_what_is_refused(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["reproduce", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
