@@ -81,7 +81,7 @@ def joint() -> Report:
         after = restarted(cases, test)
         best = max(one.score for one in both)
         check(after[-1].score > best, f"restarts found nothing better on {name}")
-        row = [name, *(f"{one.score:.1f}" for one in both), *(f"{one.score - best:+.1f}" for one in after)]
+        row = [name, *(f"{one.score:.1f}" for one in both), *(f"{max(0.0, one.score - best):+.1f}" for one in after)]
         row += [f"{one.seconds:.2f}" for one in (*both, *after)]
         rows.append([*row, *(f"{one.test:.3f}" for one in (*both, *after))])
     return Report("Log score of all variables, and what restarts add to the better schedule (kappa:0.1)", heads, rows)

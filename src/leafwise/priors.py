@@ -61,8 +61,9 @@ class Bdeu:
         share = region.share(layout.n_states)
         out = np.append(np.repeat(share / layout.n_states[variables], layout.n_states[variables]), share)
         tested = region.tested()
-        for variable, rows in zip(tested, layout.rows(target, tested), strict=True):
-            out[rows] = region.shares(variable, layout.n_states)
+        shares = region.shares(tested, layout.n_states)
+        for rows, share_of_states in zip(layout.rows(target, tested), shares, strict=True):
+            out[rows] = share_of_states
         r = layout.n_states[target]
         return np.repeat(out * (self.equivalent_sample_size / r), r)
 

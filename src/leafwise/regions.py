@@ -62,16 +62,24 @@ class Region:
 
     def join(self, other: "Region") -> "Region":
         """The union with a disjoint region; boxes that differ in one variable only become one."""
-        boxes = list(self.boxes + other.boxes)
+        boxes = [*self.boxes, *other.boxes]
+        sums = [sum(map(hash, box.items())) for box in boxes]  # less one item's hash: the key of the rest
         for variable in sorted({variable for box in boxes for variable in box}):
-            kept: dict[frozenset[tuple[int, int]], Box] = {}
-            for box in boxes:
-                if variable not in box:
-                    kept[frozenset([*box.items(), (-1, len(kept))])] = box
-                    continue
-                rest = frozenset(item for item in box.items() if item[0] != variable)
-                kept[rest] = {**box, variable: box[variable] | kept[rest][variable]} if rest in kept else box
-            boxes = list(kept.values())
+            place: dict[int, int] = {}
+            kept: list[Box] = []
+            kept_sums: list[int] = []
+            for box, total in zip(boxes, sums, strict=True):
+                if variable in box:
+                    rest = total - hash((variable, box[variable]))
+                    at = place.setdefault(rest, len(kept))
+                    if at < len(kept) and {**kept[at], variable: box[variable]} == box:
+                        both = kept[at][variable] | box[variable]
+                        kept[at] = {**box, variable: both}
+                        kept_sums[at] = rest + hash((variable, both))
+                        continue
+                kept.append(box)
+                kept_sums.append(total)
+            boxes, sums = kept, kept_sums
         return Region(tuple(boxes))
 
     def tested(self) -> list[int]:
@@ -90,14 +98,22 @@ class Region:
         """The share of all parent assignments that is here."""
         return sum(self._volumes(n_states))
 
-    def shares(self, variable: int, n_states: States) -> NDArray[np.float64]:
-        """The share of the parent space in which the region holds and the variable is in each state."""
-        out = np.zeros(n_states[variable])
-        for box, volume in zip(self.boxes, self._volumes(n_states), strict=True):
-            if variable in box:
-                out += flags_of(box[variable], len(out)) * (volume / box[variable].bit_count())
-            else:
-                out += volume / n_states[variable]
+    def shares(self, variables: Sequence[int], n_states: States) -> list[NDArray[np.float64]]:
+        """For each variable: the share of the parent space in which the region holds and it is in each state."""
+        volumes = np.array(self._volumes(n_states))
+        out = []
+        for variable in variables:
+            r = int(n_states[variable])
+            everything = (1 << r) - 1
+            states = [box.get(variable, everything) for box in self.boxes]
+            weights = volumes / np.array([one.bit_count() for one in states])
+            known: dict[int, float] = {}
+            for one, weight in zip(states, weights.tolist(), strict=True):
+                known[one] = known.get(one, 0.0) + weight
+            shares = np.zeros(r)
+            for one, weight in known.items():
+                shares += flags_of(one, r) * weight
+            out.append(shares)
         return out
 
     def _volumes(self, n_states: States) -> list[float]:

@@ -31,7 +31,7 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 )
 @click.option("--samples", type=click.IntRange(min=1), default=10, show_default=True, help="Samples for recovery.")
 @click.option(
-    "--rounds", type=click.IntRange(min=0), default=300, show_default=True, help="Restarts in tables 1 and 2."
+    "--rounds", type=click.IntRange(min=0), default=100, show_default=True, help="Restarts in tables 1 and 2."
 )
 @click.option(
     "--schedule",

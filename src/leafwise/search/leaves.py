@@ -93,7 +93,7 @@ class Leaves:
         if self._parents.is_parent.any():
             frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
         sets = {
-            target: sets_of_leaves(target, graphs[target], self._counter, self.pricing.layout)
+            target: sets_of_leaves(target, graphs[target], self._counter, self.pricing.layout, self._tracks_regions)
             for target in self.targets.tolist()
         }
         where = np.array([target for target, own in sets.items() for _ in own])

@@ -11,8 +11,10 @@ from leafwise.regions import Region, bits_of
 EVERYTHING = 0  # the set of all cases, which is never released
 
 
-def sets_of_leaves(target: int, graph: DecisionGraph, counter: Counter, layout: Layout) -> list[tuple[int, Region]]:
-    """The set of cases, and the region, of each leaf of the target's graph."""
+def sets_of_leaves(
+    target: int, graph: DecisionGraph, counter: Counter, layout: Layout, tracks_regions: bool
+) -> list[tuple[int, Region]]:
+    """The set of cases, and the region, of each leaf of the target's graph; where nobody needs regions, any."""
     pieces: list[list[tuple[int, Region]]] = [[] for _ in graph.tests]
     pieces[0] = [(EVERYTHING, Region.everything())]
     leaves = []
@@ -33,7 +35,8 @@ def sets_of_leaves(target: int, graph: DecisionGraph, counter: Counter, layout: 
         first = counter.cut(np.array([cases]), np.array([test]), np.array([len(arcs)]), groups, sizes)
         _release(cases, counter)
         for k, (states, child) in enumerate(arcs):
-            pieces[child].append((first + k, region.cut(test, bits_of(states), len(groups))))
+            part = region.cut(test, bits_of(states), len(groups)) if tracks_regions else region
+            pieces[child].append((first + k, part))
     return leaves
 
 
@@ -43,7 +46,7 @@ def _joined(pieces: list[tuple[int, Region]], counter: Counter) -> tuple[int, Re
         union = counter.join(np.array([cases]), np.array([other]))
         _release(cases, counter)
         _release(other, counter)
-        cases, region = union, region.join(more)
+        cases, region = union, region.join(more) if region is not more else region
     return cases, region
 
 
