@@ -56,6 +56,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("leafwise")
     if name not in _HOME:
         raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
     from importlib import import_module

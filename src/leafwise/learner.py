@@ -110,7 +110,8 @@ def log_score(
     """
     table = read(data, variables=network.variables)
     check_variables(network, table)
-    prior_text, structure_text = prior or network.prior, structure_prior or network.structure_prior
+    prior_text = network.prior if prior is None else prior
+    structure_text = network.structure_prior if structure_prior is None else structure_prior
     if prior_text is None or structure_text is None:
         raise ValueError(
             "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
@@ -141,8 +142,32 @@ def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior)
 
 
 def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, DecisionGraph]:
-    nodes = {} if start is None else {target: start.nodes[target] for target in targets}
-    return {target: node.graph for target, node in nodes.items() if node is not None}
+    if start is None:
+        return {}
+    n_states = [variable.n_states for variable in start.variables]
+    nodes = {target: start.nodes[target] for target in targets}
+    graphs = {target: node.graph for target, node in nodes.items() if node is not None}
+    for target, graph in graphs.items():
+        if not _is_all_in_reach(graph, n_states):
+            raise ValueError(
+                f"the starting network's graph of {start.names[target]!r} has a leaf that no case can reach, and that "
+                f"would count as parameters: take it out"
+            )
+    return graphs
+
+
+def _is_all_in_reach(graph: DecisionGraph, n_states: list[int]) -> bool:
+    """Whether some assignment reaches every node: earlier tests may rule out all states of an arc."""
+    regions: list[Region | None] = [None] * len(graph.tests)
+    regions[0] = Region.everything()
+    for node, test in enumerate(graph.tests):
+        region = regions[node]
+        if region is None or not region.boxes:
+            return False
+        for states, child in graph.arcs(node):
+            part, other = region.cut(test, bits_of(states), n_states[test]), regions[child]
+            regions[child] = part if other is None else other.join(part)
+    return True
 
 
 def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int, ...], table: Table) -> ParentRules:

@@ -152,7 +152,8 @@ def learn(**given: Any) -> int:
     request = Request(**given)
     output = _output(request)
     if output is not None:
-        check_output(output, request.data, request.start)
+        constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
+        check_output(output, request.data, request.start, *constraint_files)
     table, start = _table(request)
     search = _search(request, table, start)
     if request.verbose:
@@ -162,7 +163,8 @@ def learn(**given: Any) -> int:
     network = search.network
     if output is not None:
         network.save(output)
-    values = dict(network.learned) | {"seconds": search.seconds, "output": None if output is None else str(output)}
+    values = {"splits": 0, "merges": 0} | dict(network.learned)  # searches over arcs have neither
+    values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
         values["networks"] = _save_all(search, output)
     if interrupted:

@@ -43,6 +43,8 @@ def _bins(_context: click.Context, _parameter: click.Parameter, text: str | None
         name, equals, count = part.rpartition("=")
         if not equals or not name.strip():
             raise click.BadParameter(f"{part!r} in {text!r} is not NAME=K: write for example --bins age=8,pay=4.")
+        if name.strip() in bins:
+            raise click.BadParameter(f"{text!r} names {name.strip()!r} twice: name every column once.")
         bins[name.strip()] = _bin_count(count, text)
     return bins
 

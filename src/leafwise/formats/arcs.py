@@ -12,7 +12,7 @@ Arcs, one a line, in any of three forms; the last two also take names with blank
 import csv
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 Arc = tuple[str, str]
@@ -42,12 +42,21 @@ def read_arcs(path: Path, names: Collection[str] | None = None) -> tuple[Arc, ..
 
 def read_order(path: Path, names: Collection[str] | None = None) -> tuple[str, ...]:
     """The names of a file with one name a line."""
-    return tuple(name for tier in _rows(path, names, one_a_line=True) for name in tier)
+    return tuple(name for tier in _named(_rows(path, names, one_a_line=True), path) for name in tier)
 
 
 def read_tiers(path: Path, names: Collection[str] | None = None) -> tuple[tuple[str, ...], ...]:
     """The tiers of a file with one tier a line, its names separated by commas."""
-    return tuple(_rows(path, names, one_a_line=False))
+    return tuple(_named(_rows(path, names, one_a_line=False), path))
+
+
+def _named(rows: Iterable[tuple[str, ...]], path: Path) -> list[tuple[str, ...]]:
+    found = list(rows)
+    if not found:
+        raise ValueError(
+            f"{path}: there is no name in it, where every variable has its place: name them, or leave it out."
+        )
+    return found
 
 
 def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]:

@@ -131,7 +131,7 @@ def _offer(leaf: Any, gain: float, variable: int, state: Int, n_children: Int) -
 
 
 @part
-def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, sizes: Array) -> None:
+def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing) -> None:
     """The one split on a binary variable, for a binary target."""
     log_factorial = pricing.log_factorial
     a, b, c, d = counts[at], counts[at + 1], counts[at + 2], counts[at + 3]
@@ -195,7 +195,7 @@ def price_by_table(
             if pricing.allowed[target, variable]:
                 here = layout.bases[entry] * n_classes
                 if n_classes == 2 and layout.n_states[variable] == 2:
-                    _two_by_two(leaf, counts, here, variable, pricing, totals)
+                    _two_by_two(leaf, counts, here, variable, pricing)
                 else:
                     _price_variable(leaf, counts, here, variable, pricing, totals, flags)
 

@@ -5,6 +5,7 @@ only compiled ones call: they become part of these, and need neither a copy on d
 would take much of the compile time.
 """
 
+import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -23,7 +24,11 @@ _SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).p
 
 def jit(function: F) -> F:
     """Compile a function over plain arrays, when it is first called."""
-    compiled = _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    try:
+        compiled = _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    except RuntimeError as error:  # numba finds no place it may write to
+        logging.getLogger(__name__).warning("%s: it is compiled again in every process", error)
+        return cast(F, _compile(nogil=True, no_cfunc_wrapper=True)(function))
     if compiled is not function:  # with NUMBA_DISABLE_JIT it is
         compiled._cache._cache_file._source_stamp = _SOURCES
     return cast(F, compiled)

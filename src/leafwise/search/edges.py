@@ -44,6 +44,8 @@ class Edges:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} is {value}, and must be at least 0: raise it, or leave it out")
+            if value is not None and name == "max_steps" and not isinstance(value, int):
+                raise TypeError(f"max_steps is {value!r}, and must be a whole number: give an int, or leave it out")
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
 

@@ -59,6 +59,8 @@ class Greedy:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
+            if value is not None and name != "seconds" and not isinstance(value, int):
+                raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
 
     def begin(self, problem: "Problem", counter: Counter, workers: Workers) -> "Search":
         """The search with these settings."""
@@ -265,7 +267,7 @@ class Search:
         goal = before + n if most is None else min(before + n, most)
         if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
             self.stopped = "seconds"
-        elif goal == before:
+        elif goal <= before:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)

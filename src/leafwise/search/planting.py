@@ -20,10 +20,6 @@ def sets_of_leaves(
     leaves = []
     for node, test in enumerate(graph.tests):
         cases, region = _joined(pieces[node], counter)
-        if not region.boxes:
-            raise ValueError(
-                "the graph to begin with has a node that no case can reach: start from its simplified form"
-            )
         if test == LEAF:
             leaves.append((cases, region))
             continue

@@ -60,6 +60,8 @@ class Tables:
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
+            if value is not None and name != "seconds" and not isinstance(value, int):
+                raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
