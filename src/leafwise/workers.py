@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_WORTH_A_THREAD = 40_000.0  # nanoseconds; handing work over and waiting for it costs about half of that
+_WORTH_A_THREAD = 150_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
 
 
 class Workers:
