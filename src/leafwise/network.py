@@ -6,6 +6,7 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class Network:
         """Refuse nodes that do not fit the variables, and cycles."""
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
-        object.__setattr__(self, "learned", _json_value(self.learned, "learned"))
+        object.__setattr__(self, "learned", MappingProxyType(_json_value(self.learned, "learned")))
         if len(self.nodes) != len(self.variables):
             raise ValueError(
                 f"the network got {len(self.nodes)} nodes for {len(self.variables)} variables: "
@@ -184,6 +185,10 @@ class Network:
     def __hash__(self) -> int:
         """Agrees with equality."""
         return hash((self.variables, self.nodes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How to pickle: a read-only mapping cannot be."""
+        return Network, (self.variables, self.nodes, self.prior, self.structure_prior, dict(self.learned))
 
     def _parents(self) -> list[tuple[int, ...]]:
         return [() if node is None else node.parents for node in self.nodes]

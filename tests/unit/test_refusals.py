@@ -1,5 +1,7 @@
 """Values that would make no sense, refused where they are given."""
 
+import pickle
+
 import pytest
 
 import leafwise
@@ -48,3 +50,27 @@ def test_an_empty_prior_is_not_the_prior_of_learning(tmp_path):
 
 def test_the_version_is_there():
     assert leafwise.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--tables", "--operators", "B"],
+        ["--tables", "--schedule", "best-first"],
+        ["--tables", "--delete-parents"],
+        ["--missing", "drop"],
+        ["--bins", "8"],
+        ["--rounds", "3"],
+        ["--search", "restarts", "--steps", "3"],
+    ],
+)
+def test_options_that_would_do_nothing(options, tmp_path, capsys):
+    assert run(["learn", "--example", "alarm", "-o", str(tmp_path / "m.json"), *options]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
+
+
+def test_a_network_cannot_be_changed_and_can_be_pickled():
+    network = leafwise.learn(leafwise.sample(alarm(), 50, 1), target="HR")
+    with pytest.raises(TypeError):
+        network.learned["log_score"] = 1
+    assert pickle.loads(pickle.dumps(network)) == network

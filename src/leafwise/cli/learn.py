@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from leafwise.cli.options import (
     INPUT_FILE,
@@ -150,6 +151,7 @@ def learn(**given: Any) -> int:
     Ctrl-C stops the search and saves the network found so far.
     """
     request = Request(**given)
+    _refuse_unused(request)
     output = _output(request)
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
@@ -175,6 +177,20 @@ def learn(**given: Any) -> int:
     elif not request.quiet:
         print_rows(_summary(values), right=2)
     return INTERRUPTED if interrupted else 0
+
+
+def _refuse_unused(request: Request) -> None:
+    """An option that would do nothing is a mistake."""
+    unused = {
+        "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
+        "--example": ("no_header", "missing", "bins", "binning") if request.example is not None else (),
+        f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+    }
+    context = click.get_current_context()
+    for option, names in unused.items():
+        for name in names:
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}: leave one of them out.")
 
 
 def _output(request: Request) -> Path | None:
@@ -233,14 +249,10 @@ def _settings(request: Request) -> "Settings":
     from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
 
-    if request.search != "restarts" and (request.rounds is not None or request.keep is not None):
-        raise click.UsageError("--rounds and --keep belong to --search restarts: give it too, or leave them out.")
     if request.search == "tables":
         return Tables(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
     greedy = Greedy(request.operators, request.schedule, request.delete_parents, threads=request.threads)
     if request.search == "restarts":
-        if request.steps is not None:
-            raise click.UsageError("--search restarts takes no --steps: limit it with --rounds or --seconds.")
         given = {"rounds": request.rounds, "keep": request.keep}
         chosen = {name: value for name, value in given.items() if value is not None}
         return Restarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)

@@ -73,7 +73,7 @@ def dumps(network: Network) -> str:
         "version": VERSION,
         "prior": network.prior,
         "structure_prior": network.structure_prior,
-        "learned": network.learned,
+        "learned": dict(network.learned),
     }
     lines = [f" {_text(key)}: {_text(value)}," for key, value in head.items()]
     variables = [f"  {_text(_variable_entry(variable))}" for variable in network.variables]
