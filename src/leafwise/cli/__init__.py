@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from leafwise.cli.learn import learn
+from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
 from leafwise.cli.reproduce import reproduce
 
@@ -25,7 +25,6 @@ SPELLINGS = (
     (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
 )
 BAD_INPUT = 2
-INTERRUPTED = 130
 
 
 @click.group(

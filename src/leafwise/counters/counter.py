@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from leafwise.kernels.arrays import Layout
 
 Integers = NDArray[np.int64]
+EVERYTHING = 0  # the set of all cases, which is never released
 
 
 class Counter(Protocol):
-    """Cuts, joins and counts sets of cases; set 0 is all of them."""
+    """Cuts, joins and counts sets of cases."""
 
     n_cases: int
 

@@ -19,7 +19,8 @@ from leafwise.kernels.gains import TIE
 from leafwise.network import Network, Node
 from leafwise.priors import log_kappa
 from leafwise.search.greedy import Greedy, Problem, Search
-from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc
+from leafwise.search.limits import check_numbers
+from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
@@ -40,12 +41,8 @@ class Edges:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
+        check_numbers(self, max_steps=0, seconds=0)
         for name in ("max_steps", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name} is {value}, and must be at least 0: raise it, or leave it out")
-            if value is not None and name == "max_steps" and not isinstance(value, int):
-                raise TypeError(f"max_steps is {value!r}, and must be a whole number: give an int, or leave it out")
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
 
@@ -56,16 +53,6 @@ class Edges:
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "EdgeSearch":
         """The search with these settings."""
         return EdgeSearch(problem, counter, self, workers)
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeStep:
-    """One change of an arc, and the network's size and score after it."""
-
-    operator: Change
-    log_score: float
-    n_leaves: int
-    n_arcs: int
 
 
 class EdgeSearch:
@@ -88,13 +75,13 @@ class EdgeSearch:
         self.stopped = ""
         self.seconds = time.perf_counter() - began
 
-    def __iter__(self) -> Iterator[EdgeStep]:
+    def __iter__(self) -> Iterator[ArcStep]:
         return self
 
-    def __next__(self) -> EdgeStep:
+    def __next__(self) -> ArcStep:
         if not self._advance():
             raise StopIteration
-        return EdgeStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
+        return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["EdgeSearch"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called after each."""
@@ -175,9 +162,10 @@ class EdgeSearch:
 
     def _best(self) -> Change | None:
         """The change that gains most, in the order of ties."""
-        self._learn_all([key for change in self._changes() for key in self._keys(change)])
+        changes = self._changes()
+        self._learn_all([key for change in changes for key in self._keys(change)])
         best: Change | None = None
-        for change in self._changes():
+        for change in changes:
             gain = math.fsum(
                 self._score(*key) - self._score(key[0], self._parents[key[0]]) for key in self._keys(change)
             )

@@ -23,6 +23,7 @@ from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, Uniform, log_kappa
 from leafwise.search.growth import Growth, LoggedStep, usual_groups
 from leafwise.search.leaves import Leaves
+from leafwise.search.limits import check_numbers
 from leafwise.table import Variable
 from leafwise.workers import Workers
 
@@ -55,12 +56,7 @@ class Greedy:
             raise ValueError(f"operators are {self.operators!r}: give one of C, B, CB, CM, BM, CBM")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
-        for name, least in (("max_steps", 0), ("seconds", 0), ("threads", 1)):
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
-            if value is not None and name != "seconds" and not isinstance(value, int):
-                raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
+        check_numbers(self, max_steps=0, seconds=0, threads=1)
 
     def begin(self, problem: "Problem", counter: Counter, workers: Workers) -> "Search":
         """The search with these settings."""

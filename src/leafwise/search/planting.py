@@ -3,12 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import Counter
+from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.kernels.arrays import Layout
 from leafwise.regions import Region, bits_of
-
-EVERYTHING = 0  # the set of all cases, which is never released
 
 
 def sets_of_leaves(

@@ -23,6 +23,7 @@ from leafwise.priors import log_kappa
 from leafwise.scores import node_score
 from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
 from leafwise.search.kept import Kept, Nodes
+from leafwise.search.limits import check_numbers
 from leafwise.search.perturbing import Moves, perturbed
 from leafwise.workers import Workers
 
@@ -51,10 +52,7 @@ class Restarts:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("rounds", 0), ("seed", 0), ("keep", 1), ("seconds", 0)):
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
+        check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:

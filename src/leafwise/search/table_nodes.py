@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import Counter
+from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.kernels import tables
 from leafwise.kernels.arrays import Layout
 from leafwise.priors import ParameterPrior, Uniform
@@ -20,7 +20,6 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_EVERYTHING = 0  # the set of all cases, which is never released
 _MOST_KEPT = 2**27  # cells of histograms of all nodes together: half a gigabyte
 _AT_ONCE = 2**22  # cells of histograms that are counted, priced and forgotten
 _PRICE_COST = 2.0  # nanoseconds for one cell
@@ -104,7 +103,7 @@ class TableNodes:
         """Delete an arc. The cases are cut again from the start: sets only join in pairs."""
         node = self._nodes.pop(target)
         own = node.configurations["cases"]
-        self._counter.release(own[own != _EVERYTHING])
+        self._counter.release(own[own != EVERYTHING])
         self.build({target: tuple(p for p in node.parents if p != parent)})
 
     def remember(self, targets: tuple[int, ...]) -> Memory:
@@ -144,7 +143,7 @@ class TableNodes:
     def _root(self, target: int) -> TableNode:
         """A node without parents, not counted yet."""
         whole = np.zeros(1, tables.CONFIGURATION)
-        whole["size"], whole["cases"], whole["histogram"] = self._counter.n_cases, _EVERYTHING, -1
+        whole["size"], whole["cases"], whole["histogram"] = self._counter.n_cases, EVERYTHING, -1
         self.n_parents[target], self.prices.n_rows[target] = 0, 1
         no_counts = np.zeros((1, int(self.n_states[target])), np.int64)
         return TableNode((), whole, no_counts, np.empty((0, self._n_cells[target]), np.int32))
@@ -185,7 +184,7 @@ class TableNodes:
             variables = np.full(n_cuts, parent)
             first = self._counter.cut(cuts, variables, split.n_parts[:n_cuts], split.groups[: n_cuts * r], sizes)
             after["cases"][split.parts[: len(sizes)]] = np.arange(first, first + len(sizes))
-            self._counter.release(cuts[cuts != _EVERYTHING])
+            self._counter.release(cuts[cuts != EVERYTHING])
         node.parents += (parent,)
         node.configurations, node.counts = after, split.counts[: len(after)]
         node.histograms = np.empty((totals[tables.N_KEPT], self._n_cells[target]), np.int32)

@@ -20,6 +20,7 @@ from leafwise.kernels import arcs
 from leafwise.network import Network, Node
 from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
+from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import Memory, TableNodes
 from leafwise.workers import Workers
 
@@ -56,12 +57,7 @@ class Tables:
         return np.arange(n_variables)[:: -1 if self.ties else 1].copy()
 
     def __post_init__(self) -> None:
-        for name, least in (("patience", 0), ("ties", 0), ("max_steps", 0), ("seconds", 0), ("threads", 1)):
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ValueError(f"{name} is {value}, and must be at least {least}: raise it, or leave it out")
-            if value is not None and name != "seconds" and not isinstance(value, int):
-                raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
+        check_numbers(self, patience=0, ties=0, max_steps=0, seconds=0, threads=1)
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
@@ -112,8 +108,8 @@ _KINDS = {change: kind for kind, change in _CHANGES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class TableStep:
-    """One operator, and the network's size and score after it; every row of a table is a leaf."""
+class ArcStep:
+    """One change of arcs, and the network's size and score after it; every row of a complete table is a leaf."""
 
     operator: ArcOperator
     log_score: float
@@ -161,13 +157,13 @@ class TableSearch:
         self.stopped = ""
         self.seconds = time.perf_counter() - began
 
-    def __iter__(self) -> Iterator[TableStep]:
+    def __iter__(self) -> Iterator[ArcStep]:
         return self
 
-    def __next__(self) -> TableStep:
+    def __next__(self) -> ArcStep:
         if not self._advance():
             raise StopIteration
-        return TableStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
+        return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["TableSearch"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""

@@ -1,0 +1,15 @@
+"""Numbers that settings of a search may have: checked alike wherever they are given."""
+
+from typing import Any
+
+
+def check_numbers(settings: Any, **least: int) -> None:
+    """Raise unless each named setting is None or at least so much; all but `seconds` are whole numbers."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        if not value >= bound:
+            raise ValueError(f"{name} is {value}, and must be at least {bound}: raise it, or leave it out")
+        if name != "seconds" and not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
