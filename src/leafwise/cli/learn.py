@@ -165,7 +165,7 @@ def learn(**given: Any) -> int:
     network = search.network
     if output is not None:
         network.save(output)
-    values = {"splits": 0, "merges": 0} | dict(network.learned)  # searches over arcs have neither
+    values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
         values["networks"] = _save_all(search, output)
