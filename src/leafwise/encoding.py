@@ -257,7 +257,7 @@ def _known_states(column: Column, variable: Variable) -> NDArray[np.int64]:
     position = {label: state for state, label in enumerate(variable.labels)}
     unseen: list[int] = []
     for i in np.flatnonzero(counts[:-1]).tolist():
-        state = _known_state(column.labels[i], variable, position)
+        state = known_state(column.labels[i], variable, position)
         if state is None:
             unseen.append(i)
         else:
@@ -268,7 +268,7 @@ def _known_states(column: Column, variable: Variable) -> NDArray[np.int64]:
     return states
 
 
-def _known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
+def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
     """The state of a label, spelled as known, or as a number that is binned or spelled otherwise (1.0 for 1)."""
     if label in position:
         return position[label]

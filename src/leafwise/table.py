@@ -3,6 +3,7 @@
 Knows NumPy and nothing else. How files and frames become tables is `encoding`'s business.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -93,13 +94,21 @@ class Table:
 
     def index(self, name: str) -> int:
         """The variable with this name."""
-        for index, variable in enumerate(self.variables):
-            if variable.name == name:
-                return index
-        close = get_close_matches(name, self.names, n=3) or self.names[:5]
-        more = ", ..." if len(close) < self.n_variables else ""
-        known = ", ".join(repr(other) for other in close) + more
-        raise ValueError(f"no variable is called {name!r} among the {self.n_variables} here ({known}): use one of them")
+        return index_of(name, self.names)
+
+
+def index_of(name: str, names: Sequence[str]) -> int:
+    """Which of the names this is; an unknown one is answered with those that look like it.
+
+    >>> index_of("rain", ("sun", "rain"))
+    1
+    """
+    if name in names:
+        return names.index(name)
+    close = get_close_matches(name, names, n=3) or names[:5]
+    more = ", ..." if len(close) < len(names) else ""
+    known = ", ".join(map(repr, close)) + more
+    raise ValueError(f"no variable is called {name!r} among the {len(names)} here ({known}): use one of them")
 
 
 def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:

@@ -1,6 +1,5 @@
 """The commands that take a saved network: score, evaluate, sample, show."""
 
-import difflib
 import math
 import shutil
 import sys
@@ -160,6 +159,7 @@ def show(model: Path, node: str | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text."""
     from leafwise.formats.json import load
     from leafwise.report.text import network_text, node_text
+    from leafwise.table import index_of
 
     network = load(model)
     if node is None and as_json:
@@ -167,17 +167,9 @@ def show(model: Path, node: str | None, as_json: bool) -> None:
     elif node is None:
         click.echo(network_text(network).rstrip("\n"))
     elif as_json:
-        print_json(_node_graph(network, _index(network, node)))
+        print_json(_node_graph(network, index_of(node, network.names)))
     else:
-        click.echo(node_text(network, _index(network, node)).rstrip("\n"))
-
-
-def _index(network: "Network", name: str) -> int:
-    if name in network.names:
-        return network.names.index(name)
-    close = difflib.get_close_matches(name, network.names, n=3)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "leave out --node to see them all."
-    raise ValueError(f"there is no variable {name!r} among the {len(network.names)} of the network: {hint}")
+        click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
 
 
 def _network_summary(network: "Network") -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""Evidence: what is known of some variables when a network is asked. Knows networks and how labels are read."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.encoding import known_state
+from leafwise.network import Network
+from leafwise.table import Variable, index_of
+
+Given = Mapping[str, Any]  # a name to a state's label, several labels, or {label: weight}
+Weights = dict[int, NDArray[np.float64]]  # a variable to one weight for each state, at least one above zero
+
+
+def weights_of(network: Network, given: Given) -> Weights:
+    """What is given, as weights over states: 1 for a known state or for each of a set, or weights as they are.
+
+    A number is put into its bin where the variable has bins.
+
+    >>> from leafwise.examples import alarm
+    >>> weights_of(alarm(), {"HR": ["LOW", "HIGH"], "CO": {"LOW": 0.2, "NORMAL": 1}})
+    {34: array([1., 0., 1.]), 35: array([0.2, 1. , 0. ])}
+    """
+    out: Weights = {}
+    for name, what in given.items():
+        index = index_of(name, network.names)
+        out[index] = _weights(network.variables[index], what)
+    return out
+
+
+def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:
+    weights = np.zeros(variable.n_states)
+    if isinstance(what, Mapping):
+        for label, weight in what.items():
+            weights[_state(variable, label)] = _weight(variable, weight)
+    elif isinstance(what, Iterable) and not isinstance(what, str):
+        weights[[_state(variable, label) for label in what]] = 1.0
+    else:
+        weights[_state(variable, what)] = 1.0
+    if not weights.any():
+        raise ValueError(f"what is given of {variable.name!r} leaves no state: give at least one a weight above 0.")
+    return weights
+
+
+def _weight(variable: Variable, weight: Any) -> float:
+    if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight < np.inf:
+        raise ValueError(f"a state of {variable.name!r} got the weight {weight!r}: give a finite number from 0 on.")
+    return float(weight)
+
+
+def _state(variable: Variable, label: Any) -> int:
+    text = str(label).lower() if isinstance(label, bool | np.bool_) else str(label)
+    state = known_state(text, variable, {known: state for state, known in enumerate(variable.labels)})
+    if state is None:
+        known = ", ".join(map(repr, variable.labels[:8])) + ", ..." * (variable.n_states > 8)
+        raise ValueError(f"{variable.name!r} has no state {text!r}; its states are {known}: use one of them.")
+    return state
