@@ -6,6 +6,7 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels.routes import FlatGraphs, flatten
 from leafwise.table import Variable
 
 if TYPE_CHECKING:
@@ -61,6 +63,11 @@ class Node:
     def n_states(self) -> int:
         """How many states the node's variable has."""
         return int(self.probabilities.shape[1])
+
+    @cached_property
+    def flat(self) -> FlatGraphs:
+        """The graph in the form that compiled loops take."""
+        return flatten([self.graph])
 
     @property
     def n_parameters(self) -> int:

@@ -1,0 +1,153 @@
+"""Exact answers: marginals, joint distributions, the probability of evidence, the best case, and cases drawn.
+
+Knows factors and contractions. What an answer costs is known, and can be refused, before any work.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.contraction import Factor, Plan
+from leafwise.inference.evidence import Weights
+from leafwise.inference.factors import Scope, factors_of
+from leafwise.kernels import contraction as kernel
+from leafwise.network import Network
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most an exact answer may take: bytes of memory, and multiplications."""
+
+    memory: float = 2**30
+    operations: float = 1e10
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A question ready to be answered: evidence and targets as factors, and the plan to multiply them.
+
+    >>> from leafwise.examples import alarm
+    >>> log_evidence, (marginal, joint) = Exact.of(alarm(), {}, [(0,), (0, 1)]).distributions()
+    >>> round(log_evidence, 9), marginal.shape, joint.shape
+    (0.0, (2,), (2, 2))
+    """
+
+    scope: Scope
+    targets: tuple[tuple[int, ...], ...]  # each has a factor of ones, the last factors: its environment is the answer
+    factors: tuple[Factor, ...]
+    plan: Plan
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits = Limits()
+    ) -> "Exact":
+        """Plan the answer. Whether it is affordable is asked afterwards."""
+        scope = Scope.of(network, weights, {variable for target in targets for variable in target})
+        factors, extents = factors_of(scope, limits.memory / 8)
+        factors += [scope.reduced(Factor((variable,), weight)) for variable, weight in weights.items()]
+        for target in targets:
+            free = tuple(filter(scope.is_free, target))
+            factors.append(Factor(free, np.ones([extents[variable] for variable in free])))
+        plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
+        return cls(scope, tuple(targets), tuple(factors), plan, limits)
+
+    @property
+    def operations(self) -> float:
+        """About how many multiplications it takes."""
+        return self.plan.operations * (3 if self.targets else 1)
+
+    @property
+    def memory(self) -> float:
+        """About how many bytes it takes."""
+        return self.plan.numbers * (16 if self.targets else 8)
+
+    @property
+    def is_affordable(self) -> bool:
+        """Whether that is within the limits."""
+        within = self.operations <= self.limits.operations and self.memory <= self.limits.memory
+        return self.plan.complete and within
+
+    def log_evidence(self) -> float:
+        """The log probability of the evidence; -inf if it is impossible."""
+        return self._up(kernel.SUM)[2]
+
+    def distributions(self) -> tuple[float, list[Floats]]:
+        """The log probability of the evidence, and the joint distribution of each target given it."""
+        kind, memory, log_evidence = self._up(kernel.SUM)
+        if log_evidence == -math.inf:
+            raise ValueError(IMPOSSIBLE)
+        around = kernel.go_down(self.plan.program, memory, self._wanted(), kind)
+        first = len(self.factors) - len(self.targets)
+        return log_evidence, [self._read(first + k, target, around, kind) for k, target in enumerate(self.targets)]
+
+    def best(self) -> tuple[float, NDArray[np.int64]]:
+        """The log probability of the most probable states of the targets and what they depend on, and those states.
+
+        The targets must be single variables.
+        """
+        _, memory, log_probability = self._up(kernel.MAX)
+        if log_probability == -math.inf:
+            raise ValueError(IMPOSSIBLE)
+        return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.plan.steps))))[:, 0]
+
+    def draw(self, n_cases: int, seed: int) -> NDArray[np.int64]:
+        """States of the targets, single variables, drawn given the evidence: (n_targets, n_cases)."""
+        kind, memory, log_evidence = self._up(kernel.SUM)
+        if log_evidence == -math.inf:
+            raise ValueError(IMPOSSIBLE)
+        random = np.random.default_rng(seed)
+        block = max(1, 2**22 // (len(self.plan.sets) + 1))  # cases at once: positions in all tensors are kept
+        sizes = [min(block, n_cases - begin) for begin in range(0, n_cases, block)]
+        n_steps = len(self.plan.steps)
+        return np.hstack([self._states(memory, kind, random.random((size, n_steps))) for size in sizes])
+
+    def _up(self, kind: int) -> tuple[int, Floats, float]:
+        """The kind of numbers that was needed, the memory with all results, and the log of the whole product."""
+        program = self.plan.program
+        memory = self.plan.memory(self.factors)
+        log_scale = np.zeros(len(self.plan.sets))
+        if kind == kernel.SUM:
+            if kernel.go_up(program, memory, log_scale, kind):
+                return kind, memory, math.log(memory[-1]) + float(log_scale[-1])
+            return self._up(kernel.LOG_SUM)
+        leaves = memory[: program.offset[len(self.factors) + 1]]
+        with np.errstate(divide="ignore"):
+            np.log(leaves, out=leaves)
+        kernel.go_up(program, memory, log_scale, kind)
+        return kind, memory, float(memory[-1])
+
+    def _wanted(self) -> NDArray[np.bool_]:
+        n_factors = len(self.factors)
+        wanted = np.zeros(len(self.plan.sets), np.bool_)
+        wanted[n_factors - len(self.targets) : n_factors] = True
+        for step, (left, right) in enumerate(self.plan.steps):
+            wanted[n_factors + 1 + step] = wanted[left] or wanted[right]
+        return wanted
+
+    def _read(self, factor: int, target: tuple[int, ...], around: Floats, kind: int) -> Floats:
+        """The environment of a target's ones, made a distribution over all states of its variables."""
+        offset = self.plan.program.offset
+        values = around[offset[factor] : offset[factor + 1]]
+        if kind == kernel.LOG_SUM:
+            values = np.exp(values - values.max())
+        held = self.plan.sets[factor]
+        values = values.reshape([self.plan.extents[index] for index in held])
+        values = values.transpose([held.index(index) for index in self.factors[factor].indices]) / values.sum()
+        out = np.zeros([self.scope.network.variables[variable].n_states for variable in target])
+        states = [self.scope.states[variable] for variable in target]
+        out[np.ix_(*states)] = values.reshape([len(one) for one in states])
+        return out
+
+    def _states(self, memory: Floats, kind: int, uniform: Floats) -> NDArray[np.int64]:
+        place = kernel.trace(self.plan.program, memory, kind, uniform)
+        first = len(self.factors) - len(self.targets)
+        return np.array([self.scope.states[target[0]][place[:, first + k]] for k, target in enumerate(self.targets)])
+
+
+IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."

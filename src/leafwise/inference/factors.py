@@ -1,0 +1,161 @@
+"""A network and what is known of it, as factors: small tables, or one matrix a parent where a graph is wide.
+
+A conditional distribution is a sum over the ways through its decision graph,
+
+    p(x | parents) = sum over ways w of  theta[w, x] * product over parents p of  [p's state is possible on w],
+
+so one more index, the way, turns a graph over thirty parents into thirty-one small matrices. States that evidence rules
+out are left out of every factor first, which also closes ways. Knows networks and kernels.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.contraction import Factor
+from leafwise.inference.evidence import Weights
+from leafwise.kernels import paths
+from leafwise.network import Network, Node
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The variables a question is about, and the states that evidence leaves to each."""
+
+    network: Network
+    variables: tuple[int, ...]
+    states: Mapping[int, NDArray[np.int64]]  # of each variable in scope
+
+    @classmethod
+    def of(cls, network: Network, weights: Weights, targets: Iterable[int]) -> "Scope":
+        """The targets, what is known, and all their ancestors: nothing else changes the answer."""
+        variables = _with_ancestors(network, {*weights, *targets})
+        states = {
+            variable: np.flatnonzero(weights[variable])
+            if variable in weights
+            else np.arange(network.variables[variable].n_states)
+            for variable in variables
+        }
+        for variable in variables:
+            if network.nodes[variable] is None and len(states[variable]) > 1:
+                raise ValueError(
+                    f"the network has no distribution of {network.names[variable]!r}, which the question depends on: "
+                    f"give its state, or learn all variables, without a target."
+                )
+        return cls(network, variables, states)
+
+    @property
+    def extents(self) -> dict[int, int]:
+        """How many states each variable has left."""
+        return {variable: len(self.states[variable]) for variable in self.variables}
+
+    def n_assignments(self, variables: Iterable[int]) -> int:
+        """How many combinations of states these variables have left."""
+        return math.prod(len(self.states[variable]) for variable in variables)
+
+    def is_free(self, variable: int) -> bool:
+        """Whether evidence leaves a variable more than one state."""
+        return len(self.states[variable]) > 1
+
+    def reduced(self, factor: Factor) -> Factor:
+        """The part of a factor over variables that evidence leaves possible, without axes of a single state."""
+        states = [self.states[variable] for variable in factor.indices]
+        values = factor.values[np.ix_(*states)]
+        free = tuple(filter(self.is_free, factor.indices))
+        return Factor(free, values.reshape([len(self.states[variable]) for variable in free]))
+
+
+def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[int, int]]:
+    """The factors whose product is the joint distribution, and the extents of their indices.
+
+    Variables are indices; ways through graphs are indices after the last variable. A ValueError if a graph has too
+    many ways to be written down.
+    """
+    extents = scope.extents
+    out: list[Factor] = []
+    for variable in scope.variables:
+        node = scope.network.nodes[variable]
+        if node is not None:
+            way = len(scope.network.variables) + variable
+            made = _node_factors(scope, variable, node, way, most_numbers)
+            out += made
+            for factor in made:
+                if way in factor.indices:
+                    extents[way] = factor.values.shape[0]
+    return out, extents
+
+
+def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[Factor]:
+    probabilities = node.probabilities[:, scope.states[variable]]
+    free = [parent for parent in node.parents if scope.is_free(parent)]
+    if free and not _is_table(scope.network, node):
+        leaves, possible = _ways(scope, node, free, most_numbers)
+        free = [parent for parent in free if not possible[parent].all()]  # others are not tested on any way left
+        width = probabilities.shape[1] + sum(possible[parent].shape[1] for parent in free)
+        if len(leaves) * width < scope.n_assignments(free) * probabilities.shape[1]:
+            by_way = Factor((way, variable), probabilities[leaves])
+            return [_lean(scope, by_way), *(Factor((way, parent), possible[parent]) for parent in free)]
+    shape = [len(scope.states[parent]) for parent in free]
+    values = probabilities[_leaf_table(scope, node, free, shape)].reshape(*shape, -1)
+    return [_lean(scope, Factor((*free, variable), values))]
+
+
+def _is_table(network: Network, node: Node) -> bool:
+    """Whether every assignment of the parents has a leaf of its own: then there is nothing to take apart."""
+    n_assignments = math.prod(network.variables[parent].n_states for parent in node.parents)
+    return len(node.probabilities) == n_assignments
+
+
+def _ways(
+    scope: Scope, node: Node, free: list[int], most_numbers: float
+) -> tuple[NDArray[np.int32], dict[int, NDArray[np.float64]]]:
+    """The leaf at the end of each way, and for each free parent which of its states are possible on it."""
+    n_states = [scope.network.variables[parent].n_states for parent in node.parents]
+    column = _columns(scope, node.parents, n_states)
+    flags = np.zeros(sum(n_states), np.bool_)
+    for parent in node.parents:
+        flags[column[parent] + scope.states[parent]] = True
+    most = int(most_numbers / len(flags))
+    leaves, rows = paths.paths_of(*node.flat[:3], column, flags, most)
+    if len(leaves) > most:
+        raise ValueError(
+            f"a decision graph has more than {most:,} ways from its root to its leaves, too many for an exact answer: "
+            f"give more evidence, or use method='weighting'."
+        )
+    return leaves, {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in free}
+
+
+def _leaf_table(scope: Scope, node: Node, free: list[int], shape: list[int]) -> NDArray[np.int32]:
+    """The leaf of each assignment of the free parents. Other parents have one state left, or do not matter."""
+    left = [scope.states[parent] for parent in node.parents]
+    column = _columns(scope, node.parents, [len(states) for states in left])
+    states = np.concatenate([np.zeros(0, np.int64), *left])
+    return paths.leaf_table(*node.flat[:3], column, states, np.array(free, np.int64), np.array(shape, np.int64))
+
+
+def _columns(scope: Scope, parents: tuple[int, ...], widths: Sequence[int]) -> NDArray[np.int64]:
+    """Where the share of each variable in a row begins, and the next one's: nothing for others than the parents."""
+    width = np.zeros(len(scope.network.variables) + 1, np.int64)
+    width[[parent + 1 for parent in parents]] = widths
+    return np.cumsum(width)
+
+
+def _lean(scope: Scope, factor: Factor) -> Factor:
+    """Without the last axis if evidence has fixed its variable."""
+    if scope.is_free(factor.indices[-1]):
+        return factor
+    return Factor(factor.indices[:-1], factor.values[..., 0])
+
+
+def _with_ancestors(network: Network, variables: set[int]) -> tuple[int, ...]:
+    found = set(variables)
+    waiting = list(variables)
+    while waiting:
+        node = network.nodes[waiting.pop()]
+        new = set() if node is None else set(node.parents) - found
+        found |= new
+        waiting += new
+    return tuple(sorted(found))

@@ -1,0 +1,248 @@
+"""Products of tensors summed out pair by pair: compiled loops over one flat memory.
+
+A program is a tree: tensors are leaves, then one result a step, each used once by a later step, the last being the
+root, a scalar. Every step multiplies two tensors and sums over the dimensions that its result lacks:
+
+    out[..] = sum over the rest of left[..] * right[..]
+
+A dimension is an extent and a stride in each of the three, 0 where a tensor lacks it; those of the result come in the
+order of falling strides. Going up gives the value of the root; going down gives, for every tensor, the product of
+everything else (its environment), from which marginals are read; tracing goes down with one position at a time and
+finds the best, or a random, state of everything.
+
+Values are kept near one: each tensor carries the log of a factor apart. KIND says what adding and multiplying mean.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.jit import jit, part
+
+SUM = 0  # sums of products
+LOG_SUM = 1  # the same, with logs in memory: slow, and nothing is too small for it
+MAX = 2  # maxima of sums of logs
+THIN = 1e-200  # a result this far below its operands may have lost terms below it
+
+Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+
+class Program(NamedTuple):
+    """The steps, in order: step s makes tensor n_leaves + s."""
+
+    offset: Longs  # where each tensor begins in memory; the end of the last
+    left: Longs  # of each step
+    right: Longs
+    first: Longs  # the dimensions of step s: first[s] to first[s + 1]
+    extent: Longs
+    in_left: Longs  # strides
+    in_right: Longs
+    in_out: Longs
+
+
+@part
+def _add(kind: int, one: float, other: float) -> float:
+    if kind == SUM:
+        return one + other
+    if kind == MAX:
+        return max(one, other)
+    if one < other:
+        one, other = other, one
+    if other == -np.inf:
+        return one
+    return one + math.log1p(math.exp(other - one))
+
+
+@part
+def _multiply(
+    kind: int, a: Floats, b: Floats, out: Floats, extent: Longs, in_a: Longs, in_b: Longs, in_out: Longs
+) -> None:
+    """Fill `out` with the product of a and b, summed over the dimensions that out lacks."""
+    out[:] = 0.0 if kind == SUM else -np.inf
+    inner = extent.shape[0] - 1
+    if inner < 0:
+        out[0] = a[0] * b[0] if kind == SUM else a[0] + b[0]
+        return
+    n, step_a, step_b, step_out = extent[inner], in_a[inner], in_b[inner], in_out[inner]
+    state = np.zeros(inner + 1, np.int64)
+    x = y = z = 0
+    while True:
+        if kind == SUM and step_out == 0:
+            total = 0.0
+            for i in range(n):
+                total += a[x + i * step_a] * b[y + i * step_b]
+            out[z] += total
+        elif kind == SUM:
+            for i in range(n):
+                out[z + i * step_out] += a[x + i * step_a] * b[y + i * step_b]
+        else:
+            for i in range(n):
+                at = z + i * step_out
+                out[at] = _add(kind, out[at], a[x + i * step_a] + b[y + i * step_b])
+        d = inner - 1
+        while d >= 0:
+            state[d] += 1
+            x += in_a[d]
+            y += in_b[d]
+            z += in_out[d]
+            if state[d] < extent[d]:
+                break
+            x -= in_a[d] * extent[d]
+            y -= in_b[d] * extent[d]
+            z -= in_out[d] * extent[d]
+            state[d] = 0
+            d -= 1
+        if d < 0:
+            return
+
+
+@part
+def _near_one(kind: int, values: Floats) -> tuple[float, bool]:
+    """Take a power of two out of the values, and give its log; whether they were too small to be trusted."""
+    if kind != SUM:
+        return 0.0, False
+    largest = 0.0
+    for value in values:
+        largest = max(largest, value)
+    if largest < THIN:
+        return 0.0, True
+    exponent = math.frexp(largest)[1]
+    if exponent == 0:
+        return 0.0, False
+    scale = 2.0**-exponent
+    for i in range(values.shape[0]):
+        values[i] *= scale
+    return exponent * math.log(2.0), False
+
+
+@jit
+def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> bool:
+    """Do all steps; false if some sums were too small to be trusted. `log_scale` holds those of the leaves already."""
+    n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
+    offset = program.offset
+    trusted = True
+    for s in range(program.left.shape[0]):
+        left, right, out = program.left[s], program.right[s], n_leaves + s
+        dims = slice(program.first[s], program.first[s + 1])
+        made = memory[offset[out] : offset[out + 1]]
+        _multiply(
+            kind,
+            memory[offset[left] : offset[left + 1]],
+            memory[offset[right] : offset[right + 1]],
+            made,
+            program.extent[dims],
+            program.in_left[dims],
+            program.in_right[dims],
+            program.in_out[dims],
+        )
+        taken, thin = _near_one(kind, made)
+        trusted = trusted and not thin
+        log_scale[out] = log_scale[left] + log_scale[right] + taken
+    return trusted
+
+
+@jit
+def go_down(program: Program, memory: Floats, wanted: NDArray[np.bool_], kind: int) -> Floats:
+    """The environment of each wanted tensor, up to a factor, laid out like memory; the rest is not set.
+
+    What wanted tensors are made into must be wanted too, up to the root.
+    """
+    n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
+    offset = program.offset
+    around = np.empty(memory.shape[0])
+    around[offset[-2] : offset[-1]] = 1.0 if kind == SUM else 0.0
+    for s in range(program.left.shape[0] - 1, -1, -1):
+        left, right, out = program.left[s], program.right[s], n_leaves + s
+        dims = slice(program.first[s], program.first[s + 1])
+        above = around[offset[out] : offset[out + 1]]
+        extent, in_left, in_right = program.extent[dims], program.in_left[dims], program.in_right[dims]
+        for side in range(2):
+            this, other = (left, right) if side == 0 else (right, left)
+            in_this, in_other = (in_left, in_right) if side == 0 else (in_right, in_left)
+            if wanted[this]:
+                made = around[offset[this] : offset[this + 1]]
+                beside = memory[offset[other] : offset[other + 1]]
+                _multiply(kind, above, beside, made, extent, program.in_out[dims], in_other, in_this)
+                _near_one(kind, made)
+    return around
+
+
+@jit
+def trace(program: Program, memory: Floats, kind: int, uniform: Floats) -> Longs:
+    """A position in every tensor, for each row of numbers from 0 to 1, one a step: (n_rows, n_tensors).
+
+    They are drawn in proportion to the product of all leaves; with MAX the largest product is taken.
+    """
+    n_tensors, n_steps = program.offset.shape[0] - 1, program.left.shape[0]
+    place = np.zeros((uniform.shape[0], n_tensors), np.int64)
+    for s in range(n_steps - 1, -1, -1):
+        left, right, out = program.left[s], program.right[s], n_tensors - n_steps + s
+        dims = slice(program.first[s], program.first[s + 1])
+        extent, in_left, in_right, in_out = (
+            program.extent[dims],
+            program.in_left[dims],
+            program.in_right[dims],
+            program.in_out[dims],
+        )
+        a = memory[program.offset[left] : program.offset[left + 1]]
+        b = memory[program.offset[right] : program.offset[right + 1]]
+        n_free = 1
+        for d in range(extent.shape[0]):
+            if in_out[d] == 0:
+                n_free *= extent[d]
+        weights = np.empty(n_free)
+        for row in range(uniform.shape[0]):
+            x, y = _under(place[row, out], extent, in_left, in_right, in_out)
+            for free in range(n_free):
+                dx, dy = _beside(free, extent, in_left, in_right, in_out)
+                weights[free] = a[x + dx] * b[y + dy] if kind == SUM else a[x + dx] + b[y + dy]
+            dx, dy = _beside(_chosen(weights, kind, uniform[row, s]), extent, in_left, in_right, in_out)
+            place[row, left] = x + dx
+            place[row, right] = y + dy
+    return place
+
+
+@part
+def _under(place: int, extent: Longs, in_left: Longs, in_right: Longs, in_out: Longs) -> tuple[int, int]:
+    """Where in the operands the part begins that was summed into one place of the result."""
+    x = y = 0
+    for d in range(extent.shape[0]):
+        if in_out[d] > 0:
+            digit = place // in_out[d]
+            place -= digit * in_out[d]
+            x += digit * in_left[d]
+            y += digit * in_right[d]
+    return x, y
+
+
+@part
+def _beside(free: int, extent: Longs, in_left: Longs, in_right: Longs, in_out: Longs) -> tuple[int, int]:
+    """How far a combination of the states summed over lies from the first."""
+    x = y = 0
+    for d in range(extent.shape[0]):
+        if in_out[d] == 0:
+            digit = free % extent[d]
+            free //= extent[d]
+            x += digit * in_left[d]
+            y += digit * in_right[d]
+    return x, y
+
+
+@part
+def _chosen(weights: Floats, kind: int, uniform: float) -> int:
+    if kind == MAX:
+        return int(np.argmax(weights))
+    if kind == LOG_SUM:
+        weights = np.exp(weights - weights.max())
+    left = uniform * weights.sum()
+    last = 0
+    for i in range(weights.shape[0]):
+        if weights[i] > 0:
+            last = i
+            if left < weights[i]:
+                break
+        left -= weights[i]
+    return last
