@@ -32,9 +32,9 @@ class Exact:
     """A question ready to be answered: evidence and targets as factors, and the plan to multiply them.
 
     >>> from leafwise.examples import alarm
-    >>> log_evidence, (marginal, joint) = Exact.of(alarm(), {}, [(0,), (0, 1)]).distributions()
+    >>> log_evidence, (marginal, joint) = Exact.of(alarm(), {}, [(0,), (0, 1)], Limits()).distributions()
     >>> round(log_evidence, 9), marginal.shape, joint.shape
-    (0.0, (2,), (2, 2))
+    (0.0, (2,), (2, 3))
     """
 
     scope: Scope
@@ -44,16 +44,14 @@ class Exact:
     limits: Limits
 
     @classmethod
-    def of(
-        cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits = Limits()
-    ) -> "Exact":
+    def of(cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> "Exact":
         """Plan the answer. Whether it is affordable is asked afterwards."""
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
         factors += [scope.reduced(Factor((variable,), weight)) for variable, weight in weights.items()]
         for target in targets:
             free = tuple(filter(scope.is_free, target))
-            factors.append(Factor(free, np.ones([extents[variable] for variable in free])))
+            factors.append(Factor(free, np.broadcast_to(1.0, [extents[variable] for variable in free])))
         plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
         return cls(scope, tuple(targets), tuple(factors), plan, limits)
 

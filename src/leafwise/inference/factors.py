@@ -47,10 +47,9 @@ class Scope:
                 )
         return cls(network, variables, states)
 
-    @property
-    def extents(self) -> dict[int, int]:
-        """How many states each variable has left."""
-        return {variable: len(self.states[variable]) for variable in self.variables}
+    def n_states(self, variables: Iterable[int]) -> int:
+        """How many states these variables have left, all together."""
+        return sum(len(self.states[variable]) for variable in variables)
 
     def n_assignments(self, variables: Iterable[int]) -> int:
         """How many combinations of states these variables have left."""
@@ -71,10 +70,10 @@ class Scope:
 def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[int, int]]:
     """The factors whose product is the joint distribution, and the extents of their indices.
 
-    Variables are indices; ways through graphs are indices after the last variable. A ValueError if a graph has too
-    many ways to be written down.
+    Variables are indices; ways through graphs are indices after the last variable. A factor of more than `most_numbers`
+    is left empty.
     """
-    extents = scope.extents
+    extents = {variable: len(states) for variable, states in scope.states.items()}
     out: list[Factor] = []
     for variable in scope.variables:
         node = scope.network.nodes[variable]
@@ -82,9 +81,8 @@ def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[in
             way = len(scope.network.variables) + variable
             made = _node_factors(scope, variable, node, way, most_numbers)
             out += made
-            for factor in made:
-                if way in factor.indices:
-                    extents[way] = factor.values.shape[0]
+            if way in made[0].indices:
+                extents[way] = made[0].values.shape[0]
     return out, extents
 
 
@@ -92,12 +90,18 @@ def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_number
     probabilities = node.probabilities[:, scope.states[variable]]
     free = [parent for parent in node.parents if scope.is_free(parent)]
     if free and not _is_table(scope.network, node):
-        leaves, possible = _ways(scope, node, free, most_numbers)
-        free = [parent for parent in free if not possible[parent].all()]  # others are not tested on any way left
-        width = probabilities.shape[1] + sum(possible[parent].shape[1] for parent in free)
-        if len(leaves) * width < scope.n_assignments(free) * probabilities.shape[1]:
-            by_way = Factor((way, variable), probabilities[leaves])
-            return [_lean(scope, by_way), *(Factor((way, parent), possible[parent]) for parent in free)]
+        size = scope.n_assignments(free) * probabilities.shape[1]
+        width = scope.n_states(free) + probabilities.shape[1]
+        most = int(min(size, most_numbers) / width) + 1  # more ways than these would take more than a table
+        leaves, possible = _ways(scope, node, free, most)
+        if len(leaves) <= most:
+            free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left
+            width = scope.n_states(free) + probabilities.shape[1]
+            if len(leaves) * width < scope.n_assignments(free) * probabilities.shape[1]:
+                by_way = Factor((way, variable), probabilities[leaves])
+                return [_lean(scope, by_way), *(Factor((way, parent), possible[parent]) for parent in free)]
+    if scope.n_assignments(free) * probabilities.shape[1] > most_numbers:
+        return [Factor((*free, variable) if scope.is_free(variable) else tuple(free), np.zeros(0))]
     shape = [len(scope.states[parent]) for parent in free]
     values = probabilities[_leaf_table(scope, node, free, shape)].reshape(*shape, -1)
     return [_lean(scope, Factor((*free, variable), values))]
@@ -110,7 +114,7 @@ def _is_table(network: Network, node: Node) -> bool:
 
 
 def _ways(
-    scope: Scope, node: Node, free: list[int], most_numbers: float
+    scope: Scope, node: Node, free: list[int], most: int
 ) -> tuple[NDArray[np.int32], dict[int, NDArray[np.float64]]]:
     """The leaf at the end of each way, and for each free parent which of its states are possible on it."""
     n_states = [scope.network.variables[parent].n_states for parent in node.parents]
@@ -118,13 +122,7 @@ def _ways(
     flags = np.zeros(sum(n_states), np.bool_)
     for parent in node.parents:
         flags[column[parent] + scope.states[parent]] = True
-    most = int(most_numbers / len(flags))
     leaves, rows = paths.paths_of(*node.flat[:3], column, flags, most)
-    if len(leaves) > most:
-        raise ValueError(
-            f"a decision graph has more than {most:,} ways from its root to its leaves, too many for an exact answer: "
-            f"give more evidence, or use method='weighting'."
-        )
     return leaves, {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in free}
 
 

@@ -1,0 +1,176 @@
+"""Questions put by name: distributions given evidence, the best explanation, mutual information.
+
+Here a method is chosen, and refused when it costs too much. Knows the exact and the approximate ways.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.estimates import Estimate
+from leafwise.inference.evidence import Given, Weights, weights_of
+from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.gibbs import gibbs
+from leafwise.inference.weighting import weighting
+from leafwise.network import Network
+from leafwise.table import Variable, index_of
+
+METHODS = ("auto", "exact", "weighting", "gibbs")
+_ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
+DEFAULT_LIMITS = Limits()
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
+
+    `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, and say how many
+    independent draws they are worth. `log_evidence` is the log probability of the evidence where the method tells.
+    """
+
+    variables: tuple[Variable, ...]
+    distributions: tuple[Floats, ...]
+    method: str
+    log_evidence: float | None
+    standard_errors: tuple[Floats, ...] | None = None
+    effective_sample_size: float | None = None
+
+    def __getitem__(self, name: str) -> dict[str, float]:
+        """The probability of each state of a target that was asked for alone."""
+        if len(self.distributions) != len(self.variables):
+            raise TypeError(f"{name!r} was asked for together with others: read distributions[0], with an axis each.")
+        place = index_of(name, [variable.name for variable in self.variables])
+        return dict(zip(self.variables[place].labels, self.distributions[place].tolist(), strict=True))
+
+
+def query(
+    network: Network,
+    targets: str | Sequence[str],
+    *,
+    given: Given | None = None,
+    joint: bool = False,
+    method: str = "auto",
+    limits: Limits = DEFAULT_LIMITS,
+    n_samples: int = 100_000,
+    seed: int = 1,
+) -> Answer:
+    """The distribution of each target given evidence, or with `joint` of all targets together.
+
+    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "gibbs", or
+    "auto": exact within the limits, else by weighted samples, or where these are worth too little by Gibbs sampling.
+
+    >>> from leafwise.examples import alarm
+    >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
+    >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
+    ('exact', 0.1842)
+    """
+    if method not in METHODS:
+        raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
+    names = [targets] if isinstance(targets, str) else list(targets)
+    wanted = [index_of(name, network.names) for name in names]
+    weights = weights_of(network, given or {})
+    variables = tuple(network.variables[index] for index in wanted)
+    tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
+    if method == "exact":
+        return _exact(variables, affordable(network, weights, tables, limits))
+    if method == "auto" and (question := Exact.of(network, weights, tables, limits)).is_affordable:
+        return _exact(variables, question)
+    if method != "gibbs":
+        estimate = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        if method == "weighting" or estimate.effective_sample_size >= _ENOUGH:
+            return _answer(variables, "weighting", estimate)
+    return _answer(variables, "gibbs", gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed))
+
+
+def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
+    log_evidence, distributions = question.distributions()
+    return Answer(variables, tuple(distributions), "exact", log_evidence)
+
+
+def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) -> Answer:
+    return Answer(
+        variables,
+        estimate.probabilities,
+        method,
+        estimate.log_evidence,
+        estimate.standard_errors,
+        estimate.effective_sample_size,
+    )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The most probable states of everything that is not known for sure."""
+
+    states: Mapping[str, str]
+    log_probability: float  # of these states and the evidence together
+    log_posterior: float  # of these states given the evidence
+
+
+def explain(network: Network, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS) -> Explanation:
+    """The most probable explanation: the states of all variables together that are most probable given evidence.
+
+    >>> from leafwise.examples import alarm
+    >>> best = explain(alarm(), given={"BP": "LOW"})
+    >>> best.states["CO"], round(best.log_posterior, 3)
+    ('HIGH', -3.23)
+    """
+    weights = weights_of(network, given or {})
+    everything = range(len(network.variables))
+    question = affordable(network, weights, [(variable,) for variable in everything], limits)
+    log_probability, states = question.best()
+    labels = {network.names[v]: network.variables[v].labels[states[v]] for v in everything}
+    return Explanation(labels, log_probability, log_probability - question.log_evidence())
+
+
+def mutual_information(
+    network: Network,
+    one: str,
+    others: Sequence[str] | None = None,
+    *,
+    given: Given | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> dict[str, float]:
+    """The mutual information, in nats, between one variable and each of others, or of all others, given evidence.
+
+    >>> from leafwise.examples import alarm
+    >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
+    {'BP': 0.1234, 'HISTORY': 0.0408}
+    """
+    chosen = index_of(one, network.names)
+    names = [name for name in network.names if name != one] if others is None else list(others)
+    targets = [(index_of(name, network.names),) for name in names]
+    weights = weights_of(network, given or {})
+    _, (shares, *margins) = affordable(network, weights, [(chosen,), *targets], limits).distributions()
+    information = np.zeros(len(names))
+    for state in np.flatnonzero(shares):
+        known = {**weights, chosen: np.eye(len(shares))[state]}
+        _, conditionals = affordable(network, known, targets, limits).distributions()
+        for place, (conditional, margin) in enumerate(zip(conditionals, margins, strict=True)):
+            held = conditional > 0
+            information[place] += shares[state] * (conditional[held] @ np.log(conditional[held] / margin[held]))
+    return dict(zip(names, np.maximum(information, 0.0).tolist(), strict=True))
+
+
+def affordable(network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> Exact:
+    """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
+    question = Exact.of(network, weights, targets, limits)
+    if not question.is_affordable:
+        raise ValueError(
+            f"an exact answer takes about {question.operations:.1e} multiplications and {_bytes(question.memory)}, "
+            f"and the limits are {limits.operations:.1e} and {_bytes(limits.memory)}: raise them, give more evidence, "
+            f"or use method='weighting' or 'gibbs'."
+        )
+    return question
+
+
+def _bytes(number: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            break
+        number /= 1024
+    return f"{number:.3g} {unit}"
