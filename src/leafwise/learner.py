@@ -1,5 +1,6 @@
 """learn(...): the one place where the parts are wired together."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node
-from leafwise.priors import ParameterPrior, log_kappa, parameter_prior
+from leafwise.prior_network import PriorNetwork
+from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, node_score
 from leafwise.search.greedy import Greedy, Problem
@@ -38,7 +40,8 @@ def learn(
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
     or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
     greedy search ends.
-    `prior`: "uniform", or "bdeu:10" for a uniform prior network worth 10 cases.
+    `prior`: "uniform"; "bdeu:10" for a uniform prior network worth 10 cases; "network:FILE:10" for the prior network in
+    a file.
     `structure_prior`: "uniform", or "kappa:0.1" for a factor of 0.1 for each parameter.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
@@ -84,11 +87,14 @@ def learning(
     table = read(data, variables=None if start is None else start.variables)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
+    parameters, table = _prior_for(prior, table)
+    if start is not None:
+        check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
     problem = Problem(
         table.variables,
         targets,
-        parameter_prior(prior),
+        parameters,
         structure_prior,
         _with_arcs_of(start, constraints.resolve(table), targets, table),
         _graphs_of(start, targets),
@@ -117,18 +123,29 @@ def log_score(
             "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
             "for instance 'uniform' and 'kappa:0.1'"
         )
-    kappa, exponents_of = log_kappa(structure_text), parameter_prior(prior_text)
+    kappa = log_kappa(structure_text)
+    given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
+    parameters = Uniform() if given else _prior_for(prior_text, table)[0]
     scores = {}
     for target, node in enumerate(network.nodes):
         if node is not None:
-            given = node.exponents if prior is None else None
-            exponents = _exponents(network, target, node, exponents_of) if given is None else given
+            exponents = node.exponents if prior is None else None
+            if exponents is None:
+                exponents = _exponents(network, target, node, parameters)
             flat = routes.flatten([node.graph])
             counts = routes.leaf_counts(
                 table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
             )
             scores[network.names[target]] = node_score(counts, exponents, kappa)
     return scores
+
+
+def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:
+    """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
+    prior = parameter_prior(text)
+    if not isinstance(prior, PriorNetwork):
+        return prior, table
+    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names))
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:

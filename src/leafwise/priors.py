@@ -1,7 +1,8 @@
 """Priors: exponents of the Dirichlet distributions in the leaves, and what a structure costs before any data.
 
 A parameter prior answers one question: the exponents of a leaf, and of the children it would have under every split.
-They come as an array laid out like the leaf's histogram, whose last row is the leaf itself. Knows regions and layouts.
+They come as an array laid out like the leaf's histogram, whose last row is the leaf itself. Knows regions, layouts and
+prior networks.
 """
 
 import math
@@ -11,7 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.formats.files import load
 from leafwise.kernels.arrays import Layout
+from leafwise.prior_network import PriorNetwork
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
@@ -82,8 +85,13 @@ def parameter_prior(text: str) -> ParameterPrior:
         return Uniform()
     if kind == "bdeu" and (ess := _positive(size)) is not None:
         return Bdeu(ess)
+    file, _, size = size.rpartition(":")
+    if kind == "network" and file and (ess := _positive(size)) is not None:
+        network = load(file)
+        return PriorNetwork(network, ess, network.names, text)
     raise ValueError(
-        f"prior {text!r} is not known: give 'uniform', or 'bdeu:' and a sample size above 0 such as 'bdeu:10'"
+        f"prior {text!r} is not known: give 'uniform', 'bdeu:' and a sample size above 0 such as 'bdeu:10', or "
+        f"'network:' with a file and a sample size such as 'network:alarm.bif:10'"
     )
 
 

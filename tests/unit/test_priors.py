@@ -74,12 +74,25 @@ def test_parameter_priors_by_name(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "bdeu", "bdeu:", "bdeu:0", "bdeu:-1", "bdeu:inf", "bdeu:nan", "bdeu:ten", "uniform:1", "BDeu:10"]
+    "text",
+    [
+        "",
+        "bdeu",
+        "bdeu:",
+        "bdeu:0",
+        "bdeu:-1",
+        "bdeu:inf",
+        "bdeu:nan",
+        "bdeu:ten",
+        "uniform:1",
+        "BDeu:10",
+        "network:",
+        "network:a.bif",
+        "network:a.bif:0",
+    ],
 )
 def test_unknown_parameter_priors(text):
-    with pytest.raises(
-        ValueError, match=r"prior .* is not known: give 'uniform', or 'bdeu:' and a sample size above 0"
-    ):
+    with pytest.raises(ValueError, match=r"prior .* is not known: give 'uniform', 'bdeu:' and a sample size above 0"):
         parameter_prior(text)
 
 

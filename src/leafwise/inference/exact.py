@@ -105,6 +105,15 @@ class Exact:
         n_steps = len(self.plan.steps)
         return np.hstack([self._states(memory, kind, random.random((size, n_steps))) for size in sizes])
 
+    def joint_with(self, targets: NDArray[np.int64], known: Floats) -> tuple[Floats, Floats]:
+        """The probability of each row of evidence, and jointly with it of each state of these targets.
+
+        A row has one weight for each state of each of the targets, single variables of which nothing is known yet.
+        """
+        read = np.array([len(self.factors) - len(self.targets) + target for target in targets])
+        wanted = self._wanted()
+        return kernel.joint_with(self.plan.program, self.plan.memory(self.factors), wanted, read, known)
+
     def _up(self, kind: int) -> tuple[int, Floats, float]:
         """The kind of numbers that was needed, the memory with all results, and the log of the whole product."""
         program = self.plan.program

@@ -171,6 +171,40 @@ def go_down(program: Program, memory: Floats, wanted: NDArray[np.bool_], kind: i
 
 
 @jit
+def joint_with(
+    program: Program, memory: Floats, wanted: NDArray[np.bool_], read: Longs, known: Floats
+) -> tuple[Floats, Floats]:
+    """For each row of weights, its sum of products, and that sum shared out over the states of the leaves `read`.
+
+    A row holds the weights of these leaves, one after another, which replace what is there.
+    """
+    shares = np.zeros(known.shape)
+    totals = np.zeros(known.shape[0])
+    log_scale = np.zeros(program.offset.shape[0] - 1)
+    for row in range(known.shape[0]):
+        place = 0
+        for leaf in read:
+            for at in range(program.offset[leaf], program.offset[leaf + 1]):
+                memory[at] = known[row, place]
+                place += 1
+        go_up(program, memory, log_scale, SUM)
+        totals[row] = memory[-1] * math.exp(log_scale[-1])
+        if totals[row] == 0:
+            continue
+        around = go_down(program, memory, wanted, SUM)
+        place = 0
+        for leaf in read:
+            begin, end = program.offset[leaf], program.offset[leaf + 1]
+            total = 0.0
+            for at in range(begin, end):
+                total += around[at] * memory[at]
+            for at in range(begin, end):
+                shares[row, place] = around[at] * memory[at] / total * totals[row]
+                place += 1
+    return shares, totals
+
+
+@jit
 def trace(program: Program, memory: Floats, kind: int, uniform: Floats) -> Longs:
     """A position in every tensor, for each row of numbers from 0 to 1, one a step: (n_rows, n_tensors).
 

@@ -1,0 +1,85 @@
+"""A prior network (Section 3 of the paper): what was known before the data, as a network worth so many cases.
+
+The exponent of a state in a leaf is that number of cases times the probability, under the prior network, of the state
+together with everything that reaches the leaf. Knows inference, regions and layouts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.query import affordable
+from leafwise.kernels.arrays import Layout
+from leafwise.network import Network
+from leafwise.regions import Region, flags_of
+from leafwise.table import Variable, index_of
+
+Exponents = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PriorNetwork:
+    """A network and its worth in cases; `names` are the variables that are learned about, in their order."""
+
+    network: Network
+    equivalent_sample_size: float
+    names: tuple[str, ...]
+    text: str  # as it was asked for
+
+    def __post_init__(self) -> None:
+        for name, node in zip(self.network.names, self.network.nodes, strict=True):
+            if node is None or not (node.probabilities > 0).all():
+                raise ValueError(
+                    f"the prior network gives {name!r} no distribution, or some of its states the probability 0, which "
+                    f"no data could change: give every state of every variable a probability above 0."
+                )
+
+    def __str__(self) -> str:
+        return self.text
+
+    def variables(self, names: Sequence[str]) -> tuple[Variable, ...]:
+        """The prior network's variables of these names."""
+        return tuple(self.network.variables[index_of(name, self.network.names)] for name in names)
+
+    def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
+        return self._joint(target, region)[1]
+
+    def exponents(self, target: int, region: Region, layout: Layout) -> Exponents:
+        joint, leaf = self._joint(target, region)
+        which = layout.of_target[target]
+        candidates = layout.variables[layout.start[which] : layout.start[which + 1]]
+        rows = [joint[self._column[v] : self._column[v + 1]] for v in candidates.tolist()]
+        return np.concatenate([*rows, leaf[None]]).ravel()
+
+    @cached_property
+    def _question(self) -> Exact:
+        """Every variable asked for: the factors of ones, which are read, also take what is known."""
+        return affordable(self.network, {}, [(v,) for v in range(len(self.network.variables))], Limits())
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        """Where each learned variable is among the prior network's."""
+        return np.array([index_of(name, self.network.names) for name in self.names])
+
+    @cached_property
+    def _column(self) -> NDArray[np.int64]:
+        """Where the states of each learned variable begin in a row of states."""
+        return np.cumsum([0, *(self.network.variables[place].n_states for place in self._places)])
+
+    def _joint(self, target: int, region: Region) -> tuple[Exponents, Exponents]:
+        """Exponents in a region: of all states of all variables with each of the target's; of the target's alone."""
+        begin, end = self._column[target], self._column[target + 1]
+        n_states = int(end - begin)
+        known = np.ones((len(region.boxes), n_states, self._column[-1]))
+        for box, rows in zip(region.boxes, known, strict=True):
+            for variable, states in box.items():
+                first, last = self._column[variable], self._column[variable + 1]
+                rows[:, first:last] = flags_of(states, last - first)
+        known[:, :, begin:end] = np.eye(n_states)
+        joint, totals = self._question.joint_with(self._places, known.reshape(-1, self._column[-1]))
+        worth = self.equivalent_sample_size
+        return joint.reshape(known.shape).sum(axis=0).T * worth, totals.reshape(known.shape[:2]).sum(axis=0) * worth
