@@ -16,7 +16,7 @@ from leafwise.writing import write
 
 __all__ = ["read", "write"]
 
-MISSING_CHOICES = ("error", "state", "drop")
+MISSING_CHOICES = ("error", "state", "drop", "unknown")
 
 
 def read(
@@ -39,7 +39,8 @@ def read(
 
     Missing are, in text files, empty cells and the bare words ? NA N/A NaN nan null NULL (quoted, they are labels);
     elsewhere nulls, NaN, None and empty texts. `missing` says what then: "error", "state" (a last state of its own,
-    "(missing)"), or "drop" (leave out rows with a missing cell).
+    "(missing)"), or "drop" (leave out rows with a missing cell). With `variables`, "unknown" adds such a state where
+    cells are missing and the variable has none, for `log_probabilities` to sum over what the cell may hold.
 
     `bins=k` cuts every numeric column with more than k distinct values into k bins; `bins={"age": 8}` only these
     columns. `binning` is "quantile" or "uniform". Heavy ties give fewer bins.
@@ -69,7 +70,9 @@ def _check_options(
     missing: str, bins: int | Mapping[str, int] | None, binning: str, variables: Sequence[Variable] | None
 ) -> None:
     if missing not in MISSING_CHOICES:
-        raise ValueError(f"missing={missing!r} is not known: use 'error', 'state' or 'drop'")
+        raise ValueError(f"missing={missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
+    if missing == "unknown" and variables is None:
+        raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
     if binning not in BINNINGS:
         raise ValueError(f"binning={binning!r} is not known: use 'quantile' or 'uniform'")
     if bins is None:
@@ -246,6 +249,10 @@ def _met(columns: list[Column], variables: tuple[Variable, ...], missing: str) -
                 f"missing cells in {_counted(lacking)}, whose variables have no missing state, so missing='state' "
                 "cannot be met: pass missing='drop', or learn from data with missing cells"
             )
+    if missing == "unknown":
+        pairs = zip(variables, columns, strict=True)
+        variables = tuple(variable.with_missing if (column.codes < 0).any() else variable for variable, column in pairs)
+        checked = []
     columns = _complete(columns, checked, missing)
     states = [_known_states(column, variable) for column, variable in zip(columns, variables, strict=True)]
     return _assembled(variables, columns, states)

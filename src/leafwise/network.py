@@ -165,15 +165,15 @@ class Network:
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a JSON file, from which it loads back identical."""
-        from leafwise.formats.json import save
+        """Write the network to a file: a .json one, from which it loads back identical, or one of other programs."""
+        from leafwise.formats.files import save
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Network":
-        """Read a network from a JSON file."""
-        from leafwise.formats.json import load
+        """Read a network from a file, whose name ends in .json, .bif or as the files of other programs do."""
+        from leafwise.formats.files import load
 
         return load(path)
 

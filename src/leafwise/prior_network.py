@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.inference.exact import Exact, Limits
-from leafwise.inference.query import affordable
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, affordable
 from leafwise.kernels.arrays import Layout
 from leafwise.network import Network
 from leafwise.regions import Region, flags_of
@@ -58,7 +57,7 @@ class PriorNetwork:
     @cached_property
     def _question(self) -> Exact:
         """Every variable asked for: the factors of ones, which are read, also take what is known."""
-        return affordable(self.network, {}, [(v,) for v in range(len(self.network.variables))], Limits())
+        return affordable(self.network, {}, [(v,) for v in range(len(self.network.variables))], DEFAULT_LIMITS)
 
     @cached_property
     def _places(self) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ Knows NumPy and nothing else. How files and frames become tables is `encoding`'s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from math import isfinite
@@ -40,6 +40,11 @@ class Variable:
     @property
     def n_states(self) -> int:
         return len(self.labels)
+
+    @property
+    def with_missing(self) -> "Variable":
+        """This variable with a last state for missing cells, if it has none."""
+        return self if self.missing else replace(self, labels=(*self.labels, MISSING), missing=True)
 
 
 def _variable_problem(variable: Variable) -> str | None:

@@ -12,8 +12,10 @@ from typing import NoReturn
 
 import click
 
+from leafwise.cli.convert import convert
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 
 # The library's advice names its arguments; here they are options.
@@ -39,7 +41,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, score, evaluate, sample, show, reproduce):
+for command in (learn, show, query, mpe, sample, evaluate, score, convert, reproduce):
     cli.add_command(command)
 
 

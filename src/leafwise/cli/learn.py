@@ -96,7 +96,12 @@ search_options = stacked(
         show_default=True,
         help="The best operator at each step, or merges only when no split gains.",
     ),
-    click.option("--prior", default="uniform", show_default=True, help="Of the parameters: uniform or bdeu:10."),
+    click.option(
+        "--prior",
+        default="uniform",
+        show_default=True,
+        help="Of the parameters: uniform, bdeu:10, or network:FILE:10.",
+    ),
     click.option(
         "--structure-prior",
         default="kappa:0.1",
@@ -210,7 +215,7 @@ def _output(request: Request) -> Path | None:
 def _table(request: Request) -> "tuple[Table, Network | None]":
     """The cases to learn from, in the states of the starting network where there is one."""
     from leafwise.encoding import read
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
 
     start = None if request.start is None else load(request.start)
     if request.data is None:

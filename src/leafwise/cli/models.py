@@ -14,6 +14,7 @@ from leafwise.cli.options import (
     OUTPUT_FILE,
     check_output,
     data_options,
+    exactness_options,
     json_option,
     model_argument,
     print_json,
@@ -37,7 +38,7 @@ data_argument = click.argument("data", type=INPUT_FILE)
 @model_argument
 @data_argument
 @data_options
-@click.option("--prior", help="Of the parameters: uniform or bdeu:10.  [default: the one of learning]")
+@click.option("--prior", help="Of the parameters: uniform, bdeu:10 or network:FILE:10.  [default: the one of learning]")
 @click.option("--structure-prior", help="Of the structure: uniform or kappa:0.1.  [default: the one of learning]")
 @json_option
 def score(
@@ -50,7 +51,7 @@ def score(
     as_json: bool,
 ) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
     from leafwise.learner import log_score
 
     network = load(model)
@@ -70,16 +71,29 @@ def score(
 @click.command()
 @model_argument
 @data_argument
-@data_options
+@click.option("--no-header", is_flag=True, help="The first row is a case, not the names.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "unknown", "drop"]),
+    default="error",
+    show_default=True,
+    help="Empty cells: refuse them, sum over what they may hold, or drop their rows. Where a model has a state for "
+    "them they are in it.",
+)
+@exactness_options
 @json_option
-def evaluate(model: Path, data: Path, no_header: bool, missing: str, as_json: bool) -> None:
+def evaluate(
+    model: Path, data: Path, no_header: bool, missing: str, memory: float, operations: float, as_json: bool
+) -> None:
     """The log-likelihood of the cases of DATA under the network MODEL: mean per case, and its standard error."""
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
+    from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
 
     network = load(model)
     table = read_for_model(network, data, no_header=no_header, missing=missing)
-    values = _likelihood(log_probabilities(network, table))
+    limits = Limits(memory * 2**30, operations)
+    values = _likelihood(log_probabilities(network, table, limits=limits))
     if as_json:
         print_json(values)
         return
@@ -121,7 +135,7 @@ def sample(model: Path, cases: int, seed: int, output: Path | None, as_json: boo
     if output is not None:
         check_output(output, model)
     from leafwise.encoding import write
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
     from leafwise.inference.sampling import sample as draw
 
     network = load(model)
@@ -157,7 +171,7 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 @json_option
 def show(model: Path, node: str | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text."""
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
 

@@ -1,5 +1,6 @@
 """What the commands share: options about the data file, reading it, checking where to write, and printing."""
 
+import csv
 import json
 import math
 import os
@@ -79,6 +80,66 @@ bin_options = stacked(
         help="Bins with about equally many cases each, or bins of equal width.",
     ),
 )
+
+
+# What an exact answer may take.
+exactness_options = stacked(
+    click.option(
+        "--memory",
+        type=click.FloatRange(min=0, min_open=True),
+        default=1.0,
+        show_default=True,
+        help="The most GiB an exact answer may take.",
+    ),
+    click.option(
+        "--operations",
+        type=click.FloatRange(min=1),
+        default=1e10,
+        show_default="1e10",
+        help="The most multiplications an exact answer may take.",
+    ),
+)
+
+given_option = click.option(
+    "--given",
+    multiple=True,
+    metavar="NAME=STATE,...",
+    help="What is known: 'smoke=yes,dysp=no'; several states 'age=young|old', or weights 'age=young:1|old:0.5'.",
+)
+
+
+def parse_given(texts: Sequence[str], network: "Network") -> dict[str, Any]:
+    """Evidence as it is typed. Commas part entries, unless in double quotes; known names and labels are kept whole."""
+    from leafwise.table import index_of
+
+    given: dict[str, Any] = {}
+    for entry in (entry for row in csv.reader(texts, skipinitialspace=True) for entry in row):
+        cuts = [place for place, sign in enumerate(entry) if sign == "="]
+        if not cuts:
+            raise ValueError(f"--given got {entry!r}, which is not NAME=STATE: write for example --given smoke=yes.")
+        cut = next((cut for cut in cuts if entry[:cut].strip() in network.names), cuts[0])
+        name = entry[:cut].strip()
+        if name in given:
+            raise ValueError(f"--given names {name!r} twice: name every variable once, with | between its states.")
+        labels = network.variables[index_of(name, network.names)].labels
+        given[name] = _states(entry[cut + 1 :].strip(), labels)
+    return given
+
+
+def _states(text: str, labels: Sequence[str]) -> str | list[str] | dict[str, float]:
+    if text in labels or not {"|", ":"} & set(text):
+        return text
+    parts = [part.strip() for part in text.split("|")]
+    if all(part in labels or ":" not in part for part in parts):
+        return parts
+    weights: dict[str, float] = {}
+    for part in parts:
+        label, _, weight = part.rpartition(":") if part not in labels else (part, "", "1")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            raise ValueError(f"--given got the weight {weight!r} in {text!r}: write STATE:WEIGHT, a number.") from None
+    return weights
 
 
 def read_for_model(network: "Network", data: Path, *, no_header: bool, missing: str) -> "Table":

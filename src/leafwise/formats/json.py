@@ -19,13 +19,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.json_reading import read_network
+from leafwise.formats.whole_files import read_whole, write_whole
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -45,23 +45,13 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
     ...     load(folder + "/alarm.json") == alarm()
     True
     """
-    text = dumps(network).encode()
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced; a directory says so itself
-        target.write_bytes(text)
-        return
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_bytes(text)
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, dumps(network).encode())
 
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from a file; a ValueError in one line when the file does not hold one."""
     try:
-        return loads(Path(path).read_bytes())
+        return loads(read_whole(path))
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 

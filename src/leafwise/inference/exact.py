@@ -27,6 +27,10 @@ class Limits:
     operations: float = 1e10
 
 
+DEFAULT_LIMITS = Limits()
+IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
+
+
 @dataclass(frozen=True)
 class Exact:
     """A question ready to be answered: evidence and targets as factors, and the plan to multiply them.
@@ -48,7 +52,8 @@ class Exact:
         """Plan the answer. Whether it is affordable is asked afterwards."""
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
-        factors += [scope.reduced(Factor((variable,), weight)) for variable, weight in weights.items()]
+        matter = {variable: weight for variable, weight in weights.items() if scope.is_free(variable) or weight.max() != 1}
+        factors += [scope.reduced(Factor((variable,), weight)) for variable, weight in matter.items()]
         for target in targets:
             free = tuple(filter(scope.is_free, target))
             factors.append(Factor(free, np.broadcast_to(1.0, [extents[variable] for variable in free])))
@@ -157,4 +162,21 @@ class Exact:
         return np.array([self.scope.states[target[0]][place[:, first + k]] for k, target in enumerate(self.targets)])
 
 
-IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
+def affordable(network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> Exact:
+    """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
+    question = Exact.of(network, weights, targets, limits)
+    if not question.is_affordable:
+        raise ValueError(
+            f"an exact answer takes about {question.operations:.1e} multiplications and {_bytes(question.memory)}, "
+            f"and the limits are {limits.operations:.1e} and {_bytes(limits.memory)}: raise them, give more evidence, "
+            f"or use method='weighting' or 'gibbs' where there is a choice."
+        )
+    return question
+
+
+def _bytes(number: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            break
+        number /= 1024
+    return f"{number:.3g} {unit}"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.estimates import Estimate
-from leafwise.inference.evidence import Given, Weights, weights_of
-from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
 from leafwise.inference.weighting import weighting
 from leafwise.network import Network
@@ -19,7 +19,6 @@ from leafwise.table import Variable, index_of
 
 METHODS = ("auto", "exact", "weighting", "gibbs")
 _ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
-DEFAULT_LIMITS = Limits()
 
 Floats = NDArray[np.float64]
 
@@ -154,23 +153,3 @@ def mutual_information(
             held = conditional > 0
             information[place] += shares[state] * (conditional[held] @ np.log(conditional[held] / margin[held]))
     return dict(zip(names, np.maximum(information, 0.0).tolist(), strict=True))
-
-
-def affordable(network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> Exact:
-    """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
-    question = Exact.of(network, weights, targets, limits)
-    if not question.is_affordable:
-        raise ValueError(
-            f"an exact answer takes about {question.operations:.1e} multiplications and {_bytes(question.memory)}, "
-            f"and the limits are {limits.operations:.1e} and {_bytes(limits.memory)}: raise them, give more evidence, "
-            f"or use method='weighting' or 'gibbs'."
-        )
-    return question
-
-
-def _bytes(number: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
-            break
-        number /= 1024
-    return f"{number:.3g} {unit}"

@@ -30,12 +30,13 @@ def sample(network: Network, n_cases: int, seed: int) -> Table:
             )
         flat = routes.flatten([node.graph])
         routes.draw(
-            codes, flat.test, flat.first, flat.child, 0, index, _cumulative(node.probabilities), random.random(n_cases)
+            codes, flat.test, flat.first, flat.child, 0, index, cumulative(node.probabilities), random.random(n_cases)
         )
     return Table(network.variables, codes)
 
 
-def _cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums over the states so far; exactly one from each row's last possible state on, whatever the rounding."""
     sums = np.cumsum(probabilities, axis=1)
-    return np.where(sums >= sums[:, -1:], 1.0, sums / sums[:, -1:])
+    with np.errstate(invalid="ignore"):  # evidence can leave a row of zeros
+        return np.where(sums >= sums[:, -1:], 1.0, sums / sums[:, -1:])

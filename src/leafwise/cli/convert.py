@@ -1,0 +1,39 @@
+"""leafwise convert: a network from one file format to another."""
+
+from pathlib import Path
+
+import click
+
+from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, check_output, json_option, print_json
+
+
+@click.command()
+@click.argument("source", type=INPUT_FILE)
+@click.argument("target", type=OUTPUT_FILE)
+@click.option(
+    "--most-cells",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The largest table that a decision graph may become.  [default: 1000000]",
+)
+@json_option
+def convert(source: Path, target: Path, most_cells: int | None, as_json: bool) -> None:
+    """Read the network SOURCE and write it to TARGET, in the formats that the ends of their names stand for.
+
+    .json (leafwise's own: nothing is lost), .bif and .xmod, each also as .gz; with pyAgrum .xmlbif, .bifxml, .xml,
+    .uai, .net and .xdsl too.
+    """
+    check_output(target, source)
+    from leafwise.formats.files import format_of, load, save
+    from leafwise.formats.tables import MOST_CELLS
+
+    formats = format_of(source), format_of(target)
+    network = load(source)
+    save(network, target, MOST_CELLS if most_cells is None else most_cells)
+    if as_json:
+        counts = {"variables": len(network.variables), "arcs": len(network.arcs), "parameters": network.n_parameters}
+        print_json({"from": formats[0], "to": formats[1], **counts, "output": str(target)})
+    else:
+        click.echo(
+            f"{len(network.variables):,} variables and {len(network.arcs):,} arcs saved as {formats[1]} in {target}"
+        )

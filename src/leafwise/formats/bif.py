@@ -1,0 +1,97 @@
+"""Networks as BIF files, the Interchange Format that most programs read. Knows networks and nothing above them.
+
+It holds names, states, parents and complete tables: decision graphs are expanded on writing, and what a network knows
+of counts, priors, cut points and how it was learned is lost. Numbers are written to be read back to the last bit.
+
+    network unknown {
+    }
+    variable rain {
+      type discrete [ 2 ] { no, yes };
+    }
+    probability ( wet | rain ) {
+      (no) 0.9, 0.1;
+      (yes) 0.2, 0.8;
+    }
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.formats.bif_reading import read_network
+from leafwise.formats.bif_text import quoted
+from leafwise.formats.tables import MOST_CELLS, complete_table
+from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.network import Network
+from leafwise.table import Variable
+
+
+def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
+    """Write a network to a .bif or .bif.gz file, which appears complete or not at all.
+
+    >>> import tempfile
+    >>> from leafwise.examples import alarm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(alarm(), folder + "/alarm.bif")
+    ...     load(folder + "/alarm.bif").n_parameters
+    509
+    """
+    write_whole(path, dumps(network, most_cells).encode())
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network from a .bif or .bif.gz file; a ValueError in one line, with line and column, when it cannot be."""
+    try:
+        return loads(read_whole(path))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
+    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells."""
+    tables = [complete_table(network, index, most_cells) for index in range(len(network.variables))]
+    lines = ["network unknown {", "}"]
+    for variable in network.variables:
+        lines += _variable_lines(variable)
+    for index, table in enumerate(tables):
+        lines += _distribution_lines(network, index, table)
+    return "\n".join([*lines, ""])
+
+
+def loads(text: str | bytes) -> Network:
+    """The network of a file's text."""
+    return read_network(_decoded(text) if isinstance(text, bytes) else text)
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise ValueError(
+            f"line {line}, column {column}: byte 0x{data[error.start]:02x} came where UTF-8 text is expected: "
+            f"save the file as UTF-8."
+        ) from None
+
+
+def _variable_lines(variable: Variable) -> list[str]:
+    labels = ", ".join(map(quoted, variable.labels))
+    return [f"variable {quoted(variable.name)} {{", f"  type discrete [ {variable.n_states} ] {{ {labels} }};", "}"]
+
+
+def _distribution_lines(network: Network, index: int, table: NDArray[np.float64]) -> Iterator[str]:
+    node = network.nodes[index]
+    parents = [network.variables[parent] for parent in (node.parents if node else ())]
+    given = " | " + ", ".join(quoted(parent.name) for parent in parents) if parents else ""
+    yield f"probability ( {quoted(network.variables[index].name)}{given} ) {{"
+    rows = [", ".join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]
+    if parents:
+        labels = product(*(map(quoted, parent.labels) for parent in parents))
+        yield from (f"  ({', '.join(states)}) {row};" for states, row in zip(labels, rows, strict=True))
+    else:
+        yield f"  table {rows[0]};"
+    yield "}"

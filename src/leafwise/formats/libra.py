@@ -1,0 +1,104 @@
+"""Networks as the BN files of Libra, which carry decision trees. Knows networks and nothing above them.
+
+As Libra's source writes them: how many states each variable has, then a factor for each variable, a tree of tests
+(vI_S yes no) whose leaves are logarithms of probabilities. There are no names. A decision graph is written as a tree, in
+which a test of several groups of states is a chain of tests, so it comes back with other leaves and the same distributions.
+
+    2,3
+    BN {
+    v0 {
+    tree {
+    (v1_0 (v0_0 -0.1 -2.3) (v0_0 -0.7 -0.7))
+    }
+    } ...
+    }
+"""
+
+import math
+import os
+from collections.abc import Iterator
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.libra_reading import read_network
+from leafwise.formats.tables import MOST_CELLS, amount
+from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.network import Network, Node
+
+
+def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
+    """Write a network to a .bn or .bn.gz file, which appears complete or not at all.
+
+    >>> import tempfile
+    >>> from leafwise.examples import alarm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(alarm(), folder + "/alarm.bn")
+    ...     len(load(folder + "/alarm.bn").arcs)
+    46
+    """
+    write_whole(path, dumps(network, most_cells).encode())
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network from a .bn or .bn.gz file; a ValueError in one line, with line and column, if it is none."""
+    try:
+        return read_network(read_whole(path).decode(errors="replace"))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
+    """The text of a network's file; a ValueError when a tree's leaves would have more than `most_cells` numbers."""
+    lines = [",".join(str(variable.n_states) for variable in network.variables), "BN {"]
+    for index, node in enumerate(network.nodes):
+        name = network.variables[index].name
+        if node is None:
+            raise ValueError(f"{name!r} is only given, and Libra needs a distribution for every variable: save it as JSON.")
+        n_numbers = _n_leaves(node.graph) * node.n_states
+        if n_numbers > most_cells:
+            raise ValueError(
+                f"the tree of {name!r} would have {amount(n_numbers)} numbers, more than the limit of {most_cells:,}: "
+                f"raise most_cells, or save it as JSON, which keeps its leaves."
+            )
+        lines += [f"v{index} {{", "tree {", "".join(_tree(node, index)), "}", "}"]
+    return "\n".join([*lines, "}", ""])
+
+
+def _tests(graph: DecisionGraph, place: int) -> tuple[list[tuple[int, int]], int]:
+    """A node's outcomes as a chain of tests: (state, child) again and again, and the child for all other states."""
+    arcs = graph.arcs(place)
+    _, other = max(arcs, key=lambda arc: len(arc[0]))
+    return [(state, child) for states, child in arcs if child != other for state in sorted(states)], other
+
+
+def _n_leaves(graph: DecisionGraph) -> int:
+    """The leaves of the graph as a tree of such chains."""
+    count = [1] * len(graph.tests)
+    for place in reversed(range(len(count))):
+        if graph.tests[place] != LEAF:
+            chain, other = _tests(graph, place)
+            count[place] = sum(count[child] for _, child in chain) + count[other]
+    return count[0]
+
+
+def _tree(node: Node, index: int) -> Iterator[str]:
+    leaf_number = {place: leaf for leaf, place in enumerate(node.graph.leaves)}
+    pending: list[int | str] = [0]  # nodes to write, and pieces of text to write after them
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif node.graph.tests[item] == LEAF:
+            yield _leaf(node.probabilities[leaf_number[item]].tolist(), index)
+        else:
+            chain, other = _tests(node.graph, item)
+            pieces: list[int | str] = []
+            for state, child in chain:
+                pieces += [f"\n(v{node.graph.tests[item]}_{state} ", child, " "]
+            pending += reversed([*pieces, other, ")" * len(chain)])
+
+
+def _leaf(row: list[float], index: int) -> str:
+    """A distribution as tests of the variable itself."""
+    logs = [repr(math.log(p)) if p > 0 else "-inf" for p in row]
+    opened = "".join(f"(v{index}_{state} {log} " for state, log in enumerate(logs[:-1]))
+    return f"{opened}{logs[-1]}{')' * (len(logs) - 1)}"

@@ -1,0 +1,218 @@
+"""From the text of a Libra BN file to a Network, or to an error that says where the text is wrong and what was expected.
+
+A distribution is a product of factors: trees, or features, each of which is a weight and conditions, +v1_0 (is) or -v1_0
+(is not), under which it counts. One tree that tests the variable itself last is kept as a tree; anything else becomes a table.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.bif_text import Cursor, brief
+from leafwise.formats.tables import MOST_CELLS, amount, table_node
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+_VARIABLE = re.compile(r"v([0-9]{1,9})")
+_CONDITION = re.compile(r"([-+]?)v([0-9]{1,9})_([0-9]{1,9})")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|inf)")
+_MOST_VARIABLES = 1_000_000
+
+_Condition = tuple[bool, int, int]  # whether it is so, a variable, a state
+_Feature = tuple[float, tuple[_Condition, ...]]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A tree in the order of its text: tests[k] is a variable or LEAF, and then weights[k] counts."""
+
+    tests: list[int]
+    states: list[int]
+    yes: list[int]
+    no: list[int]
+    weights: list[float]
+
+
+def read_network(text: str) -> Network:
+    """The network of a Libra BN text."""
+    cursor = Cursor(text)
+    n_states = _read_schema(cursor)
+    cursor.expect("{", "write BN { v0 { … } … }")
+    nodes: list[Node | None] = [None] * len(n_states)
+    places = [0] * len(n_states)
+    while not cursor.takes("}"):
+        name = cursor.word("a variable such as v0, or '}'")
+        found = _VARIABLE.fullmatch(name)
+        if found is None or int(found[1]) >= len(n_states) or nodes[int(found[1])] is not None:
+            cursor.fail(f"{brief(name)} came where one of v0 to v{len(n_states) - 1} is expected, each once: correct it.")
+        index = int(found[1])
+        places[index] = cursor.began
+        nodes[index] = _read_node(cursor, index, n_states)
+    if None in nodes:
+        cursor.fail(f"v{nodes.index(None)} has no distribution, and each variable takes one: add it.", 0)
+    cycle = dag.find_cycle([node.parents for node in nodes if node is not None])
+    if cycle:
+        arrows = " → ".join(f"v{index}" for index in cycle)
+        cursor.fail(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.", places[cycle[0]])
+    variables = (Variable(f"v{index}", tuple(map(str, range(count)))) for index, count in enumerate(n_states))
+    return Network(tuple(variables), tuple(nodes))
+
+
+def _read_schema(cursor: Cursor) -> list[int]:
+    n_states: list[int] = []
+    while (word := cursor.word("a number of states, or 'BN'")) != "BN":
+        if not (word.isascii() and word.isdecimal() and len(word) < 6 and int(word) > 0):
+            cursor.fail(f"{brief(word)} came where a number of states, or 'BN', is expected: correct it.", cursor.began)
+        n_states.append(int(word))
+        cursor.takes(",")
+        if len(n_states) > _MOST_VARIABLES:
+            cursor.fail(f"more than {_MOST_VARIABLES:,} variables came: give fewer.", cursor.began)
+    if not n_states:
+        cursor.fail("'BN' came where the numbers of states are expected: write them before it.", cursor.began)
+    return n_states
+
+
+def _read_node(cursor: Cursor, index: int, n_states: list[int]) -> Node:
+    cursor.expect("{", f"write the factors of v{index} between {{ and }}")
+    place = cursor.began
+    features: list[_Feature] = []
+    trees: list[_Tree] = []
+    while not cursor.takes("}"):
+        kind = cursor.word("'tree', 'features', 'table', a weight or '}'")
+        if kind in ("tree", "features", "table"):
+            cursor.expect("{", f"write the {kind} between {{ and }}")
+            if kind == "tree":
+                trees.append(_read_tree(cursor, n_states))
+                cursor.expect("}", "close the tree")
+            else:
+                while not cursor.takes("}"):
+                    features.append(_read_feature(cursor, cursor.word("a weight or '}'"), n_states))
+        else:
+            features.append(_read_feature(cursor, kind, n_states))
+    if len(trees) == 1 and not features:
+        node = _as_tree(trees[0], index, n_states)
+        if node is not None:
+            return node
+    for tree in trees:
+        features += _paths(tree)
+    return _as_table(cursor, features, index, n_states, place)
+
+
+def _read_feature(cursor: Cursor, word: str, n_states: list[int]) -> _Feature:
+    if not _NUMBER.fullmatch(word):
+        cursor.fail(f"{brief(word)} came where a weight is expected: write a number.", cursor.began)
+    conditions = []
+    while cursor.ahead("+v") or cursor.ahead("-v"):
+        sense, variable, state = _read_condition(cursor, n_states)
+        conditions.append((sense != "-", variable, state))
+    return float(word), tuple(conditions)
+
+
+def _read_condition(cursor: Cursor, n_states: list[int]) -> tuple[str, int, int]:
+    word = cursor.word("a condition such as v1_0")
+    found = _CONDITION.fullmatch(word)
+    if found is None or int(found[2]) >= len(n_states) or int(found[3]) >= n_states[int(found[2])]:
+        cursor.fail(f"{brief(word)} came where a variable and its state, such as v1_0, are expected: correct it.", cursor.began)
+    return found[1], int(found[2]), int(found[3])
+
+
+def _read_tree(cursor: Cursor, n_states: list[int]) -> _Tree:
+    """Nested (vI_S yes no), read without nesting calls; `open_tests` are those that wait for branches."""
+    tree = _Tree([], [], [], [], [])
+    open_tests: list[int] = []
+    while True:
+        number = len(tree.tests)
+        if open_tests:
+            branches = tree.yes if tree.yes[open_tests[-1]] < 0 else tree.no
+            branches[open_tests[-1]] = number
+        variable, state, weight = LEAF, 0, 0.0
+        if cursor.takes("("):
+            _, variable, state = _read_condition(cursor, n_states)
+            open_tests.append(number)
+        else:
+            weight = _read_feature(cursor, cursor.word("'(' or a weight"), n_states)[0]
+        for values, value in ((tree.tests, variable), (tree.states, state), (tree.yes, -1), (tree.no, -1)):
+            values.append(value)
+        tree.weights.append(weight)
+        while open_tests and tree.no[open_tests[-1]] >= 0 and variable == LEAF:
+            cursor.expect(")", "give a test two branches")
+            open_tests.pop()
+        if not open_tests:
+            return tree
+
+
+def _paths(tree: _Tree) -> list[_Feature]:
+    """A tree as features: one for each path to a leaf."""
+    found: list[_Feature] = []
+    pending: list[tuple[int, tuple[_Condition, ...]]] = [(0, ())]
+    while pending:
+        place, conditions = pending.pop()
+        if tree.tests[place] == LEAF:
+            found.append((tree.weights[place], conditions))
+        else:
+            variable, state = tree.tests[place], tree.states[place]
+            pending.append((tree.no[place], (*conditions, (False, variable, state))))
+            pending.append((tree.yes[place], (*conditions, (True, variable, state))))
+    return found
+
+
+def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> Node | None:
+    """The tree with a distribution where the variable itself begins to be tested; None where parents come after that."""
+    within = [False] * len(tree.tests)  # whether only the variable itself is tested from here on
+    for place in reversed(range(len(within))):
+        below = tree.tests[place] == LEAF or (within[tree.yes[place]] and within[tree.no[place]])
+        within[place] = below and tree.tests[place] in (LEAF, index)
+    waiting, tests, children, rows = [0], [], [], []
+    for place in waiting:  # grows on the way
+        if within[place]:
+            tests.append(LEAF)
+            children.append(())
+            rows.append([_weight(tree, place, state) for state in range(n_states[index])])
+        elif tree.tests[place] == index:
+            return None
+        else:
+            yes, no, variable = len(waiting), len(waiting) + 1, tree.tests[place]
+            waiting += [tree.yes[place], tree.no[place]]
+            tests.append(variable)
+            row = [no] * n_states[variable]
+            row[tree.states[place]] = yes
+            if len(row) == 1:
+                waiting.pop()
+            children.append(tuple(row))
+    graph = DecisionGraph(tuple(tests), tuple(children))
+    return Node(graph.tested, graph, _distributions(np.array(rows)))
+
+
+def _weight(tree: _Tree, place: int, state: int) -> float:
+    while tree.tests[place] != LEAF:
+        place = tree.yes[place] if tree.states[place] == state else tree.no[place]
+    return tree.weights[place]
+
+
+def _as_table(cursor: Cursor, features: list[_Feature], index: int, n_states: list[int], place: int) -> Node:
+    parents = sorted({variable for _, conditions in features for _, variable, _ in conditions} - {index})
+    shape = tuple(n_states[variable] for variable in (*parents, index))
+    if math.prod(shape) > MOST_CELLS:
+        cursor.fail(f"v{index} would have {amount(math.prod(shape))} cells, where {MOST_CELLS:,} are the limit: use trees.", place)
+    axis = {variable: k for k, variable in enumerate((*parents, index))}
+    logs = np.zeros(shape)
+    for weight, conditions in features:
+        allowed = [np.ones(size, np.bool_) for size in shape]
+        for sense, variable, state in conditions:
+            allowed[axis[variable]] &= (np.arange(n_states[variable]) == state) == sense
+        logs[np.ix_(*allowed)] += weight
+    rows = _distributions(logs.reshape(-1, shape[-1]))
+    return table_node(parents, rows.reshape(shape), n_states)
+
+
+def _distributions(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of log weights made distributions; rows of nothing become uniform, as what cannot be never counts."""
+    top = logs.max(axis=1, keepdims=True)
+    weights = np.where(np.isneginf(top), 1.0, np.exp(logs - np.where(np.isneginf(top), 0.0, top)))
+    rows: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return rows

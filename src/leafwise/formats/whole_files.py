@@ -1,0 +1,44 @@
+"""Bytes from and to files, plain or .gz; a written file appears complete or not at all. Knows nothing else."""
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file; those of a name that ends in .gz unpacked."""
+    data = Path(path).read_bytes()
+    if not _packed(path):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"this is not a sound gzip file ({error}): make or copy it again.") from None
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file under a temporary name beside its place, then rename it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(folder + "/a.txt.gz", b"all of it")
+    ...     read_whole(folder + "/a.txt.gz")
+    b'all of it'
+    """
+    if _packed(path):
+        data = gzip.compress(data, mtime=0)  # no time inside: the same network gives the same bytes
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced; a directory says so itself
+        target.write_bytes(data)
+        return
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(data)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _packed(path: str | os.PathLike[str]) -> bool:
+    return os.fsdecode(path).lower().endswith(".gz")

@@ -1,0 +1,131 @@
+"""Networks as XMOD files, in which WinMine and Libra keep decision trees. Knows networks and nothing above them.
+
+There is no published description: this is what Libra's source reads and writes. A vertex has a branch for each group of
+states. A leaf that several paths reach is written once for each, so a decision graph comes back as a tree, whose leaves
+are numbered from the root down. Libra reads vertices of two branches, the first of which has one state.
+
+    <AnalysisNotebook>
+      <Variables>
+        <Variable name="rain" type="categorical">
+          <State index="0" name="no"/><State index="1" name="yes"/>
+        </Variable> ...
+      </Variables>
+      <Model name="">
+        <LocalModels>
+          <LocalModel variable="wet">
+            <Inputs><Input variable="rain"/></Inputs>
+            <DecisionTree>
+              <Vertex split="rain">
+                <Branch>
+                  <Values>0</Values>
+                  <Leaf><Multinomial><Probs>0.9 0.1</Probs><Counts>9 1</Counts></Multinomial></Leaf>
+                </Branch> ...
+"""
+
+import os
+from collections.abc import Iterator
+from xml.sax.saxutils import quoteattr
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.tables import MOST_CELLS, amount
+from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.formats.xmod_reading import read_network
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+
+def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
+    """Write a network to an .xmod or .xmod.gz file, which appears complete or not at all.
+
+    >>> import tempfile
+    >>> from leafwise.examples import alarm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(alarm(), folder + "/alarm.xmod")
+    ...     load(folder + "/alarm.xmod").n_parameters
+    509
+    """
+    write_whole(path, dumps(network, most_cells).encode())
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network from an .xmod or .xmod.gz file; a ValueError in one line, with line and column, if it is none."""
+    try:
+        return loads(read_whole(path))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+
+
+def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
+    """The text of a network's file; a ValueError when a tree's leaves would have more than `most_cells` numbers."""
+    lines = ['<?xml version="1.0" standalone="yes"?>', "<AnalysisNotebook>", "<Variables>"]
+    for variable in network.variables:
+        lines += _variable_lines(variable)
+    lines += ["</Variables>", '<Model name="">', "<LocalModels>"]
+    for index, node in enumerate(network.nodes):
+        if node is not None:
+            _check_size(network.variables[index].name, node, most_cells)
+            lines += _model_lines(network, index, node)
+    return "\n".join([*lines, "</LocalModels>", "</Model>", "</AnalysisNotebook>", ""])
+
+
+def loads(text: str | bytes) -> Network:
+    """The network of a file's text."""
+    return read_network(text.encode() if isinstance(text, str) else text)
+
+
+def _variable_lines(variable: Variable) -> list[str]:
+    states = [f'<State index="{state}" name={_attribute(label)}/>' for state, label in enumerate(variable.labels)]
+    return [f'<Variable name={_attribute(variable.name)} type="categorical">', *states, "</Variable>"]
+
+
+def _attribute(text: str) -> str:
+    """A text as the value of an attribute, with its quotes."""
+    if not all(sign in "\t\n\r" or (sign >= " " and sign not in "\ufffe\uffff") for sign in text):
+        raise ValueError(f"{text!r} holds a sign that XML cannot: rename it, or save the network as JSON.")
+    return quoteattr(text)
+
+
+def _check_size(name: str, node: Node, most_cells: int) -> None:
+    n_leaves = [0] * len(node.graph.tests)
+    for place in reversed(range(len(n_leaves))):
+        n_leaves[place] = sum(n_leaves[child] for _, child in node.graph.arcs(place)) or 1
+    if n_leaves[0] * node.n_states > most_cells:
+        raise ValueError(
+            f"the tree of {name!r} would have {amount(n_leaves[0] * node.n_states)} numbers, more than the limit of "
+            f"{most_cells:,}: raise most_cells, or save it as JSON, which keeps its leaves."
+        )
+
+
+def _model_lines(network: Network, index: int, node: Node) -> Iterator[str]:
+    yield f"<LocalModel variable={_attribute(network.variables[index].name)}>"
+    inputs = [f"<Input variable={_attribute(network.variables[parent].name)}/>" for parent in node.parents]
+    if inputs:
+        yield f"<Inputs>{''.join(inputs)}</Inputs>"
+    yield "<DecisionTree>"
+    leaf_number = {place: leaf for leaf, place in enumerate(node.graph.leaves)}
+    pending: list[int | str] = [0]  # nodes to write, and lines to write after them
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif node.graph.tests[item] == LEAF:
+            yield _leaf_line(node, leaf_number[item])
+        else:
+            name = network.variables[node.graph.tests[item]].name
+            yield f"<Vertex split={_attribute(name)}>"
+            pending += reversed([*_branches(node.graph, item), "</Vertex>"])
+    yield from ("</DecisionTree>", "</LocalModel>")
+
+
+def _branches(graph: DecisionGraph, place: int) -> Iterator[int | str]:
+    """The branches of a vertex, one with a single state first."""
+    for states, child in sorted(graph.arcs(place), key=lambda arc: len(arc[0]) > 1):
+        yield f"<Branch><Values>{' '.join(map(str, sorted(states)))}</Values>"
+        yield from (child, "</Branch>")
+
+
+def _leaf_line(node: Node, leaf: int) -> str:
+    numbers = f"<Probs>{' '.join(map(repr, node.probabilities[leaf].tolist()))}</Probs>"
+    if node.counts is not None:
+        numbers += f"<Counts>{' '.join(map(str, node.counts[leaf].tolist()))}</Counts>"
+    return f"<Leaf><Multinomial>{numbers}</Multinomial></Leaf>"

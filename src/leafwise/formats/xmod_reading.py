@@ -1,0 +1,241 @@
+"""From the XML of an XMOD file to a Network, or to an error that says where the file is wrong and what was expected."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.tables import MOST_CELLS, amount, fitted, table_node
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+
+@dataclass
+class _Element:
+    """One element of the XML, and where it begins."""
+
+    tag: str
+    attributes: dict[str, str]
+    place: str
+    texts: list[str] = field(default_factory=list)
+    inside: list["_Element"] = field(default_factory=list)
+
+    def all(self, tag: str) -> list["_Element"]:
+        return [element for element in self.inside if element.tag == tag]
+
+    def one(self, tag: str) -> "_Element":
+        found = self.all(tag)
+        if len(found) != 1:
+            self.fail(f"{len(found)} <{tag}> came in <{self.tag[:30]}> where one is expected: correct that.")
+        return found[0]
+
+    def attribute(self, name: str) -> str:
+        if name not in self.attributes:
+            self.fail(f"a <{self.tag}> came without its {name!r}: add it.")
+        return self.attributes[name]
+
+    def whole_numbers(self, below: int) -> list[int]:
+        words = "".join(self.texts).split()
+        if not all(word.isascii() and word.isdecimal() and len(word) < 7 and int(word) < below for word in words):
+            self.fail(
+                f"the <{self.tag}> holds something else where whole numbers below {below} are expected: correct it."
+            )
+        return [int(word) for word in words]
+
+    def fail(self, problem: str) -> NoReturn:
+        raise ValueError(f"{self.place}: {problem}")
+
+
+@dataclass(frozen=True)
+class _Names:
+    variables: tuple[Variable, ...]
+    number: dict[str, int]
+
+    def of(self, element: _Element, attribute: str) -> int:
+        name = element.attribute(attribute)
+        if name not in self.number:
+            element.fail(f"{name[:30]!r} came where a variable is expected: declare it in <Variables>.")
+        return self.number[name]
+
+
+def read_network(data: bytes) -> Network:
+    """The network of an XMOD file."""
+    root = _parsed(data)
+    if root.tag != "AnalysisNotebook":
+        root.fail(f"<{root.tag[:30]}> came where <AnalysisNotebook> is expected: give an XMOD file.")
+    variables = _read_variables(root)
+    names = _Names(variables, {variable.name: k for k, variable in enumerate(variables)})
+    nodes: list[Node | None] = [None] * len(variables)
+    for model in root.one("Model").one("LocalModels").all("LocalModel"):
+        index = names.of(model, "variable")
+        if nodes[index] is not None:
+            model.fail(f"{variables[index].name!r} has a second <LocalModel>, and it takes one: leave one out.")
+        nodes[index] = _read_node(model, names, index)
+    cycle = dag.find_cycle([() if node is None else node.parents for node in nodes])
+    if cycle:
+        arrows = " → ".join(repr(variables[index].name) for index in cycle)
+        root.fail(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.")
+    return Network(variables, tuple(nodes))
+
+
+def _parsed(data: bytes) -> _Element:
+    """The XML as elements; expat keeps the place of each."""
+    parser = expat.ParserCreate()
+    top = _Element("", {}, "line 1, column 1")
+    trail = [top]
+
+    def place() -> str:
+        return f"line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1}"
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        element = _Element(tag, attributes, place())
+        trail[-1].inside.append(element)
+        trail.append(element)
+
+    def refuse(*_: Any) -> None:
+        raise ValueError(f"{place()}: an entity is declared where none is expected: leave it out.")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: trail.pop()
+    parser.CharacterDataHandler = lambda text: trail[-1].texts.append(text)
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise ValueError(
+            f"line {error.lineno}, column {error.offset + 1}: {reason} where XML is expected: save the file again."
+        ) from None
+    return top.inside[0]
+
+
+def _read_variables(root: _Element) -> tuple[Variable, ...]:
+    section = root.one("Variables")
+    types = {
+        entry.attribute("name"): _read_labels(entry, {})
+        for place in (root, section)
+        for group in place.all("TypeVariables")
+        for entry in group.all("Variable")
+    }
+    found: dict[str, Variable] = {}
+    for entry in section.all("Variable"):
+        name = entry.attribute("name")
+        if name in found:
+            entry.fail(f"the variable {name[:30]!r} came before, and a name stands for one: rename one.")
+        labels = _read_labels(entry, types)
+        try:
+            found[name] = Variable(name, labels)
+        except ValueError as error:
+            entry.fail(str(error))
+    return tuple(found.values())
+
+
+def _read_labels(entry: _Element, types: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    states = entry.all("State")
+    if not states and entry.attributes.get("typeVariable") in types:
+        return types[entry.attributes["typeVariable"]]
+    labels = {state.attribute("index"): state.attribute("name") for state in states}
+    if set(labels) != set(map(str, range(len(states)))):
+        entry.fail(f"the indices of {len(states)} states came otherwise than as 0, 1, …, each once: correct them.")
+    if len(set(labels.values())) < len(states):
+        entry.fail("two states have the same name where names must differ: rename one.")
+    return tuple(labels[str(state)] for state in range(len(states)))
+
+
+def _read_node(model: _Element, names: _Names, index: int) -> Node:
+    inputs = [names.of(entry, "variable") for group in model.all("Inputs") for entry in group.all("Input")]
+    if index in inputs or len(set(inputs)) < len(inputs):
+        model.fail(
+            "the <Inputs> name the variable itself, or another twice, where other variables are expected: drop it."
+        )
+    if model.all("Table"):
+        return _read_table(model.one("Table"), names, index, inputs)
+    return _read_tree(model.one("DecisionTree"), names, index, inputs)
+
+
+def _read_tree(top: _Element, names: _Names, index: int, inputs: list[int]) -> Node:
+    """The tree, its nodes numbered from the root down, level by level."""
+    waiting: list[tuple[_Element, dict[int, frozenset[int]]]] = [(_below(top), {})]
+    tests: list[int] = []
+    children: list[tuple[int, ...]] = []
+    leaves: list[_Element] = []
+    for element, possible in waiting:  # grows on the way
+        if element.tag == "Leaf":
+            tests.append(LEAF)
+            children.append(())
+            leaves.append(element)
+            continue
+        variable = names.of(element, "split")
+        if variable == index:
+            element.fail("a vertex splits by the variable itself where a parent is expected: name another.")
+        every = frozenset(range(names.variables[variable].n_states))
+        states_of = _read_branches(element, len(every), possible.get(variable, every))
+        child_of: dict[int, int] = {}
+        for branch, states in states_of:
+            child_of.update(dict.fromkeys(states, len(waiting)))
+            waiting.append((_below(branch), {**possible, variable: states}))
+        tests.append(variable)
+        children.append(tuple(child_of.get(state, len(waiting) - 1) for state in sorted(every)))
+    graph = DecisionGraph(tuple(tests), tuple(children))
+    return Node(tuple(sorted({*inputs, *graph.tested})), graph, _read_rows(leaves, names.variables[index].n_states))
+
+
+def _below(element: _Element) -> _Element:
+    found = element.all("Vertex") + element.all("Leaf")
+    if len(found) != 1:
+        element.fail(f"{len(found)} came in <{element.tag}> where one <Vertex> or <Leaf> is expected: correct that.")
+    return found[0]
+
+
+def _read_branches(vertex: _Element, n_states: int, possible: frozenset[int]) -> list[tuple[_Element, frozenset[int]]]:
+    """The branches and their states, by smallest state: together all that earlier tests have left, each once."""
+    groups = [(branch, branch.one("Values").whole_numbers(n_states)) for branch in vertex.all("Branch")]
+    named = [state for _, states in groups for state in states]
+    if len(set(named)) < len(named) or not possible <= set(named) or not all(states for _, states in groups):
+        vertex.fail("the branches do not share out the states of their split, and each state takes one: correct them.")
+    return sorted(((branch, frozenset(states)) for branch, states in groups), key=lambda group: min(group[1]))
+
+
+def _read_rows(elements: list[_Element], n_states: int) -> NDArray[np.float64]:
+    """The distributions of leaves or of entries of a table."""
+    places = [element.one("Multinomial").one("Probs") for element in elements]
+    values = np.array([_read_numbers(place, n_states) for place in places])
+    rows = fitted(values)
+    wrong = np.flatnonzero(np.isnan(rows[:, 0]))
+    if wrong.size:
+        total = values[wrong[0]].sum()
+        places[wrong[0]].fail(f"these probabilities sum to {total:.6g} where 1 is expected: correct them.")
+    return rows
+
+
+def _read_numbers(place: _Element, n_states: int) -> list[float]:
+    words = "".join(place.texts).split()
+    try:
+        numbers = list(map(float, words))
+    except ValueError:
+        numbers = []
+    if len(numbers) != n_states:
+        place.fail(f"{len(words)} words came where {n_states} numbers are expected: give each state one.")
+    return numbers
+
+
+def _read_table(top: _Element, names: _Names, index: int, inputs: list[int]) -> Node:
+    shape = tuple(names.variables[parent].n_states for parent in inputs)
+    n_rows, n_states = math.prod(shape), names.variables[index].n_states
+    entries = top.all("TableEntry")
+    if len(entries) != n_rows:
+        top.fail(f"{len(entries):,} rows came where {amount(n_rows)} are expected: give each assignment one.")
+    table = np.full((*shape, n_states), np.nan)
+    for entry, row in zip(entries, _read_rows(entries, n_states), strict=True):
+        states = tuple(state for part in entry.all("InputStates") for state in part.whole_numbers(MOST_CELLS))
+        if len(states) != len(shape) or any(state >= size for state, size in zip(states, shape, strict=True)):
+            entry.fail(f"{states[:5]} came where a state of each of {len(shape)} inputs is expected: correct them.")
+        table[states] = row
+    if np.isnan(table).any():
+        top.fail("two rows came for the same states, and each takes one: leave one out.")
+    return table_node(inputs, table, [variable.n_states for variable in names.variables])

@@ -1,0 +1,125 @@
+"""What sampling finds: probabilities with their errors, of each part and put together. Knows parts and kernels."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.parts import Part, Parts
+from leafwise.kernels import sampling
+from leafwise.network import Network
+
+MOST_CELLS = 1_000_000  # of a joint distribution
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Distributions of targets given evidence, each with its standard errors and effective sample size.
+
+    There is one table a target, over its states; or a single table over the states of all, with an axis for each.
+    """
+
+    targets: tuple[int, ...]
+    probabilities: tuple[Floats, ...]
+    standard_errors: tuple[Floats, ...]  # of the same shapes
+    effective_sample_sizes: tuple[float, ...]  # for each table, how many independent draws it is worth
+    n_samples: int
+    log_evidence: float | None = None  # the log probability of the evidence; Gibbs sampling does not tell
+    log_evidence_error: float | None = None
+
+    @property
+    def effective_sample_size(self) -> float:
+        """That of the least certain table."""
+        return min(self.effective_sample_sizes, default=float(self.n_samples))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where states are counted: the cells of each target after those of the one before, or one cell a joint state."""
+
+    asked: tuple[tuple[int, ...], ...]  # the targets of each table
+    shape: tuple[int, ...]  # the numbers of states of all targets
+
+    @property
+    def several(self) -> bool:
+        """Whether a single table holds several targets."""
+        return len(self.shape) > len(self.asked)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return prod(self.shape) if self.several else sum(self.shape)
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Where each table begins."""
+        sizes = np.array([self.n_cells] if self.several else self.shape, np.int64)
+        return np.cumsum(sizes) - sizes
+
+    def add(self, codes: NDArray[Any], weights: Iterable[Floats], sums: Iterable[Floats]) -> None:
+        """Add each kind of weights to its sums; `codes` holds a row for each target."""
+        if self.several:
+            codes = np.ravel_multi_index(tuple(codes), self.shape)[None]
+        for weight, total in zip(weights, sums, strict=True):
+            sampling.tally(codes, self.first, weight, total)
+
+    def tables(self, values: Floats) -> list[Floats]:
+        """The values of all cells, table by table."""
+        if self.several:
+            return [values.reshape(self.shape)]
+        return [values[begin : begin + size] for begin, size in zip(self.first, self.shape, strict=True)]
+
+
+def cells_of(part: Part, joint: bool) -> Cells:
+    """The cells for the targets of a part."""
+    targets = tuple(part.variables[place] for place in part.targets)
+    asked = (targets,) if joint and targets else tuple((target,) for target in targets)
+    return Cells(asked, tuple(part.flat.n_states[list(part.targets)].tolist()))
+
+
+@dataclass(frozen=True)
+class Found:
+    """One table over some targets that are not known, as a part tells."""
+
+    targets: tuple[int, ...]
+    probabilities: Floats
+    standard_errors: Floats
+    effective_sample_size: float
+
+
+def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int, least: int, seed: int) -> None:
+    """Raise a ValueError unless this can be asked of samples."""
+    if n_samples < least:
+        raise ValueError(f"{n_samples} samples were asked for, and the least is {least}: ask for more.")
+    if seed < 0:
+        raise ValueError(f"sampling got the seed {seed}, and the least is 0: use a seed of 0 or more.")
+    if len(set(targets)) < len(targets):
+        twice = next(target for place, target in enumerate(targets) if target in targets[:place])
+        raise ValueError(f"the target {network.names[twice]!r} is named twice: name each target once.")
+    if joint and (n_cells := prod(network.variables[target].n_states for target in targets)) > MOST_CELLS:
+        raise ValueError(
+            f"the joint distribution of the {len(targets)} targets has {n_cells:,} cells, and the most are "
+            f"{MOST_CELLS:,}: ask for fewer targets, or for each alone."
+        )
+
+
+def put_together(parts: Parts, targets: Sequence[int], joint: bool, n_samples: int, found: Iterable[Found]) -> Estimate:
+    """The tables of the parts, widened to the states that known targets do not have."""
+    by_targets = {table.targets: table for table in found}
+    certain = Found((), np.ones(()), np.zeros(()), n_samples)
+    probabilities: list[Floats] = []
+    errors: list[Floats] = []
+    sizes: list[float] = []
+    for asked in [tuple(targets)] if joint else [(target,) for target in targets]:
+        table = by_targets.get(tuple(target for target in asked if target not in parts.known), certain)
+        shape = [parts.network.variables[target].n_states for target in asked]
+        place = tuple(parts.known.get(target, slice(None)) for target in asked)
+        for values, wide in ((table.probabilities, probabilities), (table.standard_errors, errors)):
+            wide.append(np.zeros(shape))
+            wide[-1][place] = values
+        sizes.append(table.effective_sample_size)
+    return Estimate(tuple(targets), tuple(probabilities), tuple(errors), tuple(sizes), n_samples)

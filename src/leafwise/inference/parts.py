@@ -1,0 +1,175 @@
+"""The parts of a network that matter to a question, cut apart by what is known. Knows networks and kernels.
+
+Variables that are neither asked for, nor given, nor above such ones do not matter. A variable whose evidence leaves one
+state is known: tests of it have one outcome, and what hangs together only by known variables falls into parts. Given
+the evidence parts are independent, so samples of one need not agree with the evidence of another.
+"""
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.evidence import Weights
+from leafwise.inference.sampling import cumulative
+from leafwise.kernels import routes
+from leafwise.kernels.sampling import FlatPart
+from leafwise.network import Network, Node
+from leafwise.table import code_type
+
+Codes = NDArray[Any]  # uint8 or uint16
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Variables that hang together, known ones among them, numbered anew as their graphs are."""
+
+    variables: tuple[int, ...]  # parents first
+    targets: tuple[int, ...]  # the places of targets among the variables, in the order in which they are asked for
+    flat: FlatPart
+    graph: Ints  # of each node
+    case: Codes  # one column: the states of known variables, zero for the others
+
+    @property
+    def free(self) -> Ints:
+        """The variables that are not known."""
+        return np.flatnonzero(~self.flat.known).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All parts, and what is known without drawing anything."""
+
+    network: Network
+    known: dict[int, int]  # the state of each variable that has one, or one left by evidence
+    parts: tuple[Part, ...]
+    log_constant: float  # the log probability of the evidence that no part holds
+
+
+def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: bool) -> Parts:
+    """Cut what matters to the targets and the evidence into parts; with `joint`, all targets are in one."""
+    known = {v: 0 for v, variable in enumerate(network.variables) if variable.n_states == 1}
+    known |= {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
+    nodes = _relevant(network, [*targets, *weights], known)
+    scopes = {v: {v, *node.graph.tested} - known.keys() for v, node in nodes.items()}
+    unions = _united([*scopes.values(), set(targets) - known.keys() if joint else set()])
+    part_of = {v: number for number, union in enumerate(unions) for v in union}
+    members: list[dict[int, Node]] = [{} for _ in unions]
+    case = [known.get(v, 0) for v in range(len(network.variables))]
+    log_constant = 0.0
+    for v, scope in scopes.items():
+        if scope:
+            members[part_of[min(scope)]][v] = nodes[v]
+        else:
+            log_constant += _log_weight(nodes[v], case, weights.get(v, np.ones(nodes[v].n_states)))
+    if log_constant == -np.inf:
+        raise ValueError("the evidence is impossible in this network: change or leave out what is given.")
+    parts = tuple(_part(network, own, targets, weights, known) for own in members)
+    return Parts(network, known, parts, log_constant)
+
+
+def _relevant(network: Network, variables: Iterable[int], known: Container[int]) -> dict[int, Node]:
+    """The nodes of these variables and all above them, parents first."""
+    nodes: dict[int, Node] = {}
+    todo = list(variables)
+    while todo:
+        variable = todo.pop()
+        node = network.nodes[variable]
+        if node is None and variable not in known:
+            raise ValueError(
+                f"the network has no distribution of {network.names[variable]!r}, which the question depends on: "
+                f"give its state, or learn all variables, without a target."
+            )
+        if node is not None and variable not in nodes:
+            nodes[variable] = node
+            todo += node.graph.tested
+    return {variable: nodes[variable] for variable in network.order() if variable in nodes}
+
+
+def _united(sets: Sequence[set[int]]) -> list[set[int]]:
+    """Unite sets that share a member."""
+    holders: dict[int, list[int]] = {}
+    for number, members in enumerate(sets):
+        for member in members:
+            holders.setdefault(member, []).append(number)
+    unions: list[set[int]] = []
+    taken: set[int] = set()
+    for start in holders:
+        union: set[int] = set()
+        todo = [start]
+        while todo:
+            for number in holders[todo.pop()]:
+                if number not in taken:
+                    taken.add(number)
+                    todo += sets[number] - union
+                    union |= sets[number]
+        unions += [union] if union else []
+    return unions
+
+
+def _log_weight(node: Node, case: Sequence[int], weights: Floats) -> float:
+    """The log of the evidence's probability in the leaf that a case reaches."""
+    _, log_norms = _weighted(node.probabilities[node.graph.leaf_of(case), None], weights)
+    return float(log_norms[0])
+
+
+def _weighted(probabilities: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Distributions times weights, up to a factor, and the log of what each sums to without one."""
+    largest = weights.max()
+    rows = probabilities / probabilities.sum(axis=1, keepdims=True) * (weights / largest)
+    with np.errstate(divide="ignore"):
+        return rows, np.log(rows.sum(axis=1)) + np.log(largest)
+
+
+def _part(
+    network: Network, nodes: dict[int, Node], targets: Sequence[int], weights: Weights, known: dict[int, int]
+) -> Part:
+    """The variables of these nodes; all else that they test is known."""
+    place = {v: number for number, v in enumerate(nodes)}
+    new = np.zeros(len(network.variables), np.int32)
+    new[list(place)] = list(place.values())
+    flat = _flat(nodes, weights, known, new)
+    case = np.array([[known.get(v, 0)] for v in nodes], code_type(network.variables))
+    asked = tuple(place[target] for target in targets if target in place and target not in known)
+    graph = np.repeat(np.arange(len(nodes), dtype=np.int32), [len(node.graph.tests) for node in nodes.values()])
+    return Part(tuple(nodes), asked, flat, graph, case)
+
+
+def _flat(nodes: dict[int, Node], weights: Weights, known: dict[int, int], new: Ints) -> FlatPart:
+    """The flat form; `new` numbers the variables that a node has among the network's."""
+    test, first, child, root = routes.flatten(node.graph for node in nodes.values())
+    _skip_known(test, first, child, root, known)
+    rows, log_norms = zip(
+        *(_weighted(node.probabilities, weights.get(v, np.ones(node.n_states))) for v, node in nodes.items()),
+        strict=True,
+    )
+    # Leaves are numbered in the order of their nodes, so their distributions lie end to end.
+    lengths = np.repeat([row.shape[1] for row in rows], [row.shape[0] for row in rows])
+    is_leaf = test < 0
+    first[is_leaf] = np.cumsum(lengths) - lengths
+    log_norm = np.zeros(len(test))
+    log_norm[is_leaf] = np.concatenate(log_norms)
+    return FlatPart(
+        n_states=np.array([node.n_states for node in nodes.values()], np.int32),
+        known=np.array([v in known for v in nodes]),
+        root=root,
+        test=np.where(is_leaf | np.isin(test, list(known)), -1, new[test]).astype(np.int32),
+        first=first,
+        child=child,
+        probability=np.concatenate([row.ravel() for row in rows]),
+        cumulative=np.concatenate([cumulative(row).ravel() for row in rows]),
+        log_norm=log_norm,
+    )
+
+
+def _skip_known(test: Ints, first: Ints, child: Ints, root: Ints, known: dict[int, int]) -> None:
+    """Make arcs to a test of a known variable lead on to its outcome; the nodes stay, and no way leads to these."""
+    stands = np.arange(len(test), dtype=np.int32)
+    for node in np.flatnonzero(np.isin(test, list(known)))[::-1].tolist():  # children before their parents
+        stands[node] = stands[child[first[node] + known[int(test[node])]]]
+    child[:] = stands[child]
+    root[:] = stands[root]

@@ -1,0 +1,197 @@
+"""Draw cases from decision graphs that carry evidence: compiled loops over the flat form of a part of a network.
+
+Random numbers come from outside, so that the same numbers give the same cases.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.jit import jit, part
+from leafwise.kernels.routes import Codes, Floats, Ints
+
+_TINY = 1e-100  # products below this are scaled up before they vanish
+
+
+class FlatPart(NamedTuple):
+    """Graphs with the distributions of their leaves, each multiplied by its variable's evidence; parents come first.
+
+    Variables are numbered as their graphs are.
+    """
+
+    n_states: Ints  # of each variable
+    known: NDArray[np.bool_]  # whether the evidence leaves the variable one state
+    root: Ints  # for each graph, its first node
+    test: Ints  # for each node, the variable it tests (never a known one), or -1 for a leaf
+    first: Ints  # a test: where its children begin in `child`; a leaf: where its distribution begins in the next two
+    child: Ints
+    probability: Floats
+    cumulative: Floats
+    log_norm: Floats  # for each leaf, the log of what its distribution sums to; by node
+
+
+@part
+def _leaf(codes: Codes, flat: FlatPart, node: int, case: int) -> int:
+    while flat.test[node] >= 0:
+        node = flat.child[flat.first[node] + codes[flat.test[node], case]]
+    return node
+
+
+@part
+def _state(cumulative: Floats, begin: int, n_states: int, uniform: float) -> int:
+    """The first state whose cumulative probability exceeds the number."""
+    low = 0
+    high = n_states - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[begin + middle] > uniform:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@jit
+def draw_weighted(codes: Codes, flat: FlatPart, uniform: Floats, log_weight: Floats) -> None:
+    """Fill the rows of all variables that are not known, and add to each case's log weight the norms of its leaves.
+
+    `uniform` has a row for each of them; the rows of the known ones hold their states already.
+    """
+    row = 0
+    for g in range(flat.root.shape[0]):
+        for case in range(codes.shape[1]):
+            leaf = _leaf(codes, flat, flat.root[g], case)
+            log_weight[case] += flat.log_norm[leaf]
+            if not flat.known[g]:
+                state = _state(flat.cumulative, flat.first[leaf], flat.n_states[g], uniform[row, case])
+                codes[g, case] = state
+        row += not flat.known[g]
+
+
+@jit
+def tally(rows: Codes, first: NDArray[np.int64], weight: Floats, sums: Floats) -> None:
+    """Add each case's weight to a cell for each row: the cells of row t begin at first[t]."""
+    for t in range(rows.shape[0]):
+        for case in range(rows.shape[1]):
+            sums[first[t] + rows[t, case]] += weight[case]
+
+
+class Blankets(NamedTuple):
+    """The variables to draw again and again, each with the graphs that test it: one pair of the two after the other."""
+
+    variable: Ints
+    begin: Ints  # pairs begin[k] to begin[k + 1] - 1 are those of variable[k]
+    graph: Ints  # of each pair
+    pair: Ints  # for each node that is a test, the pair of its graph and the variable it tests
+    cell: Ints  # where the distributions that variable[k] is drawn from are summed up, or -1
+
+
+# While variables change, `at` holds for each pair the node of the graph that is the first to test the variable on the
+# way to the present leaf, or -1. So drawing a variable takes only the graphs in which it matters, and these only from
+# that node down.
+
+
+@part
+def _enter(codes: Codes, flat: FlatPart, pair: Ints, at: Ints, node: int) -> int:
+    """Follow the case from a node to its leaf."""
+    while flat.test[node] >= 0:
+        if at[pair[node]] < 0:
+            at[pair[node]] = node
+        node = flat.child[flat.first[node] + codes[flat.test[node], 0]]
+    return node
+
+
+@part
+def _leave(codes: Codes, flat: FlatPart, pair: Ints, at: Ints, node: int) -> None:
+    """Undo `_enter`."""
+    while flat.test[node] >= 0:
+        if at[pair[node]] == node:
+            at[pair[node]] = -1
+        node = flat.child[flat.first[node] + codes[flat.test[node], 0]]
+
+
+@part
+def _multiply(weights: Floats, codes: Codes, flat: FlatPart, graph: int, node: int, leaf: int) -> None:
+    """Multiply the weight of each state of the variable that a node tests by what it makes of the graph's variable.
+
+    `leaf` is where the present state leads.
+    """
+    variable = flat.test[node]
+    present = codes[variable, 0]
+    largest = 0.0
+    for state in range(flat.n_states[variable]):
+        if weights[state] > 0:
+            codes[variable, 0] = state
+            end = leaf if state == present else _leaf(codes, flat, flat.child[flat.first[node] + state], 0)
+            weights[state] *= flat.probability[flat.first[end] + codes[graph, 0]]
+            largest = max(largest, weights[state])
+    codes[variable, 0] = present
+    if 0 < largest < _TINY:
+        for state in range(flat.n_states[variable]):
+            weights[state] /= largest
+
+
+@part
+def _chosen(weights: Floats, n_states: int, threshold: float) -> int:
+    """The state at which the sum of the weights passes the threshold; one with a weight above zero."""
+    state = -1
+    total = 0.0
+    for k in range(n_states):
+        if weights[k] > 0:
+            state = k
+            total += weights[k]
+            if total > threshold:
+                break
+    return state
+
+
+@part
+def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints, k: int) -> float:
+    """The weights of all states of variable[k] given all other variables; their sum."""
+    variable = blankets.variable[k]
+    begin = flat.first[leaf[variable]]
+    n_states = flat.n_states[variable]
+    for state in range(n_states):
+        weights[state] = flat.probability[begin + state]
+    for j in range(blankets.begin[k], blankets.begin[k + 1]):
+        if at[j] >= 0:
+            _multiply(weights, codes, flat, blankets.graph[j], at[j], leaf[blankets.graph[j]])
+    total = weights[:n_states].sum()
+    if total == 0:  # all products were too small for a number: stay
+        weights[codes[variable, 0]] = total = 1.0
+    return total
+
+
+@jit
+def sweep(codes: Codes, flat: FlatPart, blankets: Blankets, uniform: Floats, sums: Floats, trace: Codes) -> None:
+    """Draw each variable given all others, once for each row of `uniform`; `codes` is one case, (n_variables, 1).
+
+    The distributions drawn from are added to `sums`. Where `trace` has columns, each gets the case after a sweep.
+    """
+    at = np.full(blankets.graph.shape[0], -1, np.int32)
+    leaf = np.empty(flat.root.shape[0], np.int32)
+    for g in range(flat.root.shape[0]):
+        leaf[g] = _enter(codes, flat, blankets.pair, at, flat.root[g])
+    weights = np.empty(flat.n_states.max())
+    for s in range(uniform.shape[0]):
+        for k in range(blankets.variable.shape[0]):
+            total = _weigh(weights, codes, flat, blankets, at, leaf, k)
+            variable = blankets.variable[k]
+            present = codes[variable, 0]
+            state = _chosen(weights, flat.n_states[variable], uniform[s, k] * total)
+            if blankets.cell[k] >= 0:
+                for other in range(flat.n_states[variable]):
+                    sums[blankets.cell[k] + other] += weights[other] / total
+            if state == present:
+                continue
+            for j in range(blankets.begin[k], blankets.begin[k + 1]):
+                node = at[j]
+                if node >= 0:
+                    codes[variable, 0] = present
+                    _leave(codes, flat, blankets.pair, at, node)
+                    codes[variable, 0] = state
+                    leaf[blankets.graph[j]] = _enter(codes, flat, blankets.pair, at, node)
+            codes[variable, 0] = state
+        if trace.shape[1] > 0:
+            trace[:, s] = codes[:, 0]

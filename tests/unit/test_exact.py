@@ -1,0 +1,174 @@
+"""Exact inference: numbers that are too small for floats, costs and limits, missing cells, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from network_strategies import networks
+from oracle_inference import joint_table, marginal
+
+import leafwise
+from leafwise.decision_graph import DecisionGraph
+from leafwise.examples import alarm
+from leafwise.inference import likelihood
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
+from leafwise.inference.query import explain, mutual_information, query
+from leafwise.network import Network, Node
+from leafwise.table import Table, Variable, code_type
+
+
+def _naive_bayes(prior, given_class, n_features):
+    """A class and features that each depend on it alone."""
+    variables = [Variable("class", tuple("abc"[: len(prior)]))]
+    variables += [Variable(f"f{k}", ("no", "yes")) for k in range(n_features)]
+    graph = DecisionGraph.complete([0], [len(prior)])
+    nodes = [Node((), DecisionGraph.single(), np.array([prior]))]
+    nodes += [Node((0,), graph, np.array(given_class))] * n_features
+    return Network(tuple(variables), tuple(nodes))
+
+
+def test_a_thousand_observations_do_not_underflow():
+    network = _naive_bayes([0.5, 0.5], [[0.999, 0.001], [0.998, 0.002]], 1000)
+    given_features = {f"f{k}": "yes" for k in range(1000)}
+    answer = query(network, "class", given=given_features)
+    expected = np.logaddexp(1000 * np.log(0.001), 1000 * np.log(0.002)) + np.log(0.5)
+    assert answer.log_evidence == pytest.approx(expected, rel=1e-12)
+    assert np.log(answer["class"]["a"]) == pytest.approx(-1000 * np.log(2), rel=1e-9)
+
+
+def test_what_is_left_may_be_far_smaller_than_what_goes():
+    """The likelihood ratio is e^-6900, and the state it favours is then ruled out: logs have to be used."""
+    network = _naive_bayes([0.4, 0.0, 0.6], [[0.999, 0.001], [0.001, 0.999], [0.999, 0.001]], 1000)
+    given_features = {f"f{k}": "yes" for k in range(1000)}
+    answer = query(network, "class", given=given_features)
+    assert answer.log_evidence == pytest.approx(1000 * np.log(0.001), rel=1e-12)
+    assert list(answer["class"].values()) == pytest.approx([0.4, 0.0, 0.6])
+    drawn = Exact.of(network, {k + 1: np.array([0.0, 1.0]) for k in range(1000)}, [(0,)], DEFAULT_LIMITS).draw(2000, 1)
+    assert np.bincount(drawn[0], minlength=3) / 2000 == pytest.approx([0.4, 0, 0.6], abs=0.05)
+
+
+def test_impossible_evidence_is_one_line():
+    network = _naive_bayes([0.4, 0.6], [[1.0, 0.0], [1.0, 0.0]], 2)
+    for ask in (
+        lambda given: query(network, "class", given=given),
+        lambda given: explain(network, given=given),
+        lambda given: mutual_information(network, "class", given=given),
+        lambda given: leafwise.sample(network, 3, seed=1, given=given),
+    ):
+        with pytest.raises(ValueError, match=r"^the evidence is impossible under this network: .*\.$"):
+            ask({"f0": "yes"})
+
+
+def test_costs_are_known_and_limits_hold():
+    network = alarm()
+    every = [(variable,) for variable in range(37)]
+    question = Exact.of(network, {}, every, DEFAULT_LIMITS)
+    assert 0 < question.operations < 1e5
+    assert 0 < question.memory < 1e6
+    with pytest.raises(ValueError, match=r"an exact answer takes about .* multiplications and .* KiB, and the limits"):
+        query(network, network.names, method="exact", limits=Limits(memory=1000))
+    with pytest.raises(ValueError, match=r"1\.0e\+02"):
+        query(network, network.names, method="exact", limits=Limits(operations=100))
+    answer = query(network, "CO", limits=Limits(operations=100), n_samples=20_000)
+    assert answer.method == "weighting"
+    exact = query(network, "CO")
+    assert exact.method == "exact"
+    assert exact.standard_errors is None
+    assert answer.standard_errors is not None
+    z = (answer.distributions[0] - exact.distributions[0]) / answer.standard_errors[0]
+    assert abs(z).max() < 5
+
+
+def test_weighting_that_is_worth_little_gives_way_to_gibbs():
+    network = _naive_bayes([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], 3)
+    cut = Limits(operations=1)
+    given_features = {"f0": {"no": 1.0, "yes": 2.0}}
+    assert query(network, "class", given=given_features, limits=cut, n_samples=5000).method == "weighting"
+    assert query(network, "class", given=given_features, limits=cut, n_samples=300).method == "gibbs"
+    for method in ("weighting", "gibbs"):
+        answer = query(network, "class", given=given_features, method=method, n_samples=5000)
+        assert answer.method == method
+        assert answer["class"]["a"] == pytest.approx(1.1 / 2.9, abs=0.05)
+
+
+def test_joint_of_two():
+    network = alarm()
+    answer = query(network, ["CO", "HR"], joint=True)
+    single = query(network, ["CO", "HR"])
+    np.testing.assert_allclose(answer.distributions[0].sum(axis=1), single.distributions[0])
+    np.testing.assert_allclose(answer.distributions[0].sum(axis=0), single.distributions[1])
+    with pytest.raises(TypeError, match="together"):
+        answer["CO"]
+
+
+def test_mutual_information_is_that_of_the_joint_distribution():
+    network = alarm()
+    joint = query(network, ["CO", "HR"], joint=True, given={"BP": "LOW"}).distributions[0]
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    expected = (joint[joint > 0] * np.log(joint[joint > 0] / apart[joint > 0])).sum()
+    assert mutual_information(network, "CO", ["HR"], given={"BP": "LOW"})["HR"] == pytest.approx(expected, abs=1e-12)
+    assert len(mutual_information(network, "CO")) == 36
+
+
+def test_explanation_is_a_case_of_that_probability():
+    network = alarm()
+    best = explain(network, given={"BP": "LOW", "HR": ["LOW", "HIGH"]})
+    codes = [v.labels.index(best.states[v.name]) for v in network.variables]
+    case = Table(network.variables, np.array(codes, np.uint8)[:, None])
+    assert leafwise.log_probabilities(network, case)[0] == pytest.approx(best.log_probability, abs=1e-9)
+    assert best.states["BP"] == "LOW"
+    assert best.states["HR"] in ("LOW", "HIGH")
+    assert best.log_posterior == pytest.approx(
+        best.log_probability - query(network, [], given={"BP": "LOW", "HR": ["LOW", "HIGH"]}).log_evidence
+    )
+
+
+def test_a_model_of_one_target_answers_when_its_parents_are_given():
+    cases = leafwise.sample(alarm(), 500, seed=1)
+    network = leafwise.learn(cases, target="HRBP")
+    parents = {network.names[p]: network.variables[p].labels[0] for p in network.nodes[8].parents}
+    leaf = network.nodes[8].graph.leaf_of([0] * 37)
+    answer = query(network, "HRBP", given=parents)
+    assert list(answer["HRBP"].values()) == pytest.approx(network.nodes[8].probabilities[leaf].tolist())
+    with pytest.raises(ValueError, match="has no distribution of"):
+        query(network, "HRBP")
+
+
+@st.composite
+def tables_with_gaps(draw):
+    network = draw(networks(complete=True).filter(lambda one: not any(v.missing for v in one.variables)))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    variables, rows = [], []
+    for variable in network.variables:
+        gaps = random.random(12) < draw(st.sampled_from([0.0, 0.3, 0.8]))
+        rows.append(np.where(gaps, variable.n_states, random.integers(0, variable.n_states, 12)))
+        variables.append(variable.with_missing if gaps.any() else variable)
+    codes = np.array(rows).astype(code_type(tuple(variables)))
+    return network, Table(tuple(variables), codes)
+
+
+@settings(max_examples=40)
+@given(tables_with_gaps(), st.booleans())
+def test_missing_cells_are_summed_over(pair, contracted):
+    network, table = pair
+    with pytest.MonkeyPatch.context() as patch:
+        if contracted:
+            patch.setattr(likelihood, "_FEW", 0)
+        found = leafwise.log_probabilities(network, table)
+    whole = joint_table(network)
+    for case, value in zip(table.codes.T, found, strict=True):
+        known = [v for v in range(whole.ndim) if case[v] < whole.shape[v]]
+        expected = marginal(whole, known)[tuple(case[known])]
+        assert np.exp(value) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_missing_cells_of_a_file(tmp_path):
+    (tmp_path / "cases.csv").write_text("class,f0,f1\na,yes,\n,,no\nb,no,yes\n")
+    network = _naive_bayes([0.25, 0.75], [[0.9, 0.1], [0.2, 0.8]], 2)
+    table = leafwise.read(tmp_path / "cases.csv", variables=network.variables, missing="unknown")
+    found = np.exp(leafwise.log_probabilities(network, table))
+    assert found.tolist() == pytest.approx([0.25 * 0.1, 0.25 * 0.9 + 0.75 * 0.2, 0.75 * 0.2 * 0.8])
+    with pytest.raises(ValueError, match="missing='unknown' needs the variables of a network"):
+        leafwise.read(tmp_path / "cases.csv", missing="unknown")
+    with pytest.raises(ValueError, match="has other states of 'class'"):
+        leafwise.log_score(network, table, prior="uniform", structure_prior="uniform")
