@@ -6,7 +6,9 @@ if TYPE_CHECKING:
     from leafwise.constraints import Constraints
     from leafwise.decision_graph import DecisionGraph
     from leafwise.encoding import read, write
+    from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
+    from leafwise.inference.query import explain, mutual_information, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
     from leafwise.network import Network
@@ -22,15 +24,19 @@ _HOME = {
     "DecisionGraph": "decision_graph",
     "Edges": "search.edges",
     "Greedy": "search.greedy",
+    "Limits": "inference.exact",
     "Network": "network",
     "Restarts": "search.restarts",
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
+    "explain": "inference.query",
     "learn": "learner",
     "learning": "learner",
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
+    "mutual_information": "inference.query",
+    "query": "inference.query",
     "read": "encoding",
     "sample": "inference.sampling",
     "write": "encoding",
@@ -40,15 +46,19 @@ __all__ = [
     "DecisionGraph",
     "Edges",
     "Greedy",
+    "Limits",
     "Network",
     "Restarts",
     "Table",
     "Tables",
     "Variable",
+    "explain",
     "learn",
     "learning",
     "log_probabilities",
     "log_score",
+    "mutual_information",
+    "query",
     "read",
     "sample",
     "write",
