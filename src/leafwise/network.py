@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.routes import FlatGraphs, flatten
 from leafwise.table import Variable
 
 if TYPE_CHECKING:
     import networkx
+
+    from leafwise.kernels.routes import FlatGraphs
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
 
@@ -65,8 +66,10 @@ class Node:
         return int(self.probabilities.shape[1])
 
     @cached_property
-    def flat(self) -> FlatGraphs:
+    def flat(self) -> "FlatGraphs":
         """The graph in the form that compiled loops take."""
+        from leafwise.kernels.routes import flatten  # and with it the compiler, which reading a network does not need
+
         return flatten([self.graph])
 
     @property
