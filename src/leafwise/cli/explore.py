@@ -1,0 +1,33 @@
+"""The command that serves a page to explore a network, on this machine only."""
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from leafwise.cli.learn import INTERRUPTED
+from leafwise.cli.options import json_option, model_argument, print_json
+
+
+@click.command()
+@model_argument
+@click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
+@json_option
+def explore(model: Path, in_browser: bool, as_json: bool) -> int:
+    """Explore the network MODEL in a browser: set evidence, and see what follows.
+
+    The page is served on this machine only, at an address with a secret token, until Ctrl-C.
+    """
+    from leafwise.explorer.server import Explorer, start
+    from leafwise.formats.files import load
+
+    address, server = start(Explorer(load(model), model.name))
+    if as_json:
+        print_json({"address": address})
+    else:
+        click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
+    if in_browser:
+        webbrowser.open(address)
+    server.run()  # returns at Ctrl-C
+    server.close()
+    return INTERRUPTED

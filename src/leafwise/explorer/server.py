@@ -1,0 +1,109 @@
+"""The explorer's server: on the loopback address, at an address with a token, and nothing else. The only door to waitress.
+
+Other pages in the same browser, and other people on the same machine, can reach the port. So every request must name this
+host (a name that an attacker points at 127.0.0.1 is another host) and the token, which only the address printed has.
+"""
+
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from leafwise.explorer.answers import explanation, marginals, read_given
+from leafwise.explorer.page import page
+from leafwise.network import Network
+
+HOST = "127.0.0.1"
+_MOST_BYTES = 2**20
+_HEADERS = [
+    ("Cache-Control", "no-store"),
+    ("Referrer-Policy", "no-referrer"),  # the address holds the token
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+]
+_REASONS = {
+    200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+    413: "Content Too Large", 415: "Unsupported Media Type",
+}  # fmt: skip
+StartResponse = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Refusal(Exception):
+    """A request that is not answered, and why."""
+
+    status: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Explorer:
+    """The page of a network and its questions, as a WSGI application."""
+
+    network: Network
+    name: str
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @cached_property
+    def _text(self) -> str:
+        return page(self.network, self.name, live=True)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            kind, body = self._answer(environ)
+            status = 200
+        except Refusal as refusal:
+            status, kind, body = refusal.status, "application/json", json.dumps({"problem": refusal.reason})
+        content = body.encode()
+        head = [("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(content))), *_HEADERS]
+        start_response(f"{status} {_REASONS[status]}", head)
+        return [content]
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, str]:
+        here = {f"{name}:{environ['SERVER_PORT']}" for name in (HOST, "localhost")}
+        if environ.get("HTTP_HOST") not in here:
+            raise Refusal(403, "This is not the host that was asked for.")
+        if environ.get("HTTP_ORIGIN", "null") not in {"null", *(f"http://{name}" for name in here)}:
+            raise Refusal(403, "Another page may not ask.")
+        _, token, *rest = [*environ.get("PATH_INFO", "").split("/"), ""]
+        if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
+            raise Refusal(403, "The address lacks its token: open the one that leafwise explore printed.")
+        return self._page(environ) if rest[:-1] == [""] else self._question("/".join(rest[:-1]), environ)
+
+    def _page(self, environ: dict[str, Any]) -> tuple[str, str]:
+        if environ["REQUEST_METHOD"] != "GET":
+            raise Refusal(405, "The page is there to be read.")
+        return "text/html", self._text
+
+    def _question(self, path: str, environ: dict[str, Any]) -> tuple[str, str]:
+        questions = {"marginals": marginals, "explanation": explanation}
+        if path not in questions:
+            raise Refusal(404, "There is nothing at this address.")
+        if environ["REQUEST_METHOD"] != "POST":
+            raise Refusal(405, "Questions are posted.")
+        if environ.get("CONTENT_TYPE", "").partition(";")[0].strip() != "application/json":
+            raise Refusal(415, "Questions are JSON.")
+        try:
+            asked = json.loads(environ["wsgi.input"].read(_MOST_BYTES))
+            answer = questions[path](self.network, read_given(self.network, asked))
+        except ValueError as error:
+            raise Refusal(400, str(error)) from None
+        return "application/json", json.dumps(answer, allow_nan=False)
+
+
+def start(explorer: Explorer) -> tuple[str, Any]:
+    """The address, at a free port, and the server, which `run()` lets answer until Ctrl-C and `close()` ends."""
+    try:
+        import waitress
+    except ModuleNotFoundError:
+        raise ValueError(
+            "leafwise explore needs the package waitress, which is not installed: pip install 'leafwise[explore]'."
+        ) from None
+    server = waitress.create_server(
+        explorer, host=HOST, port=0, threads=4, ident="", max_request_body_size=_MOST_BYTES, clear_untrusted_proxy_headers=True
+    )
+    return f"http://{HOST}:{server.effective_port}/{explorer.token}/", server
