@@ -1,5 +1,6 @@
 """The command that serves a page to explore a network, on this machine only."""
 
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -21,7 +22,11 @@ def explore(model: Path, in_browser: bool, as_json: bool) -> int:
     from leafwise.explorer.server import Explorer, start
     from leafwise.formats.files import load
 
-    address, server = start(Explorer(load(model), model.name))
+    explorer = Explorer(load(model), model.name)
+    address, server = start(explorer)
+    if sys.stderr.isatty() and not as_json:
+        click.echo("preparing the page …", err=True)
+    _ = explorer.page  # made now, so that the browser need not wait
     if as_json:
         print_json({"address": address})
     else:

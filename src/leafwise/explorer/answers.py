@@ -34,7 +34,9 @@ def read_given(network: Network, asked: Any) -> Given:
         labels = network.variables[int(key)].labels
         known = isinstance(states, list) and all(type(state) is int and 0 <= state < len(labels) for state in states)
         if not known or not states:
-            raise ValueError(f"the evidence gives variable {key} the states {states!r}: use numbers below {len(labels)}.")
+            raise ValueError(
+                f"the evidence gives variable {key} the states {states!r}: use numbers below {len(labels)}."
+            )
         out[network.names[int(key)]] = [labels[state] for state in states]
     return out
 
@@ -58,10 +60,13 @@ def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_sample
     }
 
 
+def _question(network: Network, given: Given, limits: Limits) -> Exact:
+    return Exact.of(network, weights_of(network, given), [(k,) for k in range(len(network.variables))], limits)
+
+
 def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> Answer:
     names = list(network.names)
-    question = Exact.of(network, weights_of(network, given), [(k,) for k in range(len(names))], limits)
-    if question.is_affordable:
+    if _question(network, given, limits).is_affordable:
         return query(network, names, given=given, method="exact", limits=limits)
     weighted = query(network, names, given=given, method="weighting", n_samples=n_samples)
     if (weighted.effective_sample_size or 0.0) >= _WORTH:
@@ -76,6 +81,12 @@ def _digits(row: Any, digits: int) -> list[float]:
 
 def explanation(network: Network, given: Given, limits: Limits = AT_ONCE) -> dict[str, Any]:
     """The most probable states of all variables together, by number, and how probable they are given the evidence."""
+    question = _question(network, given, limits)
+    if not question.is_affordable:
+        raise ValueError(
+            f"The most probable explanation takes about {question.operations:.0e} multiplications here, more than "
+            f"{limits.operations:.0e}: give more evidence."
+        )
     best = explain(network, given=given, limits=limits)
     states = [variable.labels.index(best.states[variable.name]) for variable in network.variables]
     return {"states": states, "log_posterior": best.log_posterior}

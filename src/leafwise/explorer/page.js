@@ -8,7 +8,7 @@ const children = variables.map(() => []);
 const arcs = [];
 variables.forEach((variable, child) => variable.parents.forEach((parent) => {
   children[parent].push(child);
-  arcs.push([parent, child, data.routes && data.routes[arcs.length]]);
+  arcs.push([parent, child, data.routes[arcs.length]]);
 }));
 const degree = variables.map((variable, v) => variable.parents.length + children[v].length);
 const byDegree = [...variables.keys()].sort((a, b) => degree[b] - degree[a]);
@@ -30,6 +30,12 @@ const make = (tag, properties = {}, ...inside) => {
 };
 const count = (number, one, more = one + "s") => `${number.toLocaleString("en")} ${number === 1 ? one : more}`;
 const percent = (share) => (100 * share).toFixed(1) + " %";
+const withError = (share, error) => {
+  const digits = error < 0.001 ? 2 : 1;
+  return `${(100 * share).toFixed(digits)} ± ${(100 * error).toFixed(digits)} %`;
+};
+const points = (error) => (100 * error).toFixed(error < 0.001 ? 2 : 1) + " points";
+const long = (number) => number.toLocaleString("en", {maximumFractionDigits: 2}).replace("-", "−");
 const say = (text) => { byId("status").textContent = text; };
 const known = (v) => v in given;
 
@@ -127,12 +133,14 @@ const drawBox = (v, focus, roles) => {
   const role = v === focus ? "accent" : roles[v];
   pen.beginPath();
   pen.roundRect(x - w / 2, y - h / 2, w, h, 7);
-  pen.fillStyle = v === focus ? colours.accent : colours.box;
+  const far = view.k * 13 < 5.5;  // too far away for names
+  pen.fillStyle = v === focus ? colours.accent : far ? known(v) ? colours.known : colours[role] || colours.edge : colours.box;
   pen.fill();
+  if (far && v !== focus) return;
   pen.strokeStyle = known(v) ? colours.known : role ? colours[role] : colours.edge;
   pen.lineWidth = known(v) || role ? Math.max(2, 1.6 / view.k) : 1;
   pen.stroke();
-  if (view.k * 13 < 5.5) return;
+  if (far) return;
   pen.fillStyle = v === focus ? colours.sheet : colours.ink;
   pen.fillText(names[v], x, y - 2.5);
   const shares = marginals && marginals.values && marginals.values[v];
@@ -192,7 +200,7 @@ const draw = () => {
   const here = arcs.filter(([parent, child]) => shown[parent] && shown[child]);
   const others = here.filter(([parent, child]) => parent !== focus && child !== focus);
   pen.globalAlpha = (n > 60 ? 0.45 : 0.9) * (focus === null ? 1 : 0.4);
-  drawArcs(others, colours.arc, n > 60 ? 0.8 : 1.2, view.k > 0.55 && n <= 400);
+  drawArcs(others, colours.arc, n > 60 ? 0.8 : 1.2, view.k > 0.55 && n <= 400 && !alone);
   pen.globalAlpha = 1;
   drawArcs(here.filter(([, child]) => child === focus), colours.parent, 1.8, true);
   drawArcs(here.filter(([parent]) => parent === focus), colours.child, 1.8, true);
@@ -325,13 +333,13 @@ const states = (v) => {
   const shares = marginals && marginals.values ? marginals.values[v] : null;
   variables[v].labels.forEach((label, state) => {
     const share = shares ? shares[state] : null;
-    const error = marginals && marginals.errors ? ` ± ${(100 * marginals.errors[v][state]).toFixed(1)}` : "";
+    const error = shares && marginals.errors ? marginals.errors[v][state] : null;
     const bar = make("span", {className: "bar"});
     bar.style.width = 100 * (share || 0) + "%";
     const inside = [
       make("span", {className: "name"}, label === "" ? "(empty)" : label),
       make("span", {className: "track"}, bar),
-      make("span", {className: "share"}, share === null ? "" : percent(share).replace(" %", error + " %")),
+      make("span", {className: "share"}, share === null ? "" : !error ? percent(share) : withError(share, error)),
     ];
     const line = data.live
       ? make("button", {type: "button", className: "state", onclick: (event) => set(v, state, event.shiftKey),
@@ -341,10 +349,15 @@ const states = (v) => {
   });
   return list;
 };
-const graphOf = (v) => {
+const graphOf = (v, least = 0.62) => {  // shrunk to the room there is, but not below that
   const holder = make("div", {className: "graph"});
   holder.tabIndex = 0;
-  if (graphs) holder.innerHTML = graphs[v]; else holder.textContent = "…";  // escaped by the library
+  if (!graphs) holder.textContent = "…";
+  else {
+    holder.innerHTML = graphs[v];  // escaped by the library
+    const drawn = holder.querySelector("svg");
+    if (drawn) drawn.style.minWidth = least * drawn.width.baseVal.value + "px";
+  }
   return holder;
 };
 const facts = (entries) => {
@@ -363,7 +376,7 @@ const tell = () => {
 };
 const details = (v) => {
   const variable = variables[v];
-  const enlarge = make("button", {type: "button", onclick: () => show(variable.name, graphOf(v))}, "Enlarge");
+  const enlarge = make("button", {type: "button", onclick: () => show(variable.name, graphOf(v, 1))}, "Enlarge");
   return [
     make("h2", {id: "chosen"}, variable.name),
     make("h3", {}, data.live && Object.keys(given).length ? "Probability given the evidence" : "Probability"),
@@ -374,7 +387,7 @@ const details = (v) => {
     make("h3", {}, "Size"),
     facts([
       ["leaves", variable.leaves], ["parameters", variable.parameters],
-      ["log score", variable.score === null ? null : variable.score.toFixed(2)],
+      ["log score", variable.score === null ? null : long(variable.score)],
       ["share of the score", variable.score === null || !total ? null : percent(variable.score / total)],
     ]),
     make("div", {className: "row"}, make("h3", {}, "Decision graph"), enlarge),
@@ -385,8 +398,9 @@ const certainty = (v) => {
   if (!marginals) return "Being computed…";
   if (marginals.problem) return marginals.problem;
   if (!marginals.errors) return data.live ? "Exact. Click a state to set it as evidence." : "Exact.";
+  if (known(v) && given[v].length === 1) return "Known.";
   const worst = Math.max(...marginals.errors[v]);
-  return `Approximate, from samples: standard errors up to ${(100 * worst).toFixed(2)} points.`;
+  return `Approximate, from samples: standard errors up to ${points(worst)}.`;
 };
 const overview = () => {
   const about = data.about;
@@ -395,7 +409,7 @@ const overview = () => {
     facts([
       ["variables", n.toLocaleString("en")], ["arcs", arcs.length.toLocaleString("en")],
       ["leaves", about.leaves.toLocaleString("en")], ["parameters", about.parameters.toLocaleString("en")],
-      ["learned from", about.cases ? count(about.cases, "case") : null], ["log score", total ? total.toFixed(2) : null],
+      ["learned from", about.cases ? count(about.cases, "case") : null], ["log score", total ? long(total) : null],
       ["prior", about.prior], ["structure prior", about["structure prior"]],
     ]),
     make("h3", {}, "Most linked"), chips(byDegree.slice(0, 12), "linked"),
@@ -472,7 +486,7 @@ const method = () => {
   const worst = marginals.errors ? Math.max(...marginals.errors.map((row) => Math.max(...row))) : 0;
   const how = {weighting: "weighted samples", gibbs: "Gibbs sampling"}[marginals.method];
   const text = marginals.errors
-    ? `Approximate (${how} worth ${count(marginals.worth, "draw")}): standard errors up to ${(100 * worst).toFixed(1)} points.`
+    ? `Approximate (${how} worth ${count(marginals.worth, "draw")}): standard errors up to ${points(worst)}.`
     : "All marginals are exact.";
   const most = changes();
   if (!most.length) return [text];

@@ -1,7 +1,8 @@
-"""The explorer page: one HTML file with the network, its layout and every decision graph inside. No access to anything else.
+"""The explorer page: one HTML file with the network, its layout and every decision graph inside; it fetches nothing.
 
-Knows networks, pictures, scores and the page's own three files. Names in it come from data, and data can be hostile: JSON
-has its signs of HTML escaped, pictures are escaped as they are written, and the page's policy runs no script but its own.
+Knows networks, pictures, scores and the page's own three files. Names in it come from data, and data can be hostile:
+JSON has its signs of HTML escaped, pictures are escaped as they are written, and the page's policy runs no script but
+its own.
 """
 
 import base64
@@ -16,7 +17,7 @@ from leafwise.explorer.answers import marginals
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.network import Network, Node
 from leafwise.priors import log_kappa
-from leafwise.report.map_layout import arranged, is_small
+from leafwise.report.map_layout import arranged
 from leafwise.report.pictures import GraphDrawing, name_size
 from leafwise.report.svg import drawing, element, printable
 from leafwise.report.text import node_text
@@ -70,7 +71,6 @@ def _json(value: Any) -> str:
 def _data(network: Network, live: bool) -> dict[str, Any]:
     sizes = [name_size(one) for one in network.names]
     layout = arranged(sizes, network.arcs)
-    rows = is_small(len(sizes), network.arcs)
     scores = _scores(network)
     return {
         "live": live,
@@ -93,7 +93,7 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
             }
             for index, variable in enumerate(network.variables)
         ],
-        "routes": [[round(v) for point in route for v in point] for route in layout.routes] if rows else None,
+        "routes": [[round(value) for point in route for value in point] or None for route in layout.routes],
         "marginals": None if live else _marginals(network),
     }
 
@@ -123,7 +123,7 @@ def _graph(network: Network, variable: int, node: Node | None) -> str:
     if node is None or node.graph.n_leaves > _MOST_LEAVES:
         return element("pre", escape(printable_lines(node_text(network, variable))))
     graph = GraphDrawing.of(network, variable, node)
-    return drawing(graph.parts, graph.width, graph.height, f"The decision graph of {network.names[variable]}")
+    return drawing(graph.parts, graph.width, graph.height, f"The decision graph of {network.variables[variable].name}")
 
 
 def printable_lines(text: str) -> str:

@@ -1,7 +1,7 @@
-"""The explorer's server: on the loopback address, at an address with a token, and nothing else. The only door to waitress.
+"""The explorer's server: on the loopback address, with a token in its own. The only door to waitress.
 
-Other pages in the same browser, and other people on the same machine, can reach the port. So every request must name this
-host (a name that an attacker points at 127.0.0.1 is another host) and the token, which only the address printed has.
+Other pages in the same browser, and other people on the same machine, can reach the port. So every request must name
+this host (a name that somebody points at 127.0.0.1 is another host) and the token, which only the printed address has.
 """
 
 import hmac
@@ -49,7 +49,8 @@ class Explorer:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     @cached_property
-    def _text(self) -> str:
+    def page(self) -> str:
+        """The page, made once."""
         return page(self.network, self.name, live=True)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -69,15 +70,15 @@ class Explorer:
             raise Refusal(403, "This is not the host that was asked for.")
         if environ.get("HTTP_ORIGIN", "null") not in {"null", *(f"http://{name}" for name in here)}:
             raise Refusal(403, "Another page may not ask.")
-        _, token, *rest = [*environ.get("PATH_INFO", "").split("/"), ""]
+        token, _, path = str(environ.get("PATH_INFO", "")).removeprefix("/").partition("/")
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
             raise Refusal(403, "The address lacks its token: open the one that leafwise explore printed.")
-        return self._page(environ) if rest[:-1] == [""] else self._question("/".join(rest[:-1]), environ)
+        return self._question(path, environ) if path else self._page(environ)
 
     def _page(self, environ: dict[str, Any]) -> tuple[str, str]:
         if environ["REQUEST_METHOD"] != "GET":
             raise Refusal(405, "The page is there to be read.")
-        return "text/html", self._text
+        return "text/html", self.page
 
     def _question(self, path: str, environ: dict[str, Any]) -> tuple[str, str]:
         questions = {"marginals": marginals, "explanation": explanation}
@@ -88,10 +89,13 @@ class Explorer:
         if environ.get("CONTENT_TYPE", "").partition(";")[0].strip() != "application/json":
             raise Refusal(415, "Questions are JSON.")
         try:
-            asked = json.loads(environ["wsgi.input"].read(_MOST_BYTES))
-            answer = questions[path](self.network, read_given(self.network, asked))
+            given = read_given(self.network, json.loads(environ["wsgi.input"].read(_MOST_BYTES)))
         except ValueError as error:
             raise Refusal(400, str(error)) from None
+        try:
+            answer = questions[path](self.network, given)
+        except ValueError as error:  # impossible evidence, or too costly: an answer too
+            answer = {"problem": str(error)}
         return "application/json", json.dumps(answer, allow_nan=False)
 
 
@@ -104,6 +108,12 @@ def start(explorer: Explorer) -> tuple[str, Any]:
             "leafwise explore needs the package waitress, which is not installed: pip install 'leafwise[explore]'."
         ) from None
     server = waitress.create_server(
-        explorer, host=HOST, port=0, threads=4, ident="", max_request_body_size=_MOST_BYTES, clear_untrusted_proxy_headers=True
+        explorer,
+        host=HOST,
+        port=0,
+        threads=4,
+        ident="",
+        max_request_body_size=_MOST_BYTES,
+        clear_untrusted_proxy_headers=True,
     )
     return f"http://{HOST}:{server.effective_port}/{explorer.token}/", server

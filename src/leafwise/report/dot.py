@@ -25,7 +25,9 @@ def node_dot(network: Network, variable: int) -> str:
     """A variable's decision graph: tests, arcs with their states, leaves with their distributions."""
     node, one = network.nodes[variable], network.variables[variable]
     if node is None:
-        raise ValueError(f"{one.name!r} is only given in this network and has no decision graph: choose another variable.")
+        raise ValueError(
+            f"{one.name!r} is only given in this network and has no decision graph: choose another variable."
+        )
     lines = []
     leaf = 0
     for place, test in enumerate(node.graph.tests):

@@ -1,4 +1,4 @@
-"""Layered layout (after Sugiyama, Tagawa and Toda, 1981): boxes in rows, arcs going down. Knows sizes and arcs, nothing else.
+"""Layered layout (after Sugiyama, Tagawa and Toda, 1981): boxes in rows, arcs going down. Knows sizes and arcs only.
 
 Rows by longest path, order by medians of neighbours, places by the least squares that keep boxes apart.
 """
@@ -21,7 +21,7 @@ class Layout:
     """The centre of each box, the points each arc passes from border to border, and the size of the whole."""
 
     centres: tuple[Point, ...]
-    routes: tuple[tuple[Point, ...], ...]
+    routes: tuple[tuple[Point, ...], ...]  # empty: straight from centre to centre
     width: float
     height: float
 
@@ -173,7 +173,9 @@ def _exchange(order: list[list[int]], chains: _Chains) -> None:
     """Swap neighbours in a row as long as that takes crossings away."""
     for k, row in enumerate(order):
         place = {box: at for other in order[max(k - 1, 0) : k + 2] for at, box in enumerate(other)}
-        sides = {box: [sorted(place[other] for other in side[box]) for side in (chains.above, chains.below)] for box in row}
+        sides = {
+            box: [sorted(place[other] for other in side[box]) for side in (chains.above, chains.below)] for box in row
+        }
         improved = True
         while improved:
             improved = False
@@ -220,20 +222,43 @@ def _places(
             edge += widths[box] + apart
         for box in row:
             place[box] -= edge / 2
-    passes = [(chains.above,), (chains.below,)] * 8 + [(chains.above, chains.below)] * 8
-    for k, sides in enumerate(passes):
-        for row in order if k % 2 == 0 else reversed(order):
-            wished, weights = [], []
-            for box in row:
-                links = [(place[other], _pull(box, other, n_boxes)) for side in sides for other in side[box]]
-                links.append((place[box], 0.01))
-                weights.append(sum(weight for _, weight in links))
-                wished.append(sum(at * weight for at, weight in links) / weights[-1])
-            for box, at in zip(row, _separated(wished, weights, [widths[box] for box in row], apart), strict=True):
-                place[box] = at
-        if k >= len(passes) - 4:
-            _straighten(order, chains, place, widths, apart)
+    above, below, both = (chains.above,), (chains.below,), (chains.above, chains.below)
+    for down, up, times in ((above, below, 8), (both, both, 4)):
+        for _ in range(times):
+            moved = _sweep(order, down, place, widths, apart, n_boxes)
+            moved += _sweep(order[::-1], up, place, widths, apart, n_boxes)
+            if down is both:
+                _straighten(order, chains, place, widths, apart)
+            if moved < 1:
+                break
     return place
+
+
+def _sweep(
+    order: Sequence[Sequence[int]],
+    sides: Sequence[list[list[int]]],
+    place: list[float],
+    widths: Sequence[float],
+    apart: float,
+    n_boxes: int,
+) -> float:
+    """Move each row, one after the other, towards its neighbours on these sides; how far all of it moved."""
+    moved = 0.0
+    for row in order:
+        wished, weights = [], []
+        for box in row:
+            weight, total = 0.01, 0.01 * place[box]
+            for side in sides:
+                for other in side[box]:
+                    pull = _STRAIGHT[(box >= n_boxes) + (other >= n_boxes)]
+                    weight += pull
+                    total += pull * place[other]
+            weights.append(weight)
+            wished.append(total / weight)
+        for box, at in zip(row, _separated(wished, weights, [widths[box] for box in row], apart), strict=True):
+            moved += abs(at - place[box])
+            place[box] = at
+    return moved
 
 
 def _straighten(
@@ -269,14 +294,10 @@ def _room(
     return min(least, place[box]), max(most, place[box])
 
 
-def _pull(one: int, other: int, n_boxes: int) -> float:
-    return _STRAIGHT[(one >= n_boxes) + (other >= n_boxes)]
-
-
 def _separated(wished: list[float], weights: list[float], widths: list[float], apart: float) -> list[float]:
     """The places closest to those wished (weighted squares) that keep the order and leave room: pooled neighbours."""
-    offset, blocks = 0.0, []  # a block stands together: its mean, its weight, its size
-    offsets = []
+    blocks: list[tuple[float, float, int]] = []  # a block stands together: its mean, its weight, its size
+    offset, offsets = 0.0, []
     for k, (wish, weight) in enumerate(zip(wished, weights, strict=True)):
         offset += (widths[k - 1] + widths[k]) / 2 + apart if k else 0.0
         offsets.append(offset)

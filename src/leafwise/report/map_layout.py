@@ -25,7 +25,7 @@ def arranged(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
 
     >>> drawn = arranged([(40, 20)] * 3, [(0, 1)])
     >>> drawn.centres
-    ((20.0, 10.0), (20.0, 74.0), (90.0, 10.0))
+    ((20.0, 10.0), (20.0, 74.0), (20.0, 124.0))
     """
     centres: list[Point] = [(0.0, 0.0)] * len(sizes)
     routes: list[tuple[Point, ...]] = [()] * len(arcs)
@@ -34,8 +34,10 @@ def arranged(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
     part_of = {box: number for number, part in enumerate(parts) for box in part}
     for number, (start, _) in enumerate(arcs):
         links[part_of[start]].append(number)
-    drawn = [_part([sizes[box] for box in part], _renumbered(part, [arcs[k] for k in links[number]]))
-             for number, part in enumerate(parts)]
+    drawn = [
+        _part([sizes[box] for box in part], _renumbered(part, [arcs[k] for k in links[number]]))
+        for number, part in enumerate(parts)
+    ]
     corners, width, height = _shelves([(layout.width, layout.height) for layout in drawn])
     for part, mine, layout, (left, top) in zip(parts, links, drawn, corners, strict=True):
         for box, (x, y) in zip(part, layout.centres, strict=True):
@@ -79,8 +81,7 @@ def _part(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
     places -= (places - wide / 2).min(axis=0)
     extent = (places + wide / 2).max(axis=0)
     centres = [(float(x), float(y)) for x, y in places]
-    routes = tuple((centres[start], centres[end]) for start, end in arcs)
-    return Layout(tuple(centres), routes, float(extent[0]), float(extent[1]))
+    return Layout(tuple(centres), tuple(() for _ in arcs), float(extent[0]), float(extent[1]))
 
 
 def _spread(n: int, arcs: Sequence[Arc]) -> Floats:
@@ -111,7 +112,10 @@ def _spread(n: int, arcs: Sequence[Arc]) -> Floats:
 def _pushes(places: Floats, mass: Floats) -> Floats:
     """For each box, the sum over all others of mass · mass / distance, away from them."""
     square, ones = (places**2).sum(axis=1, keepdims=True), np.ones_like(mass)[:, None]
-    left, right = np.hstack([places, square, ones]), np.hstack([-2 * places, ones, square]).T  # their product: distance²
+    left, right = (
+        np.hstack([places, square, ones]),
+        np.hstack([-2 * places, ones, square]).T,
+    )  # their product: distance²
     weighed = np.hstack([places, ones]) * mass[:, None]
     sums = np.empty((len(places), 3), np.float32)
     for begin in range(0, len(places), rows := max(1, _PAIRS // len(places))):
@@ -125,7 +129,7 @@ def _pushes(places: Floats, mass: Floats) -> Floats:
 def _apart(places: Floats, wide: Floats) -> Floats:
     """The map, large enough, and with boxes that overlap pushed apart along the shorter way."""
     places = places * (np.float32(0.7) * wide.mean(axis=0) / max(float(np.median(_nearest(places))), 1e-3))
-    for _ in range(100):
+    for _ in range(200):
         order = np.argsort(places[:, 1], kind="stable")
         moved = np.zeros_like(places)
         for near in range(1, len(places)):  # boxes so many places further down
@@ -139,7 +143,7 @@ def _apart(places: Floats, wide: Floats) -> Floats:
             push = room[hit, along] * np.where(gap[hit, along] < 0, -1, 1) / 2
             np.add.at(moved, (lower[hit], along), push)
             np.add.at(moved, (upper[hit], along), -push)
-        places = places + np.float32(0.7) * moved
+        places = places + np.float32(0.9) * moved
         if np.abs(moved).max() < 1:
             break
     return places

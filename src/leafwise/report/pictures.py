@@ -37,7 +37,9 @@ def network_picture(network: Network) -> Picture:
             height=height, rx=7,
         )  # fmt: skip
         parts.append(
-            element("g", title(about(network, variable)), box, words(shortened(name, _NAME), x, y + 4.5, anchor="middle"))
+            element(
+                "g", title(about(network, variable)), box, words(shortened(name, _NAME), x, y + 4.5, anchor="middle")
+            )
         )
     return Picture.of(parts, layout.width, layout.height, _sizes(network))
 
@@ -71,10 +73,10 @@ def about(network: Network, variable: int) -> str:
 
 def _arcs(layout: Layout, sizes: Sequence[Size], arcs: Sequence[tuple[int, int]]) -> Iterator[str]:
     """Curves between rows, or in a map straight lines, which stop at the border of the box they lead to."""
-    straight = not is_small(len(sizes), arcs)
-    for (_, end), route in zip(arcs, layout.routes, strict=True):
-        if len(route) == 2 and route[1] == layout.centres[end]:
-            (x0, y0), (x1, y1) = route
+    kind = "arc" if is_small(len(sizes), arcs) else "faint"
+    for (start, end), route in zip(arcs, layout.routes, strict=True):
+        if not route:
+            (x0, y0), (x1, y1) = layout.centres[start], layout.centres[end]
             length = max(np.hypot(x1 - x0, y1 - y0), 1e-9)
             dx, dy = (x1 - x0) / length, (y1 - y0) / length
             back = min(sizes[end][k] / 2 / max(abs(d), 1e-9) for k, d in enumerate((dx, dy)))
@@ -83,7 +85,7 @@ def _arcs(layout: Layout, sizes: Sequence[Size], arcs: Sequence[tuple[int, int]]
             yield tip(x1, y1, dx, dy, size=6, kind="faint tip")
         else:
             x, y = route[-1]
-            yield element("path", kind="faint" if straight else "arc", d=curve((*route[:-1], (x, y - 6))))
+            yield element("path", kind=kind, d=curve((*route[:-1], (x, y - 6))))
             yield tip(x, y)
 
 
@@ -120,9 +122,7 @@ class GraphDrawing:
         leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
         cards = _Cards.of(node, network.variables[variable])
         tests = [network.variables[test].name if test != LEAF else "" for test in graph.tests]
-        sizes = [
-            cards.size if place in leaf_numbers else name_size(tests[place]) for place in range(len(graph.tests))
-        ]
+        sizes = [cards.size if place in leaf_numbers else name_size(tests[place]) for place in range(len(graph.tests))]
         labels, arcs = _labelled_arcs(graph, network.variables)
         sizes += [(width_of(label, 12) + 8, 18.0) for label, _ in labels]
         layout = layered(sizes, arcs, apart=16, below=20)

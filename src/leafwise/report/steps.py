@@ -1,4 +1,4 @@
-"""A search's steps as a picture: score against step, a colour for each kind of operator. Knows how steps look, no search."""
+"""A search's steps as a picture: score against step, a colour for each kind of operator. Knows steps, no search."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,8 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     `leafwise.learning(...)` is such a search; one that has been plotted has taken all its steps.
 
     >>> import leafwise
-    >>> search = leafwise.learning({"x": ["a", "b"] * 20, "y": ["c", "d"] * 20})
+    >>> from leafwise.examples import alarm
+    >>> search = leafwise.learning(leafwise.sample(alarm(), 200, seed=1), target="HISTORY")
     >>> ">1 complete split<" in plot_steps(search).svg
     True
     """
@@ -43,13 +44,16 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     places: dict[str, dict[tuple[int, int], None]] = {kind: {} for kind in _USUAL}
     for (kind, _), (x, y) in zip(taken, points, strict=True):
         places.setdefault(kind, {})[round(x), round(y)] = None  # a dot for each pixel, however many steps there are
-    colours = dict(zip(places, cycle(_COLOURS)))  # noqa: B905 (a cycle has no end)
+    colours = dict(zip(places, cycle(_COLOURS)))
     for kind, dots in places.items():
         path = "".join(f"M{x},{y}h0" for x, y in dots)
-        line = {"stroke": colours[kind], "stroke_width": 5, "stroke_linecap": "round"}
-        parts += [element("path", d=path, fill="none", **line)] if dots else []
-    parts += _legend([(many([one for one, _ in taken].count(kind), kind), colours[kind]) for kind in places if places[kind]])
-    return Picture.of(parts, _WIDTH, _HEIGHT + _BELOW + 26, f"The log score after each of {many(len(taken), 'step')}")
+        line = element("path", d=path, fill="none", stroke=colours[kind], stroke_width=5, stroke_linecap="round")
+        parts += [line] if dots else []
+    parts += _legend(
+        [(many([one for one, _ in taken].count(kind), kind), colours[kind]) for kind in places if places[kind]]
+    )
+    body = element("g", *parts, transform="translate(0 26)")
+    return Picture.of([body], _WIDTH, _HEIGHT + _BELOW + 42, f"The log score after each of {many(len(taken), 'step')}")
 
 
 def _kind(operator: Any) -> str:
@@ -76,7 +80,7 @@ def _axes(marks: Sequence[float], up: float) -> list[str]:
         y = (marks[-1] - mark) * up
         parts.append(element("path", kind="faint", d=f"M{number(_LEFT)},{number(y)}H{number(_WIDTH)}"))
         parts.append(words(f"{mark:,.6g}", _LEFT - 8, y + 4, kind="quiet", anchor="end"))
-    return [*parts, words("log score", 0, -0.5, kind="quiet")]
+    return [*parts, words("log score", 0, -18, kind="quiet")]
 
 
 def _steps_axis(n_steps: int) -> list[str]:

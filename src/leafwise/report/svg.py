@@ -28,6 +28,12 @@ STYLE = {
     ".lw text.strong": "font-weight: 600",
     ".lw .given": "fill: #f7f4ea; stroke: #b5a878; stroke-dasharray: 4 3",
 }
+_SPELLED = {
+    "kind": "class",
+    "text_anchor": "text-anchor",
+    "stroke_width": "stroke-width",
+    "stroke_linecap": "stroke-linecap",
+}
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%")
 
 
@@ -35,7 +41,7 @@ def width_of(text: str, size: float = 13) -> float:
     """About how wide a text is, rather too wide than too narrow: fonts differ.
 
     >>> round(width_of("leaf", 10), 1)
-    18.8
+    19.6
     """
     return size * sum(map(_em, text))
 
@@ -80,11 +86,17 @@ def _is_xml(code: int) -> bool:
 def element(name: str, *inside: str, **attributes: str | float | None) -> str:
     """An element; numbers are rounded, `kind` is its class, and None leaves an attribute out."""
     written = "".join(
-        f" {'class' if key == 'kind' else key.replace('_', '-')}={quoteattr(number(value))}"
-        for key, value in attributes.items()
-        if value is not None
+        [
+            f" {_SPELLED.get(key, key)}={quoteattr(value) if isinstance(value, str) else _quoted(value)}"
+            for key, value in attributes.items()
+            if value is not None
+        ]
     )
     return f"<{name}{written}>{''.join(inside)}</{name}>" if inside else f"<{name}{written}/>"
+
+
+def _quoted(value: float) -> str:
+    return f'"{number(value)}"'
 
 
 def number(value: str | float) -> str:
@@ -163,7 +175,8 @@ class Picture:
             import resvg_py
         except ModuleNotFoundError:
             raise ValueError(
-                "PNG pictures need the package resvg-py, which is not installed: pip install 'leafwise[plot]', or save as .svg."
+                "PNG pictures need the package resvg-py, which is not installed: pip install 'leafwise[plot]', "
+                "or save as .svg."
             ) from None
         return bytes(resvg_py.svg_to_bytes(svg_string=self.svg, zoom=scale))
 
