@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from leafwise.explorer.answers import explanation, marginals, read_given
+from leafwise.explorer.answers import Given, explanation, marginals, read_given
 from leafwise.explorer.page import page
 from leafwise.network import Network
 
@@ -29,6 +29,7 @@ _REASONS = {
     200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
     413: "Content Too Large", 415: "Unsupported Media Type",
 }  # fmt: skip
+_QUESTIONS: dict[str, Callable[[Network, Given], dict[str, Any]]] = {"marginals": marginals, "explanation": explanation}
 StartResponse = Callable[..., Any]
 
 
@@ -81,22 +82,25 @@ class Explorer:
         return "text/html", self.page
 
     def _question(self, path: str, environ: dict[str, Any]) -> tuple[str, str]:
-        questions = {"marginals": marginals, "explanation": explanation}
-        if path not in questions:
+        if path not in _QUESTIONS:
             raise Refusal(404, "There is nothing at this address.")
         if environ["REQUEST_METHOD"] != "POST":
             raise Refusal(405, "Questions are posted.")
         if environ.get("CONTENT_TYPE", "").partition(";")[0].strip() != "application/json":
             raise Refusal(415, "Questions are JSON.")
         try:
-            given = read_given(self.network, json.loads(environ["wsgi.input"].read(_MOST_BYTES)))
+            answer = self.answer(path, json.loads(environ["wsgi.input"].read(_MOST_BYTES)))
         except ValueError as error:
             raise Refusal(400, str(error)) from None
-        try:
-            answer = questions[path](self.network, given)
-        except ValueError as error:  # impossible evidence, or too costly: an answer too
-            answer = {"problem": str(error)}
         return "application/json", json.dumps(answer, allow_nan=False)
+
+    def answer(self, question: str, asked: Any) -> dict[str, Any]:
+        """The answer to a question, or why there is none: impossible evidence, or too costly."""
+        given = read_given(self.network, asked)
+        try:
+            return _QUESTIONS[question](self.network, given)
+        except ValueError as error:
+            return {"problem": str(error)}
 
 
 def start(explorer: Explorer) -> tuple[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from leafwise.decision_graph import LEAF
 from leafwise.network import Network
+from leafwise.report.svg import printable
 from leafwise.report.text import arc_states, many
 
 
@@ -53,5 +54,5 @@ def _digraph(name: str, lines: Iterable[str]) -> str:
 
 def _quoted(text: str) -> str:
     r"""A DOT string: quotes and backslashes are escaped, line ends are \n."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", "\\n")
-    return f'"{escaped}"'
+    lines = [printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n")]
+    return '"' + "\\n".join(lines) + '"'
