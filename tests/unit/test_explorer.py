@@ -140,7 +140,7 @@ def test_the_explanation_is_that_of_the_library():
     ],
 )
 def test_evidence_that_is_none(asked):
-    with pytest.raises(ValueError, match=": (send|use)"):
+    with pytest.raises(ValueError, match=r": (send|use)"):
         read_given(small(), asked)
 
 
@@ -148,7 +148,7 @@ def test_evidence_that_is_none(asked):
 def server():
     pytest.importorskip("waitress", reason="the server needs the extra explore")
     explorer = Explorer(small(), "model.json")
-    address, server = start(explorer)
+    _, server = start(explorer)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield explorer, int(server.effective_port)

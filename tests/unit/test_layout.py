@@ -69,9 +69,7 @@ def test_a_long_arc_is_straight_where_there_is_room():
 def large():
     random = np.random.default_rng(1)
     arcs = {(int(random.integers(max(0, k - 30), k)), k) for k in range(1, 900)}
-    arcs |= {
-        (int(one), int(one + step)) for one, step in zip(random.integers(0, 850, 600), random.integers(1, 40, 600))
-    }
+    arcs |= {(one, one + step) for one, step in random.integers([0, 1], [850, 40], (600, 2)).tolist()}
     return [(60.0, 28.0)] * 905, sorted(arcs)  # five boxes have no arc
 
 

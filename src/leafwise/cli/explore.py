@@ -1,7 +1,6 @@
 """The command that serves a page to explore a network, on this machine only."""
 
 import sys
-import webbrowser
 from pathlib import Path
 
 import click
@@ -12,9 +11,8 @@ from leafwise.cli.options import json_option, model_argument, print_json
 
 @click.command()
 @model_argument
-@click.option("--open", "in_browser", is_flag=True, help="Open the page in the browser.")
 @json_option
-def explore(model: Path, in_browser: bool, as_json: bool) -> int:
+def explore(model: Path, as_json: bool) -> int:
     """Explore the network MODEL in a browser: set evidence, and see what follows.
 
     The page is served on this machine only, at an address with a secret token, until Ctrl-C.
@@ -31,8 +29,6 @@ def explore(model: Path, in_browser: bool, as_json: bool) -> int:
         print_json({"address": address})
     else:
         click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
-    if in_browser:
-        webbrowser.open(address)
     server.run()  # returns at Ctrl-C
     server.close()
     return INTERRUPTED

@@ -212,15 +212,16 @@ def _save_picture(network: "Network", node: str | None, output: Path) -> None:
         raise ValueError(f"the name {output.name!r} ends like no picture: use .svg, .png or .dot.")
     if kind == ".dot":
         write_whole(output, network.to_dot(node).encode())
-        return
-    picture = network.plot() if node is None else network.plot_node(node)
-    write_whole(output, picture.png() if kind == ".png" else picture.svg.encode())
+    else:
+        (network.plot() if node is None else network.plot_node(node)).save(output)
 
 
 def _save_page(network: "Network", name: str, html: Path) -> None:
     from leafwise.explorer.page import page
     from leafwise.formats.whole_files import write_whole
 
+    if sys.stderr.isatty():
+        click.echo("preparing the page …", err=True)
     write_whole(html, page(network, name).encode())
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape, quoteattr
 
+from leafwise.formats.whole_files import write_whole
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 # Classes, so that a page can give the same picture other colours; and these, for a picture that stands alone.
 STYLE = {
@@ -161,13 +163,10 @@ class Picture:
 
     def save(self, path: str | os.PathLike[str], *, scale: float = 2) -> None:
         """Write a .svg file, or a .png one with so many pixels a unit."""
-        path = Path(path)
-        if path.suffix.lower() == ".svg":
-            path.write_text(self.svg + "\n", encoding="utf-8")
-        elif path.suffix.lower() == ".png":
-            path.write_bytes(self.png(scale))
-        else:
-            raise ValueError(f"the name {path.name!r} ends like no picture: use .svg or .png.")
+        kind = Path(path).suffix.lower()
+        if kind not in (".svg", ".png"):
+            raise ValueError(f"the name {Path(path).name!r} ends like no picture: use .svg or .png.")
+        write_whole(path, self.png(scale) if kind == ".png" else f"{self.svg}\n".encode())
 
     def png(self, scale: float = 2) -> bytes:
         """The picture as a PNG file's bytes, with so many pixels a unit."""
