@@ -189,7 +189,7 @@ class Network:
 
     def plot_node(self, name: str) -> "Picture":
         """A picture of a variable's decision graph: tests, arcs with their states, and a bar chart in each leaf."""
-        from leafwise.report.pictures import node_picture
+        from leafwise.report.graph_picture import node_picture
 
         return node_picture(self, index_of(name, self.names))
 

@@ -100,7 +100,7 @@ def test_a_page_from_a_file(page, learned, tmp_path):
     node = learned.nodes[learned.names.index("TPR")]
     parents = page.locator(".chips.parents button").all_inner_texts()
     assert parents == [learned.names[parent] for parent in node.parents]
-    assert page.locator(".graph svg .leaf").count() == node.graph.n_leaves
+    assert page.locator(".graph svg .leaf:not(.named)").count() == node.graph.n_leaves
     assert page.locator("dt").all_inner_texts() == ["leaves", "parameters", "log score", "share of the score"]
     page.click(f".chips.parents button >> text={parents[0]}")
     playwright.expect(page.locator("#chosen")).to_have_text(parents[0])
@@ -253,7 +253,7 @@ def test_many_variables_and_hostile_names(page, tmp_path):
     page.goto(write(network, tmp_path))
     playwright.expect(page.locator("#sizes")).to_contain_text("1,500 variables")
     choose(page, network.names[1234])
-    assert page.locator(".graph svg .leaf").count() == 2
+    assert page.locator(".graph svg .leaf:not(.named)").count() == 2
     assert page.locator("img").count() == 0
     frames = page.evaluate(
         """() => new Promise((done) => {

@@ -107,6 +107,21 @@ def test_many_states_and_wide_graphs():
     assert width < height  # it grows to the right, its leaves below each other
 
 
+def test_leaves_of_a_tangled_graph_are_named_where_they_are_not_drawn():
+    n_states = [2] * 6
+    graph = DecisionGraph.complete(range(5), n_states)
+    while graph.n_leaves > 2:
+        graph = graph.merge(0, 2)
+    variables = tuple(Variable(f"x{k}", ("no", "yes")) for k in range(6))
+    node = Node(tuple(range(5)), graph, np.array([[0.5, 0.5], [0.1, 0.9]]))
+    svg = Network(variables, (None,) * 5 + (node,)).plot_node("x5").svg
+    drawn = [found.get("class") for found in ElementTree.fromstring(svg).iter(SVG + "rect")]
+    n_into = [sum(leaf in row for row in graph.children) for leaf in graph.leaves]
+    assert drawn.count("leaf") == 2
+    assert drawn.count("leaf named") == sum(n_into) - 2 > 20
+    assert [texts(svg).count(f"leaf {k}") for k in (0, 1)] == n_into
+
+
 def test_saving(tmp_path):
     picture = alarm().plot()
     picture.save(tmp_path / "alarm.svg")

@@ -17,8 +17,9 @@ from leafwise.explorer.answers import marginals
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.network import Network, Node
 from leafwise.priors import log_kappa
+from leafwise.report.graph_picture import GraphDrawing
 from leafwise.report.map_layout import arranged
-from leafwise.report.pictures import GraphDrawing, name_size
+from leafwise.report.pictures import name_size
 from leafwise.report.svg import drawing, element, printable
 from leafwise.report.text import node_text
 from leafwise.scores import node_score
