@@ -24,7 +24,7 @@ NETWORKS = (
 )
 N_SETS = 20
 FEWER_SETS = {"link": 4, "munin1": 10}  # pyAgrum takes from a second to a quarter of a minute for one
-WITHOUT_PGMPY = ("munin1", "link", "pigs", "andes", "water")
+WITHOUT_PGMPY = ("munin1", "link")
 LIMITS = Limits(memory=8 * 2**30, operations=1e12)
 SAME = 1e-8
 
