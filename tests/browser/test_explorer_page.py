@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,11 @@ import pytest
 import leafwise
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
+from leafwise.explorer import server
+from leafwise.explorer.answers import marginals
 from leafwise.explorer.page import page as page_text
 from leafwise.explorer.server import Explorer, start
+from leafwise.inference.exact import Limits
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -57,11 +61,11 @@ def learned():
 
 @pytest.fixture(scope="module")
 def address(learned):
-    address, server = start(Explorer(learned, "alarm.json"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    address, serving = start(Explorer(learned, "alarm.json"))
+    thread = threading.Thread(target=serving.run, daemon=True)
     thread.start()
     yield address
-    server.close()
+    serving.close()
     thread.join(5)
 
 
@@ -223,8 +227,8 @@ def test_the_most_probable_explanation(page, learned, address):
 
 def test_impossible_evidence_says_so(page):
     sure = Node((), DecisionGraph.single(), np.array([[1.0, 0.0]]))
-    address, server = start(Explorer(Network((Variable("x", ("no", "yes")),), (sure,)), "sure.json"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    address, serving = start(Explorer(Network((Variable("x", ("no", "yes")),), (sure,)), "sure.json"))
+    thread = threading.Thread(target=serving.run, daemon=True)
     thread.start()
     page.goto(address)
     settle(page)
@@ -234,7 +238,7 @@ def test_impossible_evidence_says_so(page):
     page.click("#undo")
     settle(page)
     assert shown(page) == {"no": 1, "yes": 0}
-    server.close()
+    serving.close()
     thread.join(5)
 
 
@@ -268,3 +272,17 @@ def test_many_variables_and_hostile_names(page, tmp_path):
         })"""
     )
     assert frames > 8  # a second, on a machine that does other things too
+
+
+def test_answers_from_samples_are_marked_with_their_errors(page, learned, address, monkeypatch):
+    sampled = partial(marginals, limits=Limits(operations=1), n_samples=2000)
+    monkeypatch.setitem(server._QUESTIONS, "marginals", sampled)
+    page.goto(address)
+    settle(page)
+    playwright.expect(page.locator("#method")).to_contain_text("Approximate (weighted samples worth")
+    choose(page, "CO")
+    exact = given(learned, "CO")
+    for line in page.locator(".states .state").all_inner_texts():
+        name, share, error = re.fullmatch(r"(\w+)\s+([\d.]+) ± ([\d.]+) %", line).groups()
+        assert abs(float(share) / 100 - exact[name]) < 5 * float(error) / 100 + 0.001
+    playwright.expect(page.locator("#details")).to_contain_text("Approximate, from samples")

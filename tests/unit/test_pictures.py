@@ -13,6 +13,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network, Node
 from leafwise.operators import BinarySplit, CompleteSplit, Merge
+from leafwise.report import svg
 from leafwise.report.dot import network_dot, node_dot
 from leafwise.report.steps import plot_steps
 from leafwise.report.svg import Picture, printable, shortened, width_of
@@ -56,8 +57,8 @@ def test_pictures_of_any_network_are_well_formed_and_complete(network):
 
 def test_names_cannot_break_out():
     network = hostile_network()
-    for svg in (network.plot().svg, network.plot_node(HOSTILE[1]).svg, network._repr_html_()):
-        root = ElementTree.fromstring(svg)
+    for text in (network.plot().svg, network.plot_node(HOSTILE[1]).svg, network._repr_html_()):
+        root = ElementTree.fromstring(text)
         assert not [found for found in root.iter() if found.tag in (SVG + "b", SVG + "script")]
         assert not [key for found in root.iter() for key in found.attrib if key.startswith("on")]
     assert any("</script>" in text for text in titles(network.plot().svg))
@@ -132,12 +133,21 @@ def test_saving(tmp_path):
 
 def test_png(tmp_path):
     pytest.importorskip("resvg_py", reason="PNG needs the extra plot")
+    if not svg._has_fonts():
+        pytest.skip("no font that resvg knows is installed")
     picture = alarm().plot_node("SHUNT")
     picture.save(tmp_path / "shunt.PNG", scale=2)
     head = (tmp_path / "shunt.PNG").read_bytes()[:24]
     assert head.startswith(b"\x89PNG\r\n")
     width = float(ElementTree.fromstring(picture.svg).get("width"))
     assert int.from_bytes(head[16:20]) == pytest.approx(2 * width, abs=2)
+
+
+def test_png_without_fonts(monkeypatch):
+    pytest.importorskip("resvg_py", reason="PNG needs the extra plot")
+    monkeypatch.setattr(svg, "FONT", "No Such Font")
+    with pytest.raises(ValueError, match="no font was found"):
+        alarm().plot().png()
 
 
 def test_png_without_the_extra(monkeypatch):

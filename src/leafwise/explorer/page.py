@@ -1,6 +1,6 @@
 """The explorer page: one HTML file with the network, its layout and every decision graph inside; it fetches nothing.
 
-Knows networks, pictures, scores and the page's own three files. Names in it come from data, and data can be hostile:
+Knows networks, pictures, scores and the page's own files. Names in it come from data, and data can be hostile:
 JSON has its signs of HTML escaped, pictures are escaped as they are written, and the page's policy runs no script but
 its own.
 """
@@ -25,6 +25,7 @@ from leafwise.report.text import node_text
 from leafwise.scores import node_score
 
 MANY_SAMPLES = 100_000
+_SCRIPTS = ("map.js", "side.js", "start.js")  # one script, in this order
 _MOST_LEAVES = 250  # a graph with more is shown as text
 
 
@@ -37,7 +38,8 @@ def page(network: Network, name: str, *, live: bool = False) -> str:
     (True, False)
     """
     folder = files("leafwise.explorer")
-    script, style, frame = ((folder / f"page.{end}").read_text("utf-8") for end in ("js", "css", "html"))
+    style, frame = ((folder / name).read_text("utf-8") for name in ("page.css", "page.html"))
+    script = "".join(['"use strict";{\n', *((folder / name).read_text("utf-8") for name in _SCRIPTS), "}\n"])
     parts = {
         "policy": policy(script, live=live),
         "name": escape(printable(name)),

@@ -10,7 +10,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from leafwise.formats.whole_files import write_whole
 
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+# Programs that draw SVG without a browser take the first of these that is installed, and nothing for sans-serif.
+FONT = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', 'Liberation Sans', "
+    "'Noto Sans', Ubuntu, Cantarell, FreeSans, sans-serif"
+)
 # Classes, so that a page can give the same picture other colours; and these, for a picture that stands alone.
 STYLE = {
     ".lw": f"font: 13px {FONT}",
@@ -177,6 +181,11 @@ class Picture:
                 "PNG pictures need the package resvg-py, which is not installed: pip install 'leafwise[plot]', "
                 "or save as .svg."
             ) from None
+        if not _has_fonts():
+            raise ValueError(
+                "no font was found, and a PNG picture would have no words: install one, for instance DejaVu Sans "
+                "(fonts-dejavu-core in Debian), or save as .svg."
+            )
         return bytes(resvg_py.svg_to_bytes(svg_string=self.svg, zoom=scale))
 
     def _repr_svg_(self) -> str:
@@ -184,6 +193,20 @@ class Picture:
 
     def __str__(self) -> str:
         return self.svg
+
+
+def _has_fonts() -> bool:
+    """Whether words leave a trace in a PNG picture."""
+    import resvg_py
+
+    empty, word = (
+        resvg_py.svg_to_bytes(
+            svg_string=f'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20"><text y="15" '
+            f'font-family="{FONT}">{text}</text></svg>'
+        )
+        for text in ("", "leaf")
+    )
+    return bytes(empty) != bytes(word)
 
 
 def drawing(parts: Iterable[str], width: float, height: float, name: str, *, paper: bool = False) -> str:
