@@ -36,7 +36,7 @@ const states = (v) => {
   });
   return list;
 };
-const graphOf = (v, least = 0.62) => {  // shrunk to the room there is, but not below that
+const graphOf = (v, least = 0.58) => {  // shrunk to the room there is, but not below that
   const holder = make("div", {className: "graph"});
   holder.tabIndex = 0;
   if (!graphs) holder.textContent = "…";
