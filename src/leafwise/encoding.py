@@ -62,7 +62,7 @@ def read(
         return _met(_matched(opened, variables), tuple(variables), missing)
     columns = [opened.column(index) for index in range(len(opened.names))]
     if missing != "state":
-        columns = _complete(columns, columns, missing)
+        columns = _complete(columns, columns, missing, "missing='state' to make missing a state of its own")
     return _learned(columns, bins, binning)
 
 
@@ -89,7 +89,7 @@ def _check_options(
 # Missing cells
 
 
-def _complete(columns: list[Column], checked: Sequence[Column], missing: str) -> list[Column]:
+def _complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: str) -> list[Column]:
     """The columns where no checked one has a missing cell: an error, or the rows without any."""
     counts = {column.name: int(np.count_nonzero(column.codes < 0)) for column in checked}
     counts = {name: count for name, count in counts.items() if count}
@@ -97,8 +97,7 @@ def _complete(columns: list[Column], checked: Sequence[Column], missing: str) ->
         return columns
     if missing == "error":
         raise ValueError(
-            f"missing cells in {_counted(counts)}: pass missing='state' to make missing a state of its own, "
-            "or missing='drop' to leave these rows out"
+            f"missing cells in {_counted(counts)}: pass {advice}, or missing='drop' to leave these rows out"
         )
     kept = np.ones(len(columns[0].codes), dtype=np.bool_)
     for column in checked:
@@ -253,7 +252,7 @@ def _met(columns: list[Column], variables: tuple[Variable, ...], missing: str) -
         pairs = zip(variables, columns, strict=True)
         variables = tuple(variable.with_missing if (column.codes < 0).any() else variable for variable, column in pairs)
         checked = []
-    columns = _complete(columns, checked, missing)
+    columns = _complete(columns, checked, missing, "missing='unknown' to sum over them when a network is evaluated")
     states = [_known_states(column, variable) for column, variable in zip(columns, variables, strict=True)]
     return _assembled(variables, columns, states)
 

@@ -567,7 +567,7 @@ def test_cuts_that_differ_little_have_labels_that_differ() -> None:
         ({"bins": {"z": 3}}, ValueError, r"bins name 'z', but the columns are 'a', 'w'"),
         ({"bins": {"w": 3}}, ValueError, r"column 'w' is not numeric \(it has 'u', 'v'\)"),
         ({"binning": "kmeans"}, ValueError, "binning='kmeans' is not known: use 'quantile' or 'uniform'"),
-        ({"missing": "ignore"}, ValueError, "missing='ignore' is not known: use 'error', 'state' or 'drop'"),
+        ({"missing": "ignore"}, ValueError, "missing='ignore' is not known: use 'error', 'state', 'drop' or 'unknown'"),
         ({"bins": 2, "variables": (Variable("a", ("1",)),)}, ValueError, "bins and variables were both given"),
         ({"variables": ()}, ValueError, "variables is empty"),
     ],
@@ -648,12 +648,15 @@ def test_a_binned_variable_wants_numbers() -> None:
 
 def test_missing_cells_where_the_variable_has_no_such_state() -> None:
     frame = pa.table({"colour": ["red", None, "blue"], "age": [1, 2, 3], "n": [None, 1, 2]})
-    with pytest.raises(ValueError, match=r"missing cells in column 'colour' \(1\): pass missing='state'"):
+    with pytest.raises(ValueError, match=r"missing cells in column 'colour' \(1\): pass missing='unknown'"):
         read(frame, variables=KNOWN)
     with pytest.raises(ValueError, match=r"'colour' \(1\), whose variables have no missing state"):
         read(frame, variables=KNOWN, missing="state")
     table = read(frame, variables=KNOWN, missing="drop")
     assert table.codes.tolist() == [[1, 0], [0, 0], [3, 1]]  # the missing n stays: it has a state
+    table = read(frame, variables=KNOWN, missing="unknown")
+    assert table.variables == (KNOWN[0].with_missing, *KNOWN[1:])
+    assert table.codes[0].tolist() == [1, KNOWN[0].n_states, 0]
 
 
 def test_a_binned_variable_with_a_missing_state() -> None:

@@ -170,5 +170,5 @@ def test_missing_cells_of_a_file(tmp_path):
     assert found.tolist() == pytest.approx([0.25 * 0.1, 0.25 * 0.9 + 0.75 * 0.2, 0.75 * 0.2 * 0.8])
     with pytest.raises(ValueError, match="missing='unknown' needs the variables of a network"):
         leafwise.read(tmp_path / "cases.csv", missing="unknown")
-    with pytest.raises(ValueError, match="has other states of 'class'"):
+    with pytest.raises(ValueError, match="missing cells in columns 'class'"):
         leafwise.log_score(network, table, prior="uniform", structure_prior="uniform")

@@ -20,8 +20,8 @@ from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, check_output, json_opt
 def convert(source: Path, target: Path, most_cells: int | None, as_json: bool) -> None:
     """Read the network SOURCE and write it to TARGET, in the formats that the ends of their names stand for.
 
-    .json (leafwise's own: nothing is lost), .bif and .xmod, each also as .gz; with pyAgrum .xmlbif, .bifxml, .xml,
-    .uai, .net and .xdsl too.
+    .json (leafwise's own: nothing is lost), .bif, .xmod and .bn (Libra), each also as .gz; with pyAgrum .xmlbif,
+    .bifxml, .xml, .uai, .net and .xdsl too.
     """
     check_output(target, source)
     from leafwise.formats.files import format_of, load, save

@@ -4,6 +4,7 @@ import math
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -15,8 +16,10 @@ from leafwise.cli.options import (
     check_output,
     data_options,
     exactness_options,
+    given_option,
     json_option,
     model_argument,
+    parse_given,
     print_json,
     print_rows,
     read_for_model,
@@ -126,20 +129,33 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
     "-n", "--cases", type=click.IntRange(1, MOST_CASES), default=1000, show_default=True, help="How many cases."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
+@given_option
+@exactness_options
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
 @json_option
-def sample(model: Path, cases: int, seed: int, output: Path | None, as_json: bool) -> None:
-    """Draw cases from the network MODEL."""
+def sample(
+    model: Path,
+    cases: int,
+    seed: int,
+    given: Sequence[str],
+    memory: float,
+    operations: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Draw cases from the network MODEL, given what is known of some variables or of none."""
     if as_json and output is None:
         raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
     if output is not None:
         check_output(output, model)
     from leafwise.encoding import write
     from leafwise.formats.files import load
+    from leafwise.inference.exact import Limits
     from leafwise.inference.sampling import sample as draw
 
     network = load(model)
-    table = draw(network, cases, seed)
+    limits = Limits(memory * 2**30, operations)
+    table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
     if output is None:
         _write_to(sys.stdout.buffer, table)
         return

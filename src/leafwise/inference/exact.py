@@ -52,8 +52,9 @@ class Exact:
         """Plan the answer. Whether it is affordable is asked afterwards."""
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
-        matter = {variable: weight for variable, weight in weights.items() if scope.is_free(variable) or weight.max() != 1}
-        factors += [scope.reduced(Factor((variable,), weight)) for variable, weight in matter.items()]
+        for variable, weight in weights.items():
+            if scope.is_free(variable) or weight.max() != 1:
+                factors.append(scope.reduced(Factor((variable,), weight)))
         for target in targets:
             free = tuple(filter(scope.is_free, target))
             factors.append(Factor(free, np.broadcast_to(1.0, [extents[variable] for variable in free])))

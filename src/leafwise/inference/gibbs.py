@@ -156,15 +156,15 @@ def _tables(cells: Cells, means: Floats, n_samples: int, alone: bool) -> list[Fo
     found = []
     tables = zip(cells.asked, cells.tables(batches.mean(axis=0)), cells.tables(variances), strict=True)
     for asked, table, variance in tables:
-        if alone or (variance > _NEGLIGIBLE**2).any():
-            found.append(Found(asked, table, np.sqrt(variance), _size(table, variance, n_samples)))
-        else:
+        if table.max() == 1 and not alone:
             found.append(Found(asked, table, _errors_of_starts(table, len(whole)), float(len(whole))))
+        else:
+            found.append(Found(asked, table, np.sqrt(variance), _size(table, variance, n_samples)))
     return found
 
 
 def _errors_of_starts(table: Floats, chains: int) -> Floats:
-    """The errors where no chain ever saw a difference: this is certain, or all chains are stuck where they began.
+    """The errors where no chain ever saw another state: this one is certain, or all chains are stuck where they began.
 
     Nothing tells which, so it is worth no more than one draw a chain and one of each cell.
     """

@@ -71,6 +71,9 @@ def query(
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
     names = [targets] if isinstance(targets, str) else list(targets)
     wanted = [index_of(name, network.names) for name in names]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ValueError(f"the target {name!r} is named twice: name each target once.")
     weights = weights_of(network, given or {})
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]

@@ -1,24 +1,39 @@
-"""Cases drawn from a network, each variable after its parents. Knows networks, tables and kernels."""
+"""Cases drawn from a network: each variable after its parents, or exactly as they are given evidence.
+
+Knows networks, tables, kernels, and exact inference.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.exact import DEFAULT_LIMITS, Limits, affordable
 from leafwise.kernels import routes
 from leafwise.network import Network
 from leafwise.table import Table, code_type
 
 
-def sample(network: Network, n_cases: int, seed: int) -> Table:
+def sample(
+    network: Network, n_cases: int, seed: int, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Table:
     """Draw cases; the same seed gives the same cases.
+
+    `given`: evidence, as for `query`; cases are then drawn from the exact distribution, if that is within the limits.
 
     >>> from leafwise.examples import alarm
     >>> sample(alarm(), 1000, seed=1).n_cases
     1000
+    >>> sample(alarm(), 3, seed=1, given={"BP": "LOW"}).codes[36].tolist()
+    [0, 0, 0]
     """
     if n_cases < 1:
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:
         raise ValueError(f"sample got the seed {seed}, and the least is 0: use a seed of 0 or more.")
+    if given:
+        everything = [(index,) for index in range(len(network.variables))]
+        drawn = affordable(network, weights_of(network, given), everything, limits).draw(n_cases, seed)
+        return Table(network.variables, drawn.astype(code_type(network.variables)))
     random = np.random.default_rng(seed)
     codes = np.zeros((len(network.variables), n_cases), code_type(network.variables))
     for index in network.order():
@@ -28,10 +43,7 @@ def sample(network: Network, n_cases: int, seed: int) -> Table:
                 f"the network has no distribution of {network.names[index]!r}, and sampling needs one for each "
                 f"variable: learn all variables, without a target."
             )
-        flat = routes.flatten([node.graph])
-        routes.draw(
-            codes, flat.test, flat.first, flat.child, 0, index, cumulative(node.probabilities), random.random(n_cases)
-        )
+        routes.draw(codes, *node.flat[:3], 0, index, cumulative(node.probabilities), random.random(n_cases))
     return Table(network.variables, codes)
 
 

@@ -1,0 +1,128 @@
+"""leafwise query, mpe, sample --given and evaluate with missing cells."""
+
+import pytest
+
+from leafwise.inference.query import explain, query
+from leafwise.network import Network
+
+
+def test_query_answers_as_the_library_does(leafwise, model):
+    found = leafwise("query", model, "--target", "rain", "--given", "wet grass=yes,sprinkler=no", "--json").object
+    expected = query(Network.load(model), "rain", given={"wet grass": "yes", "sprinkler": "no"})
+    assert found["method"] == "exact"
+    assert found["log_evidence"] == pytest.approx(expected.log_evidence)
+    assert found["probabilities"] == {"rain": pytest.approx(expected["rain"])}
+    assert "standard_errors" not in found
+
+
+def test_query_asks_for_all_that_is_not_given(leafwise, model):
+    found = leafwise("query", model, "--given", "rain=yes", "--json").object
+    assert set(found["probabilities"]) == {"cloudy", "sprinkler", "wet grass"}
+    lines = leafwise("query", model, "--given", "rain=yes").stdout.splitlines()
+    assert lines[0].startswith("method: exact  log evidence: -")
+    assert [line.split("  ")[0] for line in lines[1::2]] == ["cloudy", "sprinkler", "wet grass"]
+
+
+@pytest.mark.parametrize("method", ["weighting", "gibbs"])
+def test_query_from_samples_says_how_sure_it_is(leafwise, model, method):
+    exact = leafwise("query", model, "--json").object
+    arguments = ("query", model, "--method", method, "--samples", 2000)
+    found = leafwise(*arguments, "--json").object
+    assert found["method"] == method
+    assert found["effective_sample_size"] > 100
+    for name, errors in found["standard_errors"].items():
+        for state, error in errors.items():
+            assert error < 0.1
+            assert abs(found["probabilities"][name][state] - exact["probabilities"][name][state]) <= 5 * error + 1e-12
+    assert max(errors["yes"] for errors in found["standard_errors"].values()) > 0
+    assert leafwise(*arguments, "--json").object == found
+    assert leafwise(*arguments, "--seed", 2, "--json").object != found
+    assert "± 0.0" in leafwise(*arguments).stdout
+
+
+def test_query_joint(leafwise, model):
+    found = leafwise("query", model, "--target", "rain,sprinkler", "--joint", "--json").object
+    assert found["targets"] == ["rain", "sprinkler"]
+    values = [cell["probability"] for cell in found["joint"]]
+    assert sum(values) == pytest.approx(1)
+    assert values == sorted(values, reverse=True)
+    lines = leafwise("query", model, "--target", "rain", "--target", "sprinkler", "--joint").stdout.splitlines()
+    assert lines[1].split() == ["rain", "sprinkler", "probability"]
+    assert lines[2].split()[:2] == found["joint"][0]["states"]
+
+
+def test_sets_and_weights(leafwise, model):
+    free = leafwise("query", model, "--target", "rain", "--json").object["probabilities"]["rain"]
+    either = leafwise("query", model, "--target", "rain", "--given", "cloudy=yes|no", "--json").object
+    assert either["probabilities"]["rain"] == pytest.approx(free)
+    soft = leafwise("query", model, "--target", "rain", "--given", "cloudy=yes:3|no:0", "--json").object
+    sure = leafwise("query", model, "--target", "rain", "--given", "cloudy=yes", "--json").object
+    assert soft["probabilities"]["rain"] == pytest.approx(sure["probabilities"]["rain"])
+
+
+def test_limits_are_obeyed(leafwise, model):
+    complaint = leafwise("query", model, "--method", "exact", "--operations", 1).complaint
+    assert "an exact answer takes about" in complaint
+    assert leafwise("query", model, "--operations", 1, "--json").object["method"] == "weighting"
+    assert "an exact answer" in leafwise("mpe", model, "--memory", 1e-9).complaint
+    assert "an exact answer" in leafwise("sample", model, "--given", "rain=yes", "--operations", 1).complaint
+
+
+def test_mpe(leafwise, model):
+    best = explain(Network.load(model), given={"wet grass": "yes"})
+    found = leafwise("mpe", model, "--given", "wet grass=yes", "--json").object
+    assert found["states"] == best.states
+    assert found["log_posterior"] == pytest.approx(best.log_posterior)
+    lines = leafwise("mpe", model, "--given", "wet grass=yes").stdout.splitlines()
+    assert lines[0].startswith("log probability: ")
+    assert dict(line.rsplit(None, 1) for line in lines[1:]) == best.states
+
+
+def test_sample_given(leafwise, model):
+    lines = leafwise("sample", model, "-n", 50, "--given", "rain=yes,sprinkler=no").stdout.splitlines()
+    assert lines[0] == "cloudy,rain,sprinkler,wet grass"
+    assert {tuple(line.split(",")[1:3]) for line in lines[1:]} == {("yes", "no")}
+    assert len(lines) == 51
+
+
+def test_evaluate_sums_over_missing_cells(leafwise, model, tmp_path):
+    cases = tmp_path / "cases.csv"
+    cases.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,yes\n")
+    found = leafwise("evaluate", model, cases, "--missing", "unknown", "--json").object
+    whole = tmp_path / "whole.csv"
+    whole.write_text("cloudy,rain,sprinkler,wet grass\nyes,yes,no,yes\nyes,no,no,yes\n")
+    expected = query(Network.load(model), [], given={"cloudy": "yes", "sprinkler": "no", "wet grass": "yes"})
+    assert found["log_likelihood"] == pytest.approx(expected.log_evidence)
+    assert "--missing unknown" in leafwise("evaluate", model, cases).complaint
+    assert "--missing drop" in leafwise("evaluate", model, cases).complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--target", "snow"), "no variable is called 'snow'"),
+        (("--given", "snow=yes"), "no variable is called 'snow'"),
+        (("--given", "rain=maybe"), "'rain' has no state 'maybe'"),
+        (("--given", "rain"), "is not NAME=STATE"),
+        (("--given", "rain=yes,rain=no"), "names 'rain' twice"),
+        (("--given", "rain=yes:much"), "the weight 'much'"),
+        (("--given", "rain=yes:-1"), "got the weight -1.0"),
+        (("--given", "rain=yes:0|no:0"), "leaves no state"),
+        (("--target", "rain,rain"), "named twice"),
+        (("--method", "guess"), "'guess' is not one of"),
+    ],
+)
+def test_bad_questions(leafwise, model, arguments, what):
+    assert what in leafwise("query", model, *arguments).complaint
+
+
+def test_names_with_signs(leafwise, tmp_path):
+    cases = tmp_path / "odd.csv"
+    cases.write_text('"a=b,c",d\n"x|y",1:2\n"x|y",3\nz,3\n')
+    model = tmp_path / "odd.json"
+    assert leafwise("learn", cases, "-o", model).code == 0
+    found = leafwise("query", model, "--given", '"a=b,c=x|y"', "--target", "d", "--json").object
+    expected = query(Network.load(model), "d", given={"a=b,c": "x|y"})
+    assert found["probabilities"]["d"] == pytest.approx(expected["d"])
+    found = leafwise("query", model, "--given", "d=1:2", "--target", "a=b,c", "--json").object
+    assert set(found["probabilities"]["a=b,c"]) == {"x|y", "z"}
