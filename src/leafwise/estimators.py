@@ -153,8 +153,8 @@ class NetworkDensity(DensityMixin, BaseEstimator):
     >>> density = NetworkDensity().fit(X)
     >>> np.exp(density.score_samples([["red", "round"], ["red", "square"]])).round(3).tolist()
     [0.477, 0.023]
-    >>> density.sample(2, random_state=1).tolist()
-    [['red', 'round'], ['blue', 'square']]
+    >>> density.sample(2, random_state=0).tolist()
+    [['red', 'round'], ['red', 'round']]
     """
 
     operators: str = "CBM"
