@@ -52,7 +52,7 @@ from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
 
 Floats = NDArray[np.float64]
-MISSING = ("error", "state", "drop")
+_MISSING_CHOICES = ("error", "state", "drop")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -266,7 +266,7 @@ def _with_class(table: Table, variable: Variable, states: NDArray[Any]) -> Table
 
 def _fitted_cases(estimator: Any, X: Any) -> Table:
     """All cases to fit, missing cells as a state."""
-    if estimator.missing not in MISSING:
+    if estimator.missing not in _MISSING_CHOICES:
         raise ValueError(f"missing={estimator.missing!r} is not known: use 'error', 'state' or 'drop'")
     X = _checked(estimator, X, reset=True)
     if estimator.variables is not None:

@@ -5,6 +5,7 @@ Knows how sources are opened and read.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import cbrt
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def read_binned(
 
 def _n_bins(bins: str | int, n_cases: int) -> int:
     if bins == "auto":
-        return min(max(round(n_cases ** (1 / 3)), 2), _MOST_BINS)
+        return min(max(round(cbrt(n_cases)), 2), _MOST_BINS)
     if isinstance(bins, str):
         raise ValueError(f"bins={bins!r} is not known: use 'auto', a whole number, a mapping {{'name': 8}}, or None")
     return bins

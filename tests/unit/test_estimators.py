@@ -1,6 +1,8 @@
 """The estimators of scikit-learn: its own checks, and predictions that equal sums over the whole joint table."""
 
 import pickle
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -54,6 +56,12 @@ def promoters(n_cases=300, seed=1):
 
 def codes_of(network, X):
     return leafwise.read(X, variables=network.variables[: X.shape[1]], missing="unknown").codes.T
+
+
+def test_without_scikit_learn_it_says_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import leafwise.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].endswith("which is not installed: pip install 'leafwise[sklearn]'.")
 
 
 # Predictions
