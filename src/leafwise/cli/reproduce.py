@@ -1,14 +1,13 @@
 """`leafwise reproduce`: the paper's experiments, rerun, beside the published numbers."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from leafwise.cli.options import INPUT_FILE, json_option, print_json
+from leafwise.cli.progress import telling
 
 if TYPE_CHECKING:
     from leafwise.report.tables import Report
@@ -59,7 +58,7 @@ def reproduce(
     wanted = WHAT if what == "all" else (what,)
     reports: dict[str, Report] = {}
     files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
-    with _telling() as tell:
+    with telling() as tell:
         for name, file in files.items():
             reports[name] = _classification(name, file, rounds, tell)
         if any(name in ALARM_TABLES or name == "table6" for name in wanted):
@@ -112,15 +111,3 @@ def _print(reports: "dict[str, Report]", *, markdown: bool, as_json: bool) -> No
         print_json({name: {"title": report.title, **report.data} for name, report in reports.items()})
         return
     click.echo("\n\n".join(report.markdown() if markdown else report.text() for report in reports.values()))
-
-
-@contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
-    """Says on a terminal what is being done."""
-    if not sys.stderr.isatty():
-        yield lambda _text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("beginning") as status:
-        yield status.update
