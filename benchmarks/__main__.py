@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.report import SKIPPED
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("joint_search", "scaling", "memory", "start_up", "schedules", "delete_parents", "crossing")
+NAMES = ("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing")
 
 
 def purpose(name: str) -> str:

@@ -1,6 +1,7 @@
 """Leaves that learn from the nodes above them. Knows networks, tables and kernels, not how a network is learned."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,22 +30,28 @@ def smoothed(network: Network, table: Table, strength: float) -> Network:
     >>> smoothed(network, cases, 16).nodes[8].probabilities[1].round(2).tolist()
     [0.04, 0.58, 0.37]
     """
-    if not 0 <= strength < math.inf:
-        raise ValueError(f"the strength is {strength}, and it is a number of cases: give 0 or more")
-    nodes = [
-        None if node is None else _smoothed_node(node, target, table, strength)
+    return smoothings(network, table, [strength])[0]
+
+
+def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:
+    """The same for several strengths; the cases are counted once."""
+    for strength in strengths:
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"the strength is {strength}, and it is a number of cases: give 0 or more")
+    rows = [
+        [None] * len(strengths) if node is None else _smoothed_nodes(node, target, table, strengths)
         for target, node in enumerate(network.nodes)
     ]
-    return replace(network, nodes=tuple(nodes), prior=None)
+    return [replace(network, nodes=nodes, prior=None) for nodes in zip(*rows, strict=True)]
 
 
-def _smoothed_node(node: Node, target: int, table: Table, strength: float) -> Node:
+def _smoothed_nodes(node: Node, target: int, table: Table, strengths: Sequence[float]) -> list[Node | None]:
     flat = node.flat
     n_children = np.array([len(row) for row in node.graph.children], np.int32)
     on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
-    exponents = shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, strength)
     counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
     np.add.at(counts, flat.child, on_arcs[:-1])
     leaves = list(node.graph.leaves)
-    return Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves])
+    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s) for s in strengths]
+    return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]

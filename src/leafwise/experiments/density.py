@@ -19,13 +19,13 @@ from leafwise.learner import learning
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import Greedy
-from leafwise.smoothing import smoothed
+from leafwise.smoothing import smoothings
 from leafwise.table import Table, Variable
 
 PARTS = ("train", "valid", "test")
 SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C is B where all is binary
 KAPPAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-STRENGTHS = (0.0, 8.0, 32.0, 128.0)  # of smoothing; 0: the posterior means under the uniform prior
+STRENGTHS = (0.0, 8.0, 32.0, 128.0)  # of smoothing; the first is none: posterior means under the uniform prior
 HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient kappa only overfits more
 CLEARLY = 0.002  # a difference that counts
 _FORMAT = {"format": "leafwise-density", "version": 1}
@@ -60,10 +60,19 @@ class Outcome:
 
 def read_parts(folder: Path, name: str) -> tuple[Table, Table, Table]:
     """Train, valid and test of a data set: 0 and 1 for every variable, whether or not both occur."""
-    train = read(part_file(folder, name, "train"), header=False)
-    variables = tuple(Variable(column, ("0", "1")) for column in train.names)
-    valid, test = (read(part_file(folder, name, part), header=False, variables=variables) for part in PARTS[1:])
-    return read(train, variables=variables), valid, test
+    train, valid, test = (_read_binary(part_file(folder, name, part)) for part in PARTS)
+    widths = [cases.n_variables for cases in (train, valid, test)]
+    if len(set(widths)) > 1:
+        raise ValueError(f"the parts of {name} have {', '.join(map(str, widths))} columns, and all need the same")
+    return train, valid, test
+
+
+def _read_binary(file: Path) -> Table:
+    cases = read(file, header=False)
+    try:
+        return read(cases, variables=tuple(Variable(column, ("0", "1")) for column in cases.names))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
 
 
 def part_file(folder: Path, name: str, part: str) -> Path:
@@ -87,36 +96,33 @@ def best_on_valid(
     ]
     choice, network = max(found, key=lambda candidate: candidate[0].valid)
     likelihood = float(log_probabilities(network, test).mean())
-    seconds, n_searches = time.perf_counter() - began, len(found) // len(STRENGTHS)
-    return Outcome(train.n_cases, train.n_variables, choice, likelihood, n_searches, seconds, limits.seconds)
+    seconds = time.perf_counter() - began
+    return Outcome(train.n_cases, train.n_variables, choice, likelihood, len(found), seconds, limits.seconds)
 
 
 def _walk(train: Table, valid: Table, search: Greedy, tell: Callable[[str], None]) -> Iterator[tuple[Choice, Network]]:
-    """The networks of one kind of search, from the strictest kappa to where more lenient ones only overfit."""
+    """A network for each kappa, from the strictest to where more lenient ones only overfit."""
     best = -math.inf
     for kappa in KAPPAS:
         tell(f"{search.operators}, {search.schedule}, κ = {kappa:g}")
-        found = _networks(train, valid, search, kappa)
-        yield from found
-        here = max(choice.valid for choice, _ in found)
-        if here < HOPELESS * best:
+        choice, network = _best_smoothing(train, valid, search, kappa)
+        yield choice, network
+        if choice.valid < HOPELESS * best:
             return
-        best = max(best, here)
+        best = max(best, choice.valid)
 
 
-def _networks(train: Table, valid: Table, search: Greedy, kappa: float) -> list[tuple[Choice, Network]]:
-    """One network for each strength of smoothing."""
+def _best_smoothing(train: Table, valid: Table, search: Greedy, kappa: float) -> tuple[Choice, Network]:
+    """The network that one search finds, with the leaves that do best on valid."""
     under_way = learning(train, search=search, structure_prior=f"kappa:{kappa:g}")
     under_way.run()
-    learned, seconds = under_way.network, under_way.seconds
+    learned = under_way.network
+    sizes = (under_way.n_leaves, under_way.n_arcs, under_way.seconds)
     found = []
-    for strength in STRENGTHS:
-        network = smoothed(learned, train, strength) if strength else learned
+    for strength, network in zip(STRENGTHS, [learned, *smoothings(learned, train, STRENGTHS[1:])], strict=True):
         likelihood = float(log_probabilities(network, valid).mean())
-        sizes = (under_way.n_leaves, under_way.n_arcs)
-        choice = Choice(search.operators, search.schedule, kappa, strength, likelihood, *sizes, seconds)
-        found.append((choice, network))
-    return found
+        found.append((Choice(search.operators, search.schedule, kappa, strength, likelihood, *sizes), network))
+    return max(found, key=lambda candidate: candidate[0].valid)
 
 
 def density(
