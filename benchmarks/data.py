@@ -1,7 +1,8 @@
 """Where the data sets of the benchmarks are, and how each is read.
 
 They are looked for in the folder that the environment variable LEAFWISE_DATA names, or else beside the repository. It
-holds `debd/NAME.train.csv.gz` (binary, no header) and `tables/NAME.csv` or `.csv.gz` (with one).
+holds `debd/NAME.train.csv.gz` (binary, no header), `tables/NAME.csv` or `.csv.gz` (with one), and
+`networks/NAME.bif` or `.bif.gz`.
 """
 
 import os
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from leafwise.encoding import read
+from leafwise.formats.bif import load
 from leafwise.inference.sampling import sample
+from leafwise.network import Network
 from leafwise.table import Table, Variable
 
 BINARY = (
@@ -69,6 +72,17 @@ def test_table(name: str, learned_from: Table) -> Table | None:
     if not place.is_file():
         return None
     return read(place, header=name not in BINARY, missing="state", variables=learned_from.variables)
+
+
+def network(name: str) -> Network:
+    """A published network."""
+    for place in (folder() / f"networks/{name}.bif", folder() / f"networks/{name}.bif.gz"):
+        if place.is_file():
+            return load(place)
+    raise NoData(
+        f"the network {name!r} is not at {folder() / f'networks/{name}.bif'}: "
+        "set the environment variable LEAFWISE_DATA to the folder that holds networks/"
+    )
 
 
 def alarm_sample(n_cases: int, seed: int = 1) -> Table:

@@ -24,12 +24,11 @@ class Move:
 class TableSearch:
     """Greedy search over the arcs into some targets."""
 
-    def __init__(self, table, *, alpha=None, log_kappa=0.0, rules=None, targets=None, start=(), order=None) -> None:
+    def __init__(self, table, *, alpha=None, log_kappa=0.0, rules=None, targets=None, start=()) -> None:
         self.rows = table.codes.T.tolist()
         self.n_states = [variable.n_states for variable in table.variables]
         self.alpha, self.log_kappa, self.rules = alpha, log_kappa, rules or Rules()
         self.targets = list(range(table.n_variables)) if targets is None else list(targets)
-        self.order = list(range(table.n_variables)) if order is None else list(order)  # breaks ties
         self.fixed = self.rules.arcs_at_start()
         self.arcs = self.fixed | set(start)
 
@@ -73,7 +72,7 @@ class TableSearch:
 
     def neighbours(self):
         """All moves in the order of ties, with the arcs they lead to."""
-        pairs = [(parent, child) for child in self.order if child in self.targets for parent in self.order]
+        pairs = [(parent, child) for child in self.targets for parent in range(len(self.n_states))]
         for parent, child in pairs:
             if (parent, child) not in self.arcs and self.may_come(parent, child, self.arcs):
                 yield "add", parent, child, self.arcs | {(parent, child)}

@@ -2,11 +2,13 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leafwise.cli import run
+from leafwise.cli.reproduce import WHAT
 from leafwise.examples import alarm
 from leafwise.experiments.alarm_tables import findings
 from leafwise.experiments.published import COLUMNS
@@ -70,6 +72,26 @@ def test_alarm_tables_agree_with_each_other(capsys):
     assert capsys.readouterr().out.startswith("**Table 4")
 
 
+def test_tables_are_written_into_a_page(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n\n<!-- begin table3 -->\nold\n<!-- end table3 -->\n\nAfter.\n")
+    assert run(["reproduce", "table3", "--seeds", "1", "--write", str(page)]) == 0
+    assert capsys.readouterr().out == ""
+    assert run(["reproduce", "table3", "--seeds", "1", "--markdown"]) == 0
+    table = capsys.readouterr().out
+    expected = f"Before.\n\n<!-- begin table3 -->\n\n{table}\n<!-- end table3 -->\n\nAfter.\n"
+    assert page.read_text() == expected
+    assert run(["reproduce", "table3", "--seeds", "1", "--write", str(page)]) == 0
+    assert page.read_text() == expected
+
+
+def test_the_page_has_a_place_for_every_table():
+    text = Path(__file__).resolve().parents[2].joinpath("docs", "paper.md").read_text(encoding="utf-8")
+    for name in WHAT:
+        table = text.partition(f"<!-- begin {name} -->\n\n**")[2].partition(f"\n\n<!-- end {name} -->")[0]
+        assert "\n| " in table, name
+
+
 def test_findings_count_what_holds():
     scores = np.zeros((2, 3, len(COLUMNS)))
     scores[:, :, [COLUMNS.index(o) for o in ("CM", "BM", "CBM")]] = 5.0
@@ -90,10 +112,13 @@ def test_a_network_is_at_no_distance_from_itself():
         (["table2", "--data", "nowhere.csv"], "nowhere.csv"),
         (["all", "--data-dir", "."], "promoters.csv"),
         (["table3", "--json", "--markdown"], "give one of them"),
+        (["table3", "--write", "page.md", "--markdown"], "give one of them"),
+        (["table3", "--write", "page.md"], "begin table3"),
     ],
 )
 def test_what_is_refused(arguments, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("page.md").write_text("no marks\n")
     assert run(["reproduce", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

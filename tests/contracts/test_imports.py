@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-HEAVY = {"llvmlite", "networkx", "numba", "pandas", "polars", "pyarrow", "rich", "sklearn"}
+HEAVY = {
+    *("llvmlite", "matplotlib", "networkx", "numba", "pandas", "pgmpy"),
+    *("polars", "pyagrum", "pyarrow", "rich", "scipy", "sklearn"),
+}
 
 
 def imported(statement: str) -> set[str]:

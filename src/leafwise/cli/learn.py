@@ -162,6 +162,7 @@ def learn(**given: Any) -> int:
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
         check_output(output, request.data, request.start, *constraint_files)
+        _check_format(output)
     table, start = _table(request)
     search = _search(request, table, start)
     if request.verbose:
@@ -280,6 +281,14 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
         max_parents=request.max_parents,
         max_leaves=request.max_leaves,
     )
+
+
+def _check_format(output: Path) -> None:
+    """Only JSON holds every network: others might be refused when the search is over."""
+    from leafwise.formats.files import format_of
+
+    if format_of(output) != "JSON":
+        raise ValueError(f"cannot write '{output}': learn saves .json, which loses nothing: convert it later.")
 
 
 def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:

@@ -40,6 +40,12 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
     help="In tables 3 to 6.",
 )
 @click.option("--markdown", is_flag=True, help="Tables in Markdown.")
+@click.option(
+    "--write",
+    "page",
+    type=click.Path(exists=True, dir_okay=False, writable=True, path_type=Path),
+    help="Put the tables into this Markdown page, between lines '<!-- begin table1 -->' and '<!-- end table1 -->'.",
+)
 @json_option
 def reproduce(
     what: str,
@@ -50,13 +56,16 @@ def reproduce(
     rounds: int,
     schedule: str,
     markdown: bool,
+    page: Path | None,
     as_json: bool,
 ) -> None:
     """Rerun an experiment of the paper, or all of them, and print our numbers beside the published ones."""
-    if as_json and markdown:
-        raise click.UsageError("--json and --markdown were both given: give one of them.")
+    if as_json + markdown + (page is not None) > 1:
+        raise click.UsageError("several of --json, --markdown and --write were given: give one of them.")
     wanted = WHAT if what == "all" else (what,)
     reports: dict[str, Report] = {}
+    if page is not None:
+        _fill(page, dict.fromkeys(wanted, ""))  # there must be a place for each, before the work begins
     files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
     with telling() as tell:
         for name, file in files.items():
@@ -71,7 +80,10 @@ def reproduce(
             from leafwise.experiments.recovery import recovery_report
 
             reports["recovery"] = recovery_report(samples, tell=tell)
-    _print({name: reports[name] for name in wanted}, markdown=markdown, as_json=as_json)
+    if page is None:
+        _print({name: reports[name] for name in wanted}, markdown=markdown, as_json=as_json)
+    else:
+        page.write_text(_fill(page, {name: reports[name].markdown() for name in wanted}), encoding="utf-8")
 
 
 def _file(name: str, data: Path | None, data_dir: Path | None) -> Path:
@@ -111,3 +123,16 @@ def _print(reports: "dict[str, Report]", *, markdown: bool, as_json: bool) -> No
         print_json({name: {"title": report.title, **report.data} for name, report in reports.items()})
         return
     click.echo("\n\n".join(report.markdown() if markdown else report.text() for report in reports.values()))
+
+
+def _fill(page: Path, texts: dict[str, str]) -> str:
+    """The text of the page, with new texts between the marks of their names."""
+    text = page.read_text(encoding="utf-8")
+    for name, new in texts.items():
+        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise click.UsageError(f"'{page}' has no lines '{begin}' and '{end}': add them where the table belongs.")
+        text = f"{before}{begin}\n\n{new}\n\n{end}{after}"
+    return text

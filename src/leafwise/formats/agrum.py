@@ -8,6 +8,8 @@ import os
 import re
 import tempfile
 import warnings
+from itertools import islice
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
@@ -92,12 +94,30 @@ def load(path: str | os.PathLike[str], kind: str) -> Network:
     with Path(path).open("rb"):  # a file that is not there says so itself
         model = gum.BayesNet()
     try:
+        if kind == "UAI":
+            _check_uai(Path(path).read_text(encoding="utf-8"))
         getattr(model, f"load{_METHODS[kind]}")(os.fsdecode(path))
         return from_agrum(model)
     except (gum.GumException, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)}: pyAgrum cannot read this as {kind} ({_one_line(error)}): check the file."
         ) from None
+
+
+def _check_uai(text: str) -> None:
+    """Refuse text that is not as long as it says: pyAgrum's reader may wait for the rest for ever."""
+    words = iter(re.sub(r"#.*", "", text).split())
+    try:
+        if next(words) != "BAYES":
+            raise ValueError("it does not begin with BAYES")
+        sizes = [int(next(words)) for _ in range(int(next(words)))]
+        members = [[int(next(words)) for _ in range(int(next(words)))] for _ in range(int(next(words)))]
+        for own in members:
+            due = prod(sizes[index] for index in own)
+            if int(next(words)) != due or len([float(word) for word in islice(words, due)]) < due:
+                raise ValueError(f"a table over {len(own)} variables has not {due} numbers")
+    except (StopIteration, IndexError):
+        raise ValueError("it breaks off, or names a variable that is not there") from None
 
 
 def _spelled(network: Network, kind: str) -> Network:

@@ -60,7 +60,7 @@ def _named(rows: Iterable[tuple[str, ...]], path: Path) -> list[tuple[str, ...]]
 
 
 def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]:
-    from leafwise.formats.json import load
+    from leafwise.formats.files import load
 
     network = load(path)
     arcs = tuple((network.names[parent], network.names[child]) for parent, child in network.arcs)

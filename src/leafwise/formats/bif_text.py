@@ -54,6 +54,10 @@ class Cursor:
         """Whether only blanks are left."""
         return self._skip() == len(self.text)
 
+    def ahead(self, sign: str) -> bool:
+        """Whether this sign comes next; it is not read."""
+        return self.text.startswith(sign, self._skip())
+
     def takes(self, sign: str) -> bool:
         """Whether this sign comes next; then it is read."""
         place = self._skip()

@@ -16,6 +16,7 @@ _FORMATS = {
     ".json": "JSON",
     ".bif": "BIF",
     ".xmod": "XMOD",
+    ".bn": "Libra BN",
     ".xmlbif": "XMLBIF",
     ".bifxml": "XMLBIF",
     ".xml": "XMLBIF",
@@ -23,7 +24,7 @@ _FORMATS = {
     ".net": "NET",
     ".xdsl": "XDSL",
 }
-_PACKED = ("JSON", "BIF", "XMOD")  # also as .gz
+_PACKED = ("JSON", "BIF", "XMOD", "Libra BN")  # also as .gz
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -48,7 +49,8 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
     """Write a network in the format of the file's name; the file appears complete or not at all.
 
-    All formats but JSON and XMOD take decision graphs as tables: at most `most_cells` cells each.
+    A decision graph becomes a tree in XMOD and Libra's BN, and a table in all others but JSON, of at most `most_cells`
+    numbers.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -70,6 +72,10 @@ def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOS
         from leafwise.formats import xmod
 
         xmod.save(network, path, most_cells)
+    elif kind == "Libra BN":
+        from leafwise.formats import libra
+
+        libra.save(network, path, most_cells)
     else:
         from leafwise.formats import agrum
 
@@ -91,6 +97,10 @@ def load(path: str | os.PathLike[str]) -> "Network":
         from leafwise.formats import xmod
 
         return xmod.load(path)
+    if kind == "Libra BN":
+        from leafwise.formats import libra
+
+        return libra.load(path)
     from leafwise.formats import agrum
 
     return agrum.load(path, kind)

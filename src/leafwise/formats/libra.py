@@ -1,8 +1,8 @@
 """Networks as the BN files of Libra, which carry decision trees. Knows networks and nothing above them.
 
 As Libra's source writes them: how many states each variable has, then a factor for each variable, a tree of tests
-(vI_S yes no) whose leaves are logarithms of probabilities. There are no names. A decision graph is written as a tree, in
-which a test of several groups of states is a chain of tests, so it comes back with other leaves and the same distributions.
+(vI_S yes no) whose leaves are logarithms of probabilities. There are no names. A decision graph is written as a tree,
+and a test of several groups of states as a chain of tests: it comes back with other leaves and the same distributions.
 
     2,3
     BN {
@@ -41,7 +41,7 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from a .bn or .bn.gz file; a ValueError in one line, with line and column, if it is none."""
     try:
-        return read_network(read_whole(path).decode(errors="replace"))
+        return loads(read_whole(path))
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
@@ -52,7 +52,9 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     for index, node in enumerate(network.nodes):
         name = network.variables[index].name
         if node is None:
-            raise ValueError(f"{name!r} is only given, and Libra needs a distribution for every variable: save it as JSON.")
+            raise ValueError(
+                f"{name!r} is only given, and Libra needs a distribution for every variable: save it as JSON."
+            )
         n_numbers = _n_leaves(node.graph) * node.n_states
         if n_numbers > most_cells:
             raise ValueError(
@@ -61,6 +63,11 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
             )
         lines += [f"v{index} {{", "tree {", "".join(_tree(node, index)), "}", "}"]
     return "\n".join([*lines, "}", ""])
+
+
+def loads(text: str | bytes) -> Network:
+    """The network of a file's text. Variables are called v0, v1, …, and their states 0, 1, …"""
+    return read_network(text.decode(errors="replace") if isinstance(text, bytes) else text)
 
 
 def _tests(graph: DecisionGraph, place: int) -> tuple[list[tuple[int, int]], int]:

@@ -1,7 +1,8 @@
-"""From the text of a Libra BN file to a Network, or to an error that says where the text is wrong and what was expected.
+"""From the text of a Libra BN file to a Network, or to an error that says where it is wrong and what was expected.
 
-A distribution is a product of factors: trees, or features, each of which is a weight and conditions, +v1_0 (is) or -v1_0
-(is not), under which it counts. One tree that tests the variable itself last is kept as a tree; anything else becomes a table.
+A distribution is a product of factors: trees, or features, each of which is a weight and conditions, +v1_0 (is) or
+-v1_0 (is not), under which it counts. One tree that tests the variable itself last stays a tree; all else becomes a
+table. Rows that do not sum to one are divided by their sum, as factors are only known up to one.
 """
 
 import math
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.bif_text import Cursor, brief
-from leafwise.formats.tables import MOST_CELLS, amount, table_node
+from leafwise.formats.tables import MOST_CELLS, amount, fitted, leaves_of, table_node
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -49,7 +50,10 @@ def read_network(text: str) -> Network:
         name = cursor.word("a variable such as v0, or '}'")
         found = _VARIABLE.fullmatch(name)
         if found is None or int(found[1]) >= len(n_states) or nodes[int(found[1])] is not None:
-            cursor.fail(f"{brief(name)} came where one of v0 to v{len(n_states) - 1} is expected, each once: correct it.")
+            cursor.fail(
+                f"{brief(name)} came where one of v0 to v{len(n_states) - 1} is expected, each once: correct it.",
+                cursor.began,
+            )
         index = int(found[1])
         places[index] = cursor.began
         nodes[index] = _read_node(cursor, index, n_states)
@@ -95,16 +99,15 @@ def _read_node(cursor: Cursor, index: int, n_states: list[int]) -> Node:
         else:
             features.append(_read_feature(cursor, kind, n_states))
     if len(trees) == 1 and not features:
-        node = _as_tree(trees[0], index, n_states)
-        if node is not None:
-            return node
-    for tree in trees:
-        features += _paths(tree)
-    return _as_table(cursor, features, index, n_states, place)
+        found = _as_tree(trees[0], index, n_states)
+        if found is not None:
+            graph, logs = found
+            return Node(graph.tested, graph, _distributions(cursor, logs, place))
+    return _as_table(cursor, features, trees, index, n_states, place)
 
 
 def _read_feature(cursor: Cursor, word: str, n_states: list[int]) -> _Feature:
-    if not _NUMBER.fullmatch(word):
+    if not _NUMBER.fullmatch(word) or float(word) == math.inf:
         cursor.fail(f"{brief(word)} came where a weight is expected: write a number.", cursor.began)
     conditions = []
     while cursor.ahead("+v") or cursor.ahead("-v"):
@@ -117,7 +120,9 @@ def _read_condition(cursor: Cursor, n_states: list[int]) -> tuple[str, int, int]
     word = cursor.word("a condition such as v1_0")
     found = _CONDITION.fullmatch(word)
     if found is None or int(found[2]) >= len(n_states) or int(found[3]) >= n_states[int(found[2])]:
-        cursor.fail(f"{brief(word)} came where a variable and its state, such as v1_0, are expected: correct it.", cursor.began)
+        cursor.fail(
+            f"{brief(word)} came where a variable and its state, such as v1_0, are expected: correct it.", cursor.began
+        )
     return found[1], int(found[2]), int(found[3])
 
 
@@ -146,28 +151,15 @@ def _read_tree(cursor: Cursor, n_states: list[int]) -> _Tree:
             return tree
 
 
-def _paths(tree: _Tree) -> list[_Feature]:
-    """A tree as features: one for each path to a leaf."""
-    found: list[_Feature] = []
-    pending: list[tuple[int, tuple[_Condition, ...]]] = [(0, ())]
-    while pending:
-        place, conditions = pending.pop()
-        if tree.tests[place] == LEAF:
-            found.append((tree.weights[place], conditions))
-        else:
-            variable, state = tree.tests[place], tree.states[place]
-            pending.append((tree.no[place], (*conditions, (False, variable, state))))
-            pending.append((tree.yes[place], (*conditions, (True, variable, state))))
-    return found
-
-
-def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> Node | None:
-    """The tree with a distribution where the variable itself begins to be tested; None where parents come after that."""
+def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> tuple[DecisionGraph, NDArray[np.float64]] | None:
+    """The tests of the parents, and rows of logs where the variable itself comes; None where parents come after it."""
     within = [False] * len(tree.tests)  # whether only the variable itself is tested from here on
     for place in reversed(range(len(within))):
         below = tree.tests[place] == LEAF or (within[tree.yes[place]] and within[tree.no[place]])
         within[place] = below and tree.tests[place] in (LEAF, index)
-    waiting, tests, children, rows = [0], [], [], []
+    waiting, tests = [0], list[int]()
+    children: list[tuple[int, ...]] = []
+    rows: list[list[float]] = []
     for place in waiting:  # grows on the way
         if within[place]:
             tests.append(LEAF)
@@ -184,8 +176,7 @@ def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> Node | None:
             if len(row) == 1:
                 waiting.pop()
             children.append(tuple(row))
-    graph = DecisionGraph(tuple(tests), tuple(children))
-    return Node(graph.tested, graph, _distributions(np.array(rows)))
+    return DecisionGraph(tuple(tests), tuple(children)), np.array(rows)
 
 
 def _weight(tree: _Tree, place: int, state: int) -> float:
@@ -194,25 +185,47 @@ def _weight(tree: _Tree, place: int, state: int) -> float:
     return tree.weights[place]
 
 
-def _as_table(cursor: Cursor, features: list[_Feature], index: int, n_states: list[int], place: int) -> Node:
-    parents = sorted({variable for _, conditions in features for _, variable, _ in conditions} - {index})
-    shape = tuple(n_states[variable] for variable in (*parents, index))
-    if math.prod(shape) > MOST_CELLS:
-        cursor.fail(f"v{index} would have {amount(math.prod(shape))} cells, where {MOST_CELLS:,} are the limit: use trees.", place)
-    axis = {variable: k for k, variable in enumerate((*parents, index))}
-    logs = np.zeros(shape)
+def _as_table(
+    cursor: Cursor, features: list[_Feature], trees: list[_Tree], index: int, n_states: list[int], place: int
+) -> Node:
+    used = {variable for _, conditions in features for _, variable, _ in conditions}
+    parents = sorted(used.union(*(tree.tests for tree in trees)) - {index, LEAF})
+    size = {variable: n_states[variable] for variable in (*parents, index)}
+    n_cells = math.prod(size.values())
+    if n_cells > MOST_CELLS:
+        cursor.fail(
+            f"v{index} would have {amount(n_cells)} cells, where {MOST_CELLS:,} are the limit: use trees.", place
+        )
+    logs = np.zeros(tuple(size.values()))
     for weight, conditions in features:
-        allowed = [np.ones(size, np.bool_) for size in shape]
+        allowed = {variable: np.ones(count, np.bool_) for variable, count in size.items()}
         for sense, variable, state in conditions:
-            allowed[axis[variable]] &= (np.arange(n_states[variable]) == state) == sense
-        logs[np.ix_(*allowed)] += weight
-    rows = _distributions(logs.reshape(-1, shape[-1]))
-    return table_node(parents, rows.reshape(shape), n_states)
+            allowed[variable] &= (np.arange(size[variable]) == state) == sense
+        logs[np.ix_(*allowed.values())] += weight
+    for tree in trees:
+        logs += _values(tree, size).reshape(logs.shape)
+    rows = _distributions(cursor, logs.reshape(-1, n_states[index]), place)
+    return table_node(parents, rows.reshape(logs.shape), n_states)
 
 
-def _distributions(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of log weights made distributions; rows of nothing become uniform, as what cannot be never counts."""
+def _values(tree: _Tree, size: dict[int, int]) -> NDArray[np.float64]:
+    """What a tree gives to each assignment."""
+    children = [
+        () if test == LEAF else tuple(yes if each == state else no for each in range(size[test]))
+        for test, state, yes, no in zip(tree.tests, tree.states, tree.yes, tree.no, strict=True)
+    ]
+    weights = np.array([weight for weight, test in zip(tree.weights, tree.tests, strict=True) if test == LEAF])
+    values: NDArray[np.float64] = weights[leaves_of(DecisionGraph(tuple(tree.tests), tuple(children)), size)]
+    return values
+
+
+def _distributions(cursor: Cursor, logs: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+    """Rows of log weights made distributions."""
     top = logs.max(axis=1, keepdims=True)
-    weights = np.where(np.isneginf(top), 1.0, np.exp(logs - np.where(np.isneginf(top), 0.0, top)))
-    rows: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
-    return rows
+    if np.isneginf(top).any():
+        cursor.fail(
+            "all states have the probability 0 for some states of the parents, where one needs more: correct it.", place
+        )
+    weights = np.exp(logs - top)
+    rows = fitted(np.exp(np.minimum(logs, 1.0)))
+    return np.where(np.isnan(rows), weights / weights.sum(axis=1, keepdims=True), rows)

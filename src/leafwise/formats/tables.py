@@ -38,7 +38,7 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
             f"the table of {name!r} given its {len(shape)} parents would have {amount(n_cells)} cells, more than the "
             f"limit of {most_cells:,}: raise most_cells, or save it as JSON, which keeps its leaves."
         )
-    leaves = _leaves(node.graph, dict(zip(node.parents, shape, strict=True)))
+    leaves = leaves_of(node.graph, dict(zip(node.parents, shape, strict=True)))
     return node.probabilities[leaves].reshape(*shape, node.n_states)
 
 
@@ -77,10 +77,11 @@ def amount(number: int) -> str:
     return f"{number:,}" if number < 10**15 else f"more than 10^{int((number.bit_length() - 1) * 0.30103)}"
 
 
-def _leaves(graph: DecisionGraph, n_states: dict[int, int]) -> NDArray[np.intp]:
+def leaves_of(graph: DecisionGraph, n_states: dict[int, int]) -> NDArray[np.intp]:
     """The leaf of each assignment of the parents, the last parent varying fastest.
 
-    All assignments walk from the root together, one test a step. A leaf leads to itself.
+    >>> leaves_of(DecisionGraph.complete([0], [2]), {0: 2, 1: 2}).tolist()
+    [0, 0, 1, 1]
     """
     stride, n_rows = {LEAF: 1}, 1
     for parent in reversed(n_states):
@@ -93,7 +94,7 @@ def _leaves(graph: DecisionGraph, n_states: dict[int, int]) -> NDArray[np.intp]:
     first = np.cumsum(sizes) - sizes
     strides = np.array([stride[test] for test in graph.tests])
     assignments = np.arange(n_rows)
-    at = np.zeros(n_rows, np.intp)
+    at = np.zeros(n_rows, np.intp)  # all walk from the root together, one test a step; a leaf leads to itself
     while (tests[at] != LEAF).any():
         at = children[first[at] + assignments // strides[at] % sizes[at]]
     leaf: NDArray[np.intp] = (np.cumsum(tests == LEAF) - 1)[at]

@@ -15,7 +15,7 @@ from leafwise.network import Network, Node
 from leafwise.table import Variable
 
 
-@dataclass
+@dataclass(slots=True)
 class _Element:
     """One element of the XML, and where it begins."""
 
@@ -66,8 +66,6 @@ class _Names:
 def read_network(data: bytes) -> Network:
     """The network of an XMOD file."""
     root = _parsed(data)
-    if root.tag != "AnalysisNotebook":
-        root.fail(f"<{root.tag[:30]}> came where <AnalysisNotebook> is expected: give an XMOD file.")
     variables = _read_variables(root)
     names = _Names(variables, {variable.name: k for k, variable in enumerate(variables)})
     nodes: list[Node | None] = [None] * len(variables)
@@ -94,6 +92,8 @@ def _parsed(data: bytes) -> _Element:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         element = _Element(tag, attributes, place())
+        if len(trail) == 1 and tag != "AnalysisNotebook":
+            element.fail(f"<{tag[:30]}> came where <AnalysisNotebook> is expected: give an XMOD file.")
         trail[-1].inside.append(element)
         trail.append(element)
 

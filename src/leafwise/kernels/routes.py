@@ -16,6 +16,8 @@ Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _BLOCK = 4096  # cases a pass takes through all graphs, so that their codes stay in the cache
+_FEW_CASES = 1024  # cases that go down a graph side by side
+_FEW = 8  # states up to which comparing with all of them is quicker than halving
 
 
 class Graph(Protocol):
@@ -110,6 +112,47 @@ def sum_log_probabilities(
     return total
 
 
+@part
+def find_leaves(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, begin: int, leaves: Ints) -> None:
+    """Fill `leaves` with the nodes where the cases from `begin` on end.
+
+    All cases go down a level, then all that are not at a leaf the next one: their steps do not wait for each other.
+    """
+    active = np.empty(leaves.shape[0], np.int32)
+    n_active = 0
+    for k in range(leaves.shape[0]):
+        leaves[k] = root
+        active[n_active] = k
+        n_active += test[root] >= 0
+    while n_active > 0:
+        n_left = 0
+        for place in range(n_active):
+            k = active[place]
+            node = child[first[leaves[k]] + codes[test[leaves[k]], begin + k]]
+            leaves[k] = node
+            active[n_left] = k
+            n_left += test[node] >= 0
+        n_active = n_left
+
+
+@part
+def state_at(cumulative: Floats, begin: int, n_states: int, uniform: float) -> int:
+    """The first state whose cumulative probability, from `begin` on, exceeds the number."""
+    low = 0
+    if n_states <= _FEW:
+        for k in range(begin, begin + n_states - 1):
+            low += cumulative[k] <= uniform
+        return low
+    high = n_states - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[begin + middle] > uniform:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
 @jit
 def draw(
     codes: Codes, test: Ints, first: Ints, child: Ints, root: int, target: int, cumulative: Floats, uniform: Floats
@@ -118,14 +161,13 @@ def draw(
 
     `cumulative` is (n_leaves, n_states) and ends in ones; the variables tested must have their codes already.
     """
-    for case in range(codes.shape[1]):
-        leaf = _leaf_of(codes, test, first, child, root, case)
-        low = 0
-        high = cumulative.shape[1] - 1
-        while low < high:
-            middle = (low + high) // 2
-            if cumulative[leaf, middle] > uniform[case]:
-                high = middle
-            else:
-                low = middle + 1
-        codes[target, case] = low
+    n_cases = codes.shape[1]
+    n_states = cumulative.shape[1]
+    sums = cumulative.ravel()
+    leaves = np.empty(min(_FEW_CASES, n_cases), np.int32)
+    for begin in range(0, n_cases, _FEW_CASES):
+        here = leaves[: min(_FEW_CASES, n_cases - begin)]
+        find_leaves(codes, test, first, child, root, begin, here)
+        for k in range(here.shape[0]):
+            state = state_at(sums, first[here[k]] * n_states, n_states, uniform[begin + k])
+            codes[target, begin + k] = state

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.jit import jit, part
-from leafwise.kernels.routes import Codes, Floats, Ints
+from leafwise.kernels.routes import Codes, Floats, Ints, find_leaves, state_at
 
 _TINY = 1e-100  # products below this are scaled up before they vanish
 
@@ -32,24 +32,10 @@ class FlatPart(NamedTuple):
 
 
 @part
-def _leaf(codes: Codes, flat: FlatPart, node: int, case: int) -> int:
+def _leaf(codes: Codes, flat: FlatPart, node: int) -> int:
     while flat.test[node] >= 0:
-        node = flat.child[flat.first[node] + codes[flat.test[node], case]]
+        node = flat.child[flat.first[node] + codes[flat.test[node], 0]]
     return node
-
-
-@part
-def _state(cumulative: Floats, begin: int, n_states: int, uniform: float) -> int:
-    """The first state whose cumulative probability exceeds the number."""
-    low = 0
-    high = n_states - 1
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[begin + middle] > uniform:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @jit
@@ -59,14 +45,16 @@ def draw_weighted(codes: Codes, flat: FlatPart, uniform: Floats, log_weight: Flo
     `uniform` has a row for each of them; the rows of the known ones hold their states already.
     """
     row = 0
+    leaves = np.empty(codes.shape[1], np.int32)
     for g in range(flat.root.shape[0]):
+        find_leaves(codes, flat.test, flat.first, flat.child, flat.root[g], 0, leaves)
         for case in range(codes.shape[1]):
-            leaf = _leaf(codes, flat, flat.root[g], case)
-            log_weight[case] += flat.log_norm[leaf]
-            if not flat.known[g]:
-                state = _state(flat.cumulative, flat.first[leaf], flat.n_states[g], uniform[row, case])
-                codes[g, case] = state
-        row += not flat.known[g]
+            log_weight[case] += flat.log_norm[leaves[case]]
+        if not flat.known[g]:
+            for case in range(codes.shape[1]):
+                begin = flat.first[leaves[case]]
+                codes[g, case] = state_at(flat.cumulative, begin, flat.n_states[g], uniform[row, case])
+            row += 1
 
 
 @jit
@@ -123,7 +111,7 @@ def _multiply(weights: Floats, codes: Codes, flat: FlatPart, graph: int, node: i
     for state in range(flat.n_states[variable]):
         if weights[state] > 0:
             codes[variable, 0] = state
-            end = leaf if state == present else _leaf(codes, flat, flat.child[flat.first[node] + state], 0)
+            end = leaf if state == present else _leaf(codes, flat, flat.child[flat.first[node] + state])
             weights[state] *= flat.probability[flat.first[end] + codes[graph, 0]]
             largest = max(largest, weights[state])
     codes[variable, 0] = present

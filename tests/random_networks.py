@@ -1,0 +1,29 @@
+"""Random networks by seed, for tests of what is random itself: Hypothesis would look for the unlucky ones."""
+
+import numpy as np
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+
+def variables(n_states):
+    return tuple(Variable(f"x{v}", tuple(f"s{k}" for k in range(n))) for v, n in enumerate(n_states))
+
+
+def random_network(seed, n_states, zeros=0.0, max_parents=3):
+    """Each variable has complete or merged graphs over some of those before it; a share of the numbers is zero."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(n_states)).tolist()
+    nodes = [None] * len(n_states)
+    for place, v in enumerate(order):
+        n_parents = min(place, int(random.integers(0, max_parents + 1)))
+        parents = random.choice(order[:place], n_parents, replace=False).tolist() if n_parents else []
+        graph = DecisionGraph.complete(parents, n_states)
+        for _ in range(graph.n_leaves // 3):
+            graph = graph.merge(*random.choice(graph.n_leaves, 2, replace=False).tolist())
+        rows = random.random((graph.n_leaves, n_states[v])) + 0.05
+        rows *= random.random(rows.shape) >= zeros
+        rows[np.arange(len(rows)), random.integers(0, n_states[v], len(rows))] += 0.1
+        nodes[v] = Node(tuple(sorted(parents)), graph, rows / rows.sum(axis=1, keepdims=True))
+    return Network(variables(n_states), tuple(nodes))
