@@ -25,7 +25,7 @@ from leafwise.table import Table, Variable
 PARTS = ("train", "valid", "test")
 SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C is B where all is binary
 KAPPAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; the first is none: posterior means under the uniform prior
+STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; the first is none
 HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient kappa only overfits more
 CLEARLY = 0.002  # a difference that counts
 _FORMAT = {"format": "leafwise-density", "version": 1}
