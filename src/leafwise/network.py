@@ -3,6 +3,7 @@
 Knows tables' variables and decision graphs, and nothing of how a network is learned.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -146,6 +147,11 @@ class Network:
         """The free parameters of all leaves."""
         return sum(node.n_parameters for node in self.nodes if node is not None)
 
+    @cached_property
+    def tables(self) -> tuple[NDArray[np.float64] | None, ...]:
+        """For each variable with a complete table: its probabilities, an axis for each parent and one for itself."""
+        return tuple(None if node is None else _table(self.variables, node) for node in self.nodes)
+
     def order(self) -> tuple[int, ...]:
         """The variables, each after its parents, the smallest first where there is a choice."""
         cycle = dag.find_cycle(self._parents())
@@ -202,6 +208,22 @@ class Network:
 
     def _parents(self) -> list[tuple[int, ...]]:
         return [() if node is None else node.parents for node in self.nodes]
+
+
+def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] | None:
+    shape = [variables[parent].n_states for parent in node.parents]
+    if len(node.probabilities) != math.prod(shape):
+        return None
+    from leafwise.kernels.paths import leaf_table
+
+    column = np.zeros(len(variables) + 1, np.int64)
+    column[[parent + 1 for parent in node.parents]] = shape
+    states = np.concatenate([np.arange(n) for n in shape]) if shape else np.zeros(0, np.int64)
+    leaves = leaf_table(
+        *node.flat[:3], np.cumsum(column), states, np.array(node.parents, np.int64), np.array(shape, np.int64)
+    )
+    table: NDArray[np.float64] = node.probabilities[leaves].reshape(*shape, -1)
+    return table
 
 
 def _posterior_means(counts: NDArray[np.int64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -57,7 +57,8 @@ class Exact:
                 factors.append(scope.reduced(Factor((variable,), weight)))
         for target in targets:
             free = tuple(filter(scope.is_free, target))
-            factors.append(Factor(free, np.broadcast_to(1.0, [extents[variable] for variable in free])))
+            shape = [extents[variable] for variable in free]
+            factors.append(Factor(free, np.ones(shape) if len(free) < 2 else np.broadcast_to(1.0, shape)))
         plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
         return cls(scope, tuple(targets), tuple(factors), plan, limits)
 
@@ -75,7 +76,7 @@ class Exact:
     def is_affordable(self) -> bool:
         """Whether that is within the limits."""
         within = self.operations <= self.limits.operations and self.memory <= self.limits.memory
-        return self.plan.complete and within
+        return self.plan.program is not None and within
 
     def log_evidence(self) -> float:
         """The log probability of the evidence; -inf if it is impossible."""
@@ -86,9 +87,8 @@ class Exact:
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
             raise ValueError(IMPOSSIBLE)
-        around = kernel.go_down(self.plan.program, memory, self._wanted(), kind)
-        first = len(self.factors) - len(self.targets)
-        return log_evidence, [self._read(first + k, target, around, kind) for k, target in enumerate(self.targets)]
+        around = kernel.go_down(self.program, memory, self._asked, kind)
+        return log_evidence, [self._read(*pair, around, kind) for pair in zip(self._asked, self.targets, strict=True)]
 
     def best(self) -> tuple[float, NDArray[np.int64]]:
         """The log probability of the most probable states of the targets and what they depend on, and those states.
@@ -98,7 +98,7 @@ class Exact:
         _, memory, log_probability = self._up(kernel.MAX)
         if log_probability == -math.inf:
             raise ValueError(IMPOSSIBLE)
-        return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.plan.steps))))[:, 0]
+        return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
 
     def draw(self, n_cases: int, seed: int) -> NDArray[np.int64]:
         """States of the targets, single variables, drawn given the evidence: (n_targets, n_cases)."""
@@ -106,9 +106,9 @@ class Exact:
         if log_evidence == -math.inf:
             raise ValueError(IMPOSSIBLE)
         random = np.random.default_rng(seed)
-        block = max(1, 2**22 // (len(self.plan.sets) + 1))  # cases at once: positions in all tensors are kept
+        block = max(1, 2**22 // len(self.program.offset))  # cases at once: positions in all tensors are kept
         sizes = [min(block, n_cases - begin) for begin in range(0, n_cases, block)]
-        n_steps = len(self.plan.steps)
+        n_steps = len(self.program.left)
         return np.hstack([self._states(memory, kind, random.random((size, n_steps))) for size in sizes])
 
     def joint_with(self, targets: NDArray[np.int64], known: Floats) -> tuple[Floats, Floats]:
@@ -116,15 +116,24 @@ class Exact:
 
         A row has one weight for each state of each of the targets, single variables of which nothing is known yet.
         """
-        read = np.array([len(self.factors) - len(self.targets) + target for target in targets])
-        wanted = self._wanted()
-        return kernel.joint_with(self.plan.program, self.plan.memory(self.factors), wanted, read, known)
+        return kernel.joint_with(self.program, self.plan.memory(self.factors), self._asked[targets], known)
+
+    @property
+    def program(self) -> kernel.Program:
+        """The steps of an answer that is affordable."""
+        assert self.plan.program is not None
+        return self.plan.program
+
+    @property
+    def _asked(self) -> NDArray[np.int64]:
+        """The numbers of the targets' factors."""
+        return np.arange(len(self.factors) - len(self.targets), len(self.factors))
 
     def _up(self, kind: int) -> tuple[int, Floats, float]:
         """The kind of numbers that was needed, the memory with all results, and the log of the whole product."""
-        program = self.plan.program
+        program = self.program
         memory = self.plan.memory(self.factors)
-        log_scale = np.zeros(len(self.plan.sets))
+        log_scale = np.zeros(len(program.offset) - 1)
         if kind == kernel.SUM:
             if kernel.go_up(program, memory, log_scale, kind):
                 return kind, memory, math.log(memory[-1]) + float(log_scale[-1])
@@ -135,32 +144,28 @@ class Exact:
         kernel.go_up(program, memory, log_scale, kind)
         return kind, memory, float(memory[-1])
 
-    def _wanted(self) -> NDArray[np.bool_]:
-        n_factors = len(self.factors)
-        wanted = np.zeros(len(self.plan.sets), np.bool_)
-        wanted[n_factors - len(self.targets) : n_factors] = True
-        for step, (left, right) in enumerate(self.plan.steps):
-            wanted[n_factors + 1 + step] = wanted[left] or wanted[right]
-        return wanted
-
     def _read(self, factor: int, target: tuple[int, ...], around: Floats, kind: int) -> Floats:
         """The environment of a target's ones, made a distribution over all states of its variables."""
-        offset = self.plan.program.offset
+        offset = self.program.offset
         values = around[offset[factor] : offset[factor + 1]]
         if kind == kernel.LOG_SUM:
             values = np.exp(values - values.max())
-        held = self.plan.sets[factor]
-        values = values.reshape([self.plan.extents[index] for index in held])
-        values = values.transpose([held.index(index) for index in self.factors[factor].indices]) / values.sum()
-        out = np.zeros([self.scope.network.variables[variable].n_states for variable in target])
+        values = values / values.sum()
+        n_states = [self.scope.network.variables[variable].n_states for variable in target]
         states = [self.scope.states[variable] for variable in target]
+        out = np.zeros(n_states)
+        if len(target) == 1:
+            out[states[0]] = values
+            return out
+        axes, shape = self.plan.axes[factor], self.factors[factor].values.shape
+        values = values.reshape([shape[axis] for axis in axes]).transpose(np.argsort(axes))
         out[np.ix_(*states)] = values.reshape([len(one) for one in states])
         return out
 
     def _states(self, memory: Floats, kind: int, uniform: Floats) -> NDArray[np.int64]:
-        place = kernel.trace(self.plan.program, memory, kind, uniform)
-        first = len(self.factors) - len(self.targets)
-        return np.array([self.scope.states[target[0]][place[:, first + k]] for k, target in enumerate(self.targets)])
+        place = kernel.trace(self.program, memory, kind, uniform)
+        pairs = zip(self._asked, self.targets, strict=True)
+        return np.array([self.scope.states[target[0]][place[:, factor]] for factor, target in pairs])
 
 
 def affordable(network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> Exact:

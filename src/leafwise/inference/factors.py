@@ -28,6 +28,7 @@ class Scope:
     network: Network
     variables: tuple[int, ...]
     states: Mapping[int, NDArray[np.int64]]  # of each variable in scope
+    known: frozenset[int]  # the variables of which something is known
 
     @classmethod
     def of(cls, network: Network, weights: Weights, targets: Iterable[int]) -> "Scope":
@@ -45,7 +46,7 @@ class Scope:
                     f"the network has no distribution of {network.names[variable]!r}, which the question depends on: "
                     f"give its state, or learn all variables, without a target."
                 )
-        return cls(network, variables, states)
+        return cls(network, variables, states, frozenset(weights))
 
     def n_states(self, variables: Iterable[int]) -> int:
         """How many states these variables have left, all together."""
@@ -61,9 +62,10 @@ class Scope:
 
     def reduced(self, factor: Factor) -> Factor:
         """The part of a factor over variables that evidence leaves possible, without axes of a single state."""
-        states = [self.states[variable] for variable in factor.indices]
-        values = factor.values[np.ix_(*states)]
-        free = tuple(filter(self.is_free, factor.indices))
+        free = tuple([variable for variable in factor.indices if len(self.states[variable]) > 1])
+        if free == factor.indices and not self.known.intersection(free):
+            return factor
+        values = factor.values[np.ix_(*[self.states[variable] for variable in factor.indices])]
         return Factor(free, values.reshape([len(self.states[variable]) for variable in free]))
 
 
@@ -87,30 +89,27 @@ def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[in
 
 
 def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[Factor]:
+    table = scope.network.tables[variable]
+    if table is not None:
+        return [scope.reduced(Factor((*node.parents, variable), table))]
     probabilities = node.probabilities[:, scope.states[variable]]
     free = [parent for parent in node.parents if scope.is_free(parent)]
-    if free and not _is_table(scope.network, node):
+    size = scope.n_assignments(free) * probabilities.shape[1]
+    width = scope.n_states(free) + probabilities.shape[1]
+    most = int(min(size, most_numbers) / width) + 1  # more ways than these would take more than a table
+    leaves, possible = _ways(scope, node, free, most)
+    if len(leaves) <= most:
+        free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left
         size = scope.n_assignments(free) * probabilities.shape[1]
         width = scope.n_states(free) + probabilities.shape[1]
-        most = int(min(size, most_numbers) / width) + 1  # more ways than these would take more than a table
-        leaves, possible = _ways(scope, node, free, most)
-        if len(leaves) <= most:
-            free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left
-            width = scope.n_states(free) + probabilities.shape[1]
-            if len(leaves) * width < scope.n_assignments(free) * probabilities.shape[1]:
-                by_way = Factor((way, variable), probabilities[leaves])
-                return [_lean(scope, by_way), *(Factor((way, parent), possible[parent]) for parent in free)]
-    if scope.n_assignments(free) * probabilities.shape[1] > most_numbers:
+        if len(leaves) * width < size:
+            by_way = Factor((way, variable), probabilities[leaves])
+            return [_lean(scope, by_way), *(Factor((way, parent), possible[parent]) for parent in free)]
+    if size > most_numbers:
         return [Factor((*free, variable) if scope.is_free(variable) else tuple(free), np.zeros(0))]
     shape = [len(scope.states[parent]) for parent in free]
     values = probabilities[_leaf_table(scope, node, free, shape)].reshape(*shape, -1)
     return [_lean(scope, Factor((*free, variable), values))]
-
-
-def _is_table(network: Network, node: Node) -> bool:
-    """Whether every assignment of the parents has a leaf of its own: then there is nothing to take apart."""
-    n_assignments = math.prod(network.variables[parent].n_states for parent in node.parents)
-    return len(node.probabilities) == n_assignments
 
 
 def _ways(

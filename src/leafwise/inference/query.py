@@ -69,8 +69,8 @@ def query(
     """
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
-    names = [targets] if isinstance(targets, str) else list(targets)
-    wanted = [index_of(name, network.names) for name in names]
+    names, known = [targets] if isinstance(targets, str) else list(targets), network.names
+    wanted = [index_of(name, known) for name in names]
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ValueError(f"the target {name!r} is named twice: name each target once.")

@@ -33,9 +33,9 @@ Longs = NDArray[np.int64]
 class Program(NamedTuple):
     """The steps, in order: step s makes tensor n_leaves + s."""
 
-    offset: Longs  # where each tensor begins in memory; the end of the last
     left: Longs  # of each step
     right: Longs
+    offset: Longs  # where each tensor begins in memory; the end of the last
     first: Longs  # the dimensions of step s: first[s] to first[s + 1]
     extent: Longs
     in_left: Longs  # strides
@@ -145,13 +145,14 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> boo
 
 
 @jit
-def go_down(program: Program, memory: Floats, wanted: NDArray[np.bool_], kind: int) -> Floats:
-    """The environment of each wanted tensor, up to a factor, laid out like memory; the rest is not set.
-
-    What wanted tensors are made into must be wanted too, up to the root.
-    """
+def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> Floats:
+    """The environment of each leaf in `read`, up to a factor, laid out like memory; the rest is not set."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
+    wanted = np.zeros(offset.shape[0] - 1, np.bool_)
+    wanted[read] = True
+    for s in range(program.left.shape[0]):
+        wanted[n_leaves + s] = wanted[program.left[s]] or wanted[program.right[s]]
     around = np.empty(memory.shape[0])
     around[offset[-2] : offset[-1]] = 1.0 if kind == SUM else 0.0
     for s in range(program.left.shape[0] - 1, -1, -1):
@@ -171,9 +172,7 @@ def go_down(program: Program, memory: Floats, wanted: NDArray[np.bool_], kind: i
 
 
 @jit
-def joint_with(
-    program: Program, memory: Floats, wanted: NDArray[np.bool_], read: Longs, known: Floats
-) -> tuple[Floats, Floats]:
+def joint_with(program: Program, memory: Floats, read: Longs, known: Floats) -> tuple[Floats, Floats]:
     """For each row of weights, its sum of products, and that sum shared out over the states of the leaves `read`.
 
     A row holds the weights of these leaves, one after another, which replace what is there.
@@ -191,7 +190,7 @@ def joint_with(
         totals[row] = memory[-1] * math.exp(log_scale[-1])
         if totals[row] == 0:
             continue
-        around = go_down(program, memory, wanted, SUM)
+        around = go_down(program, memory, read, SUM)
         place = 0
         for leaf in read:
             begin, end = program.offset[leaf], program.offset[leaf + 1]

@@ -15,6 +15,7 @@ SMALLEST = 1  # next comes the index whose elimination makes the smallest produc
 _NEVER = 1e300
 
 Bits = NDArray[np.uint64]
+Longs = NDArray[np.int64]
 
 
 @part
@@ -45,7 +46,7 @@ def _log_size(adjacent: Bits, log_extent: NDArray[np.float64], v: int) -> float:
 
 
 @part
-def _neighbours(first: NDArray[np.int64], member: NDArray[np.int64], n: int) -> Bits:
+def _neighbours(first: Longs, member: Longs, n: int) -> Bits:
     adjacent = np.zeros((n, (n + 63) // 64), np.uint64)
     for f in range(first.shape[0] - 1):
         for i in range(first[f], first[f + 1]):
@@ -56,9 +57,7 @@ def _neighbours(first: NDArray[np.int64], member: NDArray[np.int64], n: int) -> 
 
 
 @jit
-def eliminate(
-    first: NDArray[np.int64], member: NDArray[np.int64], log_extent: NDArray[np.float64], rule: int
-) -> tuple[NDArray[np.int64], float]:
+def eliminate(first: Longs, member: Longs, log_extent: NDArray[np.float64], rule: int) -> tuple[Longs, float]:
     """An order of elimination, and the log of the sum of the products it makes.
 
     Factor f has the indices member[first[f]:first[f + 1]].
