@@ -23,8 +23,8 @@ from benchmarks.report import SKIPPED
 
 HERE = Path(__file__).resolve().parent
 NAMES = (
-    *("joint_search", "scaling", "memory", "start_up", "schedules", "delete_parents", "crossing", "tables"),
-    *("inference", "learned_queries", "orders", "sampling", "classifiers"),
+    *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
+    *("tables", "inference", "learned_queries", "orders", "sampling", "classifiers"),
 )
 
 
