@@ -22,7 +22,10 @@ from pathlib import Path
 from benchmarks.report import SKIPPED
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("joint_search", "scaling", "memory", "start_up", "schedules", "delete_parents", "crossing", "sampling")
+NAMES = (
+    *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
+    "sampling",
+)
 
 
 def purpose(name: str) -> str:

@@ -40,7 +40,8 @@ JOBS = (
 
 def search(cases: Table, operators: str, threads: int) -> Search:
     """The search that is timed, to its network."""
-    under_way = learning(cases, search=Greedy(operators=operators, schedule="best-first", threads=threads))
+    settings = Greedy(operators=operators, schedule="best-first", threads=threads)
+    under_way = learning(cases, search=settings, structure_prior="kappa:0.1")
     under_way.run()
     check(len(under_way.network.nodes) == cases.n_variables, "a node is missing")
     return under_way

@@ -32,7 +32,8 @@ class Outcome:
 def outcome(cases: Table, test: Table | None, operators: str, schedule: str, prior: str) -> Outcome:
     """Learn once."""
     began = time.perf_counter()
-    search = learning(cases, search=Greedy(operators=operators, schedule=schedule), prior=prior)
+    settings = Greedy(operators=operators, schedule=schedule)
+    search = learning(cases, search=settings, prior=prior, structure_prior="kappa:0.1")
     search.run()
     network, seconds = search.network, time.perf_counter() - began
     check(search.stopped == "no operator gains", f"the search stopped early: {search.stopped}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leafwise.search.greedy import Greedy
     from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
+    from leafwise.smoothing import smoothed
     from leafwise.table import Table, Variable
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
@@ -39,6 +40,7 @@ _HOME = {
     "query": "inference.query",
     "read": "encoding",
     "sample": "inference.sampling",
+    "smoothed": "smoothing",
     "write": "encoding",
 }
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "query",
     "read",
     "sample",
+    "smoothed",
     "write",
 ]
 

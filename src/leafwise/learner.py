@@ -13,15 +13,13 @@ from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior
+from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior, structure_prior_for
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, node_score
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.under_way import Settings, UnderWay
 from leafwise.table import Table
 from leafwise.workers import Workers
-
-DEFAULT_STRUCTURE_PRIOR = "kappa:0.1"
 
 
 def learn(
@@ -30,7 +28,7 @@ def learn(
     target: str | None = None,
     search: Settings = Greedy(),
     prior: str = "uniform",
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    structure_prior: str = "auto",
     constraints: Constraints = Constraints(),
     start: Network | None = None,
 ) -> Network:
@@ -42,7 +40,8 @@ def learn(
     greedy search ends.
     `prior`: "uniform"; "bdeu:10" for a uniform prior network worth 10 cases; "network:FILE:10" for the prior network in
     a file.
-    `structure_prior`: "uniform", or "kappa:0.1" for a factor of 0.1 for each parameter.
+    `structure_prior`: "kappa:0.1" for a factor of 0.1 for each parameter; "auto" for kappa = 1/n among n variables;
+    "uniform" for no cost at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
 
@@ -71,7 +70,7 @@ def learning(
     target: str | None = None,
     search: Settings = Greedy(),
     prior: str = "uniform",
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    structure_prior: str = "auto",
     constraints: Constraints = Constraints(),
     start: Network | None = None,
 ) -> UnderWay:
@@ -95,7 +94,7 @@ def learning(
         table.variables,
         targets,
         parameters,
-        structure_prior,
+        structure_prior_for(structure_prior, table.n_variables),
         _with_arcs_of(start, constraints.resolve(table), targets, table),
         _graphs_of(start, targets),
     )
@@ -123,7 +122,7 @@ def log_score(
             "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
             "for instance 'uniform' and 'kappa:0.1'"
         )
-    kappa = log_kappa(structure_text)
+    kappa = log_kappa(structure_prior_for(structure_text, table.n_variables))
     given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
     parameters = Uniform() if given else _prior_for(prior_text, table)[0]
     scores = {}

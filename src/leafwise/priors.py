@@ -95,6 +95,18 @@ def parameter_prior(text: str) -> ParameterPrior:
     )
 
 
+def structure_prior_for(text: str, n_variables: int) -> str:
+    """The structure prior of that name among so many variables: "auto" is kappa = 1/n, anything else is itself.
+
+    A leaf of a graph can be left alone or test one of the n - 1 other variables. The parameter that a split adds pays
+    for this choice among n.
+
+    >>> structure_prior_for("auto", 50), structure_prior_for("uniform", 50)
+    ('kappa:0.02', 'uniform')
+    """
+    return f"kappa:{1 / n_variables:.6g}" if text == "auto" else text
+
+
 def log_kappa(text: str) -> float:
     """The log of kappa, of Equation 6, for a structure prior of that name; 0 is the uniform prior over structures.
 
@@ -107,8 +119,8 @@ def log_kappa(text: str) -> float:
     if kind == "kappa" and (kappa := _positive(number)) is not None and kappa <= 1:
         return math.log(kappa)
     raise ValueError(
-        f"structure prior {text!r} is not known: give 'uniform', or 'kappa:' and a number above 0 and at most 1, "
-        f"such as 'kappa:0.1'"
+        f"structure prior {text!r} is not known: give 'auto', 'uniform', or 'kappa:' and a number above 0 and at "
+        f"most 1, such as 'kappa:0.1'"
     )
 
 

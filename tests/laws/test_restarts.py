@@ -140,7 +140,7 @@ def test_a_network_to_begin_with_is_where_it_begins(problem):
         table, search=Restarts(Greedy(setup.operators, threads=1), rounds=5), prior=setup.prior, start=start
     )
     assert search.log_score == pytest.approx(
-        sum(s.log_score for s in log_score(start, table, prior=setup.prior, structure_prior="kappa:0.1").values())
+        sum(s.log_score for s in log_score(start, table, prior=setup.prior, structure_prior="auto").values())
     )
     before = search.log_score
     search.run()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import generators, random_graph
 
-from leafwise.priors import Bdeu, Uniform, log_kappa, parameter_prior
+from leafwise.priors import Bdeu, Uniform, log_kappa, parameter_prior, structure_prior_for
 from leafwise.regions import Region, bits_of
 from leafwise.search.histograms import make_layout
 
@@ -101,7 +101,12 @@ def test_structure_priors_by_name():
     assert log_kappa("kappa:0.01") == pytest.approx(math.log(0.01))
 
 
+def test_auto_is_one_by_the_number_of_variables():
+    assert [structure_prior_for("auto", n) for n in (1, 8, 37)] == ["kappa:1", "kappa:0.125", "kappa:0.027027"]
+    assert structure_prior_for("kappa:0.3", 8) == "kappa:0.3"
+
+
 @pytest.mark.parametrize("text", ["", "kappa", "kappa:", "kappa:0", "kappa:-0.1", "kappa:1.5", "kappa:nan", "0.1"])
 def test_unknown_structure_priors(text):
-    with pytest.raises(ValueError, match=r"structure prior .* is not known: give 'uniform', or 'kappa:' and a number"):
+    with pytest.raises(ValueError, match=r"structure prior .* is not known: give 'auto', 'uniform', or 'kappa:' and"):
         log_kappa(text)

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from leafwise.cli.benchmark import benchmark
 from leafwise.cli.convert import convert
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
@@ -43,7 +44,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, show, query, mpe, sample, evaluate, score, convert, reproduce):
+for command in (learn, show, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
     cli.add_command(command)
 
 

@@ -104,9 +104,10 @@ search_options = stacked(
     ),
     click.option(
         "--structure-prior",
-        default="kappa:0.1",
+        default="auto",
         show_default=True,
-        help="Of the structure: uniform or kappa:0.1 (each parameter costs log 0.1).",
+        help="Of the structure: kappa:0.1 (each parameter costs log 0.1), auto (kappa is 1 by the number of "
+        "variables), or uniform.",
     ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),

@@ -42,7 +42,7 @@ data_argument = click.argument("data", type=INPUT_FILE)
 @data_argument
 @data_options
 @click.option("--prior", help="Of the parameters: uniform, bdeu:10 or network:FILE:10.  [default: the one of learning]")
-@click.option("--structure-prior", help="Of the structure: uniform or kappa:0.1.  [default: the one of learning]")
+@click.option("--structure-prior", help="Of the structure: auto, uniform or kappa:0.1.  [default: the one of learning]")
 @json_option
 def score(
     model: Path,

@@ -49,6 +49,18 @@ def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
 
 
 @contextmanager
+def telling() -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is being done."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("beginning") as status:
+        yield status.update
+
+
+@contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread

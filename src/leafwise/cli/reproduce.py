@@ -1,14 +1,13 @@
 """`leafwise reproduce`: the paper's experiments, rerun, beside the published numbers."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from leafwise.cli.options import INPUT_FILE, json_option, print_json
+from leafwise.cli.progress import telling
 
 if TYPE_CHECKING:
     from leafwise.report.tables import Report
@@ -68,7 +67,7 @@ def reproduce(
     if page is not None:
         _fill(page, dict.fromkeys(wanted, ""))  # there must be a place for each, before the work begins
     files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
-    with _telling() as tell:
+    with telling() as tell:
         for name, file in files.items():
             reports[name] = _classification(name, file, rounds, tell)
         if any(name in ALARM_TABLES or name == "table6" for name in wanted):
@@ -137,15 +136,3 @@ def _fill(page: Path, texts: dict[str, str]) -> str:
             raise click.UsageError(f"'{page}' has no lines '{begin}' and '{end}': add them where the table belongs.")
         text = f"{before}{begin}\n\n{new}\n\n{end}{after}"
     return text
-
-
-@contextmanager
-def _telling() -> Iterator[Callable[[str], None]]:
-    """Says on a terminal what is being done."""
-    if not sys.stderr.isatty():
-        yield lambda _text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("beginning") as status:
-        yield status.update

@@ -1,0 +1,78 @@
+"""`leafwise benchmark`: how well networks predict, beside what others have published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from leafwise.cli.learn import COUNT, INTERRUPTED
+from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json
+from leafwise.cli.progress import telling
+
+
+@click.group()
+def benchmark() -> None:
+    """Measure how well learned networks predict, beside published results."""
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Sequence[str]:
+    from leafwise.experiments.published import DENSITY
+
+    names = tuple(DENSITY) if text is None else tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    for name in names:
+        if name not in DENSITY:
+            raise click.BadParameter(f"there is no data set {name!r}: give some of {', '.join(DENSITY)}.")
+    return names
+
+
+@benchmark.command()
+@click.option(
+    "--data-dir",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where NAME.train.csv.gz, NAME.valid.csv.gz and NAME.test.csv.gz are, or a folder `debd` with them.",
+)
+@click.option("--sets", "names", metavar="NAME,...", callback=_names, help="Only these.  [default: all fourteen]")
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time for each search.")
+@click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]")
+@click.option(
+    "--results",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Keep results in this JSON file, set by set; those already there with the same --seconds are not run again.",
+)
+@click.option("--markdown", is_flag=True, help="A table in Markdown.")
+@json_option
+def density(
+    data_dir: Path,
+    names: Sequence[str],
+    seconds: float | None,
+    threads: int | None,
+    results: Path | None,
+    markdown: bool,
+    as_json: bool,
+) -> int:
+    """Fourteen binary data sets: learn on train, choose on valid (kappa, operators, schedule, smoothing), report test.
+
+    Ctrl-C ends it; the sets that are finished stay in the file of results.
+    """
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown were both given: give one of them.")
+    if results is not None:
+        check_output(results)
+    from leafwise.experiments.density import density, density_report
+    from leafwise.search.greedy import Greedy
+
+    try:
+        with telling() as tell:
+            outcomes = density(data_dir, names, Greedy(seconds=seconds, threads=threads), results, tell)
+    except KeyboardInterrupt:
+        kept = "give --results to keep finished sets" if results is None else f"finished sets are in '{results}'"
+        click.echo(f"leafwise: interrupted: {kept}.", err=True)
+        return INTERRUPTED
+    report = density_report(outcomes)
+    if as_json:
+        print_json({"title": report.title, **report.data})
+    else:
+        click.echo(report.markdown() if markdown else report.text())
+    return 0

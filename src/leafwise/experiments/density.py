@@ -1,0 +1,203 @@
+"""Density estimation on fourteen binary data sets: learned on train, chosen on valid, reported on test.
+
+For each set of operators and each schedule, kappa goes from strict to lenient for as long as that helps; every network
+is taken as it is and smoothed. The one with the highest mean log-likelihood on valid is the one that sees test.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from leafwise.encoding import read
+from leafwise.experiments.published import DENSITY, DENSITY_SOURCES
+from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.inference.likelihood import log_probabilities
+from leafwise.learner import learning
+from leafwise.network import Network
+from leafwise.report.tables import Report
+from leafwise.search.greedy import Greedy
+from leafwise.smoothing import smoothings
+from leafwise.table import Table, Variable
+
+PARTS = ("train", "valid", "test")
+SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C is B where all is binary
+KAPPAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; the first is none
+HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient kappa only overfits more
+CLEARLY = 0.002  # a difference that counts
+_FORMAT = {"format": "leafwise-density", "version": 1}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One network of a data set: how it was made, and its mean log-likelihood on valid."""
+
+    operators: str
+    schedule: str
+    kappa: float
+    smoothing: float
+    valid: float
+    leaves: int
+    arcs: int
+    learning_seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was chosen for a data set, and how well it does."""
+
+    cases: int
+    variables: int
+    choice: Choice
+    test: float
+    searches: int
+    seconds: float  # of everything but reading files
+    limit: float | None  # of each search, in seconds
+
+
+def read_parts(folder: Path, name: str) -> tuple[Table, Table, Table]:
+    """Train, valid and test of a data set: 0 and 1 for every variable, whether or not both occur."""
+    train, valid, test = (_read_binary(part_file(folder, name, part)) for part in PARTS)
+    widths = [cases.n_variables for cases in (train, valid, test)]
+    if len(set(widths)) > 1:
+        raise ValueError(f"the parts of {name} have {', '.join(map(str, widths))} columns, and all need the same")
+    return train, valid, test
+
+
+def _read_binary(file: Path) -> Table:
+    cases = read(file, header=False)
+    try:
+        return read(cases, variables=tuple(Variable(column, ("0", "1")) for column in cases.names))
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
+def part_file(folder: Path, name: str, part: str) -> Path:
+    """The file of a part of a data set, in the folder or in its folder `debd`."""
+    for place in (folder, folder / "debd"):
+        for ending in ("csv.gz", "csv"):
+            if (file := place / f"{name}.{part}.{ending}").is_file():
+                return file
+    raise ValueError(f"there is no {name}.{part}.csv.gz in '{folder}': name the folder that holds the data sets")
+
+
+def best_on_valid(
+    train: Table, valid: Table, test: Table, limits: Greedy = Greedy(), tell: Callable[[str], None] = lambda _: None
+) -> Outcome:
+    """The network that does best on valid, and what it does on test; `limits` says how long a search may take."""
+    began = time.perf_counter()
+    found = [
+        candidate
+        for operators, schedule in SEARCHES
+        for candidate in _walk(train, valid, replace(limits, operators=operators, schedule=schedule), tell)
+    ]
+    choice, network = max(found, key=lambda candidate: candidate[0].valid)
+    likelihood = float(log_probabilities(network, test).mean())
+    seconds = time.perf_counter() - began
+    return Outcome(train.n_cases, train.n_variables, choice, likelihood, len(found), seconds, limits.seconds)
+
+
+def _walk(train: Table, valid: Table, search: Greedy, tell: Callable[[str], None]) -> Iterator[tuple[Choice, Network]]:
+    """A network for each kappa, from the strictest to where more lenient ones only overfit."""
+    best = -math.inf
+    for kappa in KAPPAS:
+        tell(f"{search.operators}, {search.schedule}, κ = {kappa:g}")
+        choice, network = _best_smoothing(train, valid, search, kappa)
+        yield choice, network
+        if choice.valid < HOPELESS * best:
+            return
+        best = max(best, choice.valid)
+
+
+def _best_smoothing(train: Table, valid: Table, search: Greedy, kappa: float) -> tuple[Choice, Network]:
+    """The network that one search finds, with the leaves that do best on valid."""
+    under_way = learning(train, search=search, structure_prior=f"kappa:{kappa:g}")
+    under_way.run()
+    learned = under_way.network
+    sizes = (under_way.n_leaves, under_way.n_arcs, under_way.seconds)
+    found = []
+    for strength, network in zip(STRENGTHS, [learned, *smoothings(learned, train, STRENGTHS[1:])], strict=True):
+        likelihood = float(log_probabilities(network, valid).mean())
+        found.append((Choice(search.operators, search.schedule, kappa, strength, likelihood, *sizes), network))
+    return max(found, key=lambda candidate: candidate[0].valid)
+
+
+def density(
+    folder: Path,
+    names: Sequence[str],
+    limits: Greedy = Greedy(),
+    results: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, Outcome]:
+    """The outcomes of data sets; those already in the file of results are not run again, others are added to it."""
+    known = {} if results is None or not results.exists() else read_results(results)
+    for name in names:
+        for part in PARTS:
+            part_file(folder, name, part)  # what is missing is said before anything is run
+    for name in names:
+        if name not in known or known[name].limit != limits.seconds:
+            parts = read_parts(folder, name)
+            known[name] = best_on_valid(*parts, limits, _naming(name, tell))
+            if results is not None:
+                write_whole(results, results_text(known).encode())
+    return {name: known[name] for name in names}
+
+
+def _naming(name: str, tell: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda text: tell(f"{name}: {text}")
+
+
+def results_text(outcomes: Mapping[str, Outcome]) -> str:
+    """The file of results."""
+    return json.dumps(_FORMAT | {"sets": {name: asdict(outcome) for name, outcome in outcomes.items()}}, indent=1)
+
+
+def read_results(path: Path) -> dict[str, Outcome]:
+    """The outcomes in a file of results."""
+    try:
+        document = json.loads(read_whole(path))
+        if {key: document[key] for key in _FORMAT} != _FORMAT:
+            raise ValueError
+        return {
+            name: Outcome(**(values | {"choice": Choice(**values["choice"])}))
+            for name, values in document["sets"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"'{path}' is no file of results of this benchmark: name another one, or delete it") from None
+
+
+def density_report(outcomes: Mapping[str, Outcome]) -> Report:
+    """Ours beside the published numbers."""
+    columns = tuple(DENSITY_SOURCES)
+    heads = ("set", "variables", "train", "search", "κ", "smoothing", "leaves", "arcs", "seconds", "all searches s")
+    rows = []
+    for name, outcome in outcomes.items():
+        choice = outcome.choice
+        row = [name, f"{outcome.variables:,}", f"{outcome.cases:,}", f"{choice.operators} {choice.schedule}"]
+        row += [f"{choice.kappa:g}", f"{choice.smoothing:g}", f"{choice.leaves:,}", f"{choice.arcs:,}"]
+        row += [
+            f"{choice.learning_seconds:.2f}",
+            f"{outcome.seconds:.0f}",
+            f"{choice.valid:.4f}",
+            f"{outcome.test:.4f}",
+        ]
+        rows.append([*row, *(f"{value:.2f}" for value in DENSITY[name])])
+    winmine = {name: DENSITY[name][columns.index("WinMine")] for name in outcomes}
+    reached = [name for name, outcome in outcomes.items() if round(outcome.test, 2) >= winmine[name]]
+    better = [name for name, outcome in outcomes.items() if outcome.test > winmine[name] * (1 - CLEARLY)]
+    missed = [name for name in outcomes if name not in reached]
+    remarks = [
+        f"At least WinMine's test value, to its two decimals: {len(reached)} of {len(outcomes)}"
+        + (f"; not {', '.join(missed)}." if missed else "."),
+        f"Better than it by more than {CLEARLY:.1%}: {len(better)} ({', '.join(better) or 'none'}).",
+    ]
+    data = {
+        "sets": {name: asdict(outcome) for name, outcome in outcomes.items()},
+        "published": {name: dict(zip(columns, DENSITY[name], strict=True)) for name in outcomes},
+        "sources": DENSITY_SOURCES,
+    }
+    title = "Mean log-likelihood of test cases, learned on train and chosen on valid; published values to the right"
+    return Report(title, (*heads, "valid", "test", *columns), rows, remarks, data)
