@@ -54,6 +54,15 @@ class Source:
         """Column number `index` as codes and labels."""
         return _column(self.names[index], self.cells[index], self.tokens)
 
+    def n_numbers(self, index: int) -> int | None:
+        """How many distinct numbers a column holds; None where it holds anything else, be it texts that spell them."""
+        import pyarrow as pa
+
+        kind = self.cells[index].type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            return None
+        return len(self.cells[index].unique().drop_null())
+
 
 def open_source(source: object, *, header: bool = True) -> Source:
     """Open a file, a frame or an array.

@@ -128,8 +128,8 @@ def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) ->
 def _limit(value: int | None, what: str, least: int) -> int:
     if value is None:
         return NO_LIMIT
-    if not isinstance(value, int):
+    if not isinstance(value, int | np.integer):
         raise TypeError(f"{what} is {value!r}, and must be a whole number: give an int, or leave it out")
     if value < least:
         raise ValueError(f"{what} is {value}, and must be at least {least}: raise it, or leave it out for no limit")
-    return value
+    return int(value)

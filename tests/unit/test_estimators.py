@@ -1,0 +1,378 @@
+"""The estimators of scikit-learn: its own checks, and predictions that equal sums over the whole joint table."""
+
+import pickle
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn, an extra, is not installed")
+
+from oracle_inference import joint_table  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+import leafwise  # noqa: E402
+from leafwise import Constraints, Greedy, Tables, Variable  # noqa: E402
+from leafwise.estimators import DecisionGraphClassifier, NetworkClassifier, NetworkDensity  # noqa: E402
+
+CLASSIFIERS = [DecisionGraphClassifier, NetworkClassifier]
+EVERY = [*CLASSIFIERS, NetworkDensity]
+
+
+@pytest.mark.parametrize("given", [{}, {"missing": "state", "bins": 5}])
+@pytest.mark.parametrize("kind", EVERY)
+def test_scikit_learn_accepts_it(kind, given):
+    checks = check_estimator(kind(**given), on_skip=None)  # raises where one fails
+    passed = {check["check_name"] for check in checks if check["status"] == "passed"}
+    others = {check["check_name"] for check in checks} - passed
+    assert others <= {"check_array_api_input"}  # arrays of other libraries: checked where SCIPY_ARRAY_API is set
+    assert len(passed) >= 30
+
+
+def weather(n_cases=60, seed=1):
+    """A frame of labels and numbers, and a class that follows them."""
+    random = np.random.default_rng(seed)
+    sky, wind = random.choice(["clear", "grey", "black"], n_cases), random.choice(["calm", "storm"], n_cases)
+    rain = (sky == "black") | ((sky == "grey") & (random.random(n_cases) < 0.5))
+    frame = pd.DataFrame({"sky": pd.Categorical(sky), "wind": wind, "warm": random.normal(size=n_cases) - rain})
+    return frame, pd.Series(np.where(rain ^ (random.random(n_cases) < 0.1), "wet", "dry"), name="ground")
+
+
+def promoters(n_cases=300, seed=1):
+    """Letters, two of which decide the class in nine cases of ten."""
+    random = np.random.default_rng(seed)
+    letters = random.choice(list("acgt"), (n_cases, 20))
+    y = (letters[:, 4] == "t") & np.isin(letters[:, 11], ["a", "g"])
+    return letters, np.where(y ^ (random.random(n_cases) < 0.1), "+", "-")
+
+
+def codes_of(network, X):
+    return leafwise.read(X, variables=network.variables[: X.shape[1]], missing="unknown").codes.T
+
+
+def test_without_scikit_learn_it_says_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import leafwise.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].endswith("which is not installed: pip install 'leafwise[sklearn]'.")
+
+
+# Predictions
+
+
+def test_one_graph_gives_the_distribution_of_the_leaf_a_case_arrives_at():
+    X, y = weather()
+    classifier = DecisionGraphClassifier(structure_prior="kappa:0.5").fit(X, y)
+    node = classifier.network_.nodes[-1]
+    assert node.graph.n_leaves > 2
+    expected = [node.probabilities[node.graph.leaf_of([*case, 0])] for case in codes_of(classifier.network_, X)]
+    np.testing.assert_allclose(classifier.predict_proba(X), expected, atol=1e-12)
+    np.testing.assert_array_equal(classifier.predict(X), np.array(["dry", "wet"])[np.argmax(expected, axis=1)])
+
+
+def test_it_is_the_graph_that_learn_finds_for_a_target():
+    X, y = weather()
+    network = DecisionGraphClassifier(bins={"warm": 4}).fit(X, y).network_
+    table = leafwise.read(X.assign(ground=y), bins={"warm": 4})
+    assert network == leafwise.learn(table, target="ground")
+    assert NetworkClassifier(bins={"warm": 4}).fit(X, y).network_ == leafwise.learn(table)
+
+
+@pytest.mark.parametrize("prior", ["uniform", "bdeu:3"])
+def test_a_network_gives_the_class_by_bayes_theorem(prior):
+    X, y = weather()
+    classifier = NetworkClassifier(prior=prior, structure_prior="uniform", bins=3).fit(X, y)
+    joint = joint_table(classifier.network_)
+    assert len(classifier.network_.arcs) > 1
+    columns = [joint[tuple(case)] for case in codes_of(classifier.network_, X)]
+    expected = [column / column.sum() for column in columns]
+    np.testing.assert_allclose(classifier.predict_proba(X), expected, atol=1e-12)
+    np.testing.assert_allclose(classifier.predict_log_proba(X), np.log(expected), atol=1e-9)
+
+
+def test_a_network_sums_over_what_missing_cells_may_hold():
+    X, y = weather()
+    classifier = NetworkClassifier(structure_prior="kappa:0.5", bins=3, missing="drop").fit(X, y)
+    joint = joint_table(classifier.network_)
+    gaps = np.array(list(product([False, True], repeat=3)))
+    new = X.astype(object).iloc[: len(gaps)].mask(gaps)
+    for case, gap, found in zip(codes_of(classifier.network_, X), gaps, classifier.predict_proba(new), strict=False):
+        part = joint[tuple(slice(None) if hidden else code for code, hidden in zip(case, gap, strict=True))]
+        column = part.reshape(-1, 2).sum(axis=0)
+        np.testing.assert_allclose(found, column / column.sum(), atol=1e-12)
+
+
+def test_a_density_gives_the_probability_of_each_case():
+    X, _ = weather()
+    density = NetworkDensity(structure_prior="kappa:0.5", bins=3).fit(X)
+    joint = joint_table(density.network_)
+    expected = np.log([joint[tuple(case)] for case in codes_of(density.network_, X)])
+    np.testing.assert_allclose(density.score_samples(X), expected, atol=1e-9)
+    assert density.score(X) == pytest.approx(expected.mean())
+
+
+def test_cases_drawn_can_be_scored_and_keep_the_frequencies():
+    X, _ = weather()
+    X.loc[::3, "wind"] = None
+    density = NetworkDensity(bins=3, missing="state").fit(X)
+    drawn = density.sample(4000, random_state=1)
+    assert np.array_equal(drawn, density.sample(4000, random_state=1))
+    frame = pd.DataFrame(drawn, columns=X.columns)
+    assert frame["sky"].value_counts(normalize=True)["grey"] == pytest.approx((X["sky"] == "grey").mean(), abs=0.03)
+    assert frame["wind"].isna().mean() == pytest.approx(1 / 3, abs=0.03)
+    np.testing.assert_array_equal(
+        codes_of(density.network_, frame), leafwise.sample(density.network_, 4000, seed_of(1)).codes.T
+    )
+    assert np.isfinite(density.score_samples(frame)).all()
+
+
+def seed_of(random_state):
+    return np.random.RandomState(random_state).randint(np.iinfo(np.int32).max)
+
+
+def test_a_graph_finds_the_letters_that_decide():
+    X, y = promoters()
+    classifier = DecisionGraphClassifier().fit(X, y)
+    assert classifier.network_.nodes[-1].parents == (4, 11)
+    assert classifier.network_.nodes[-1].graph.n_leaves == 2
+    new, labels = promoters(1000, seed=2)
+    assert classifier.score(new, labels) > 0.87
+
+
+# Classes
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ((False, True), ("false", "true")),
+        ((-1.0, 2.0), ("-1", "2")),
+        ((3, 20), ("3", "20")),
+        (("b", "a"), ("a", "b")),
+    ],
+)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classes_come_back_as_they_were_given(kind, classes, labels):
+    X, y = weather()
+    y = np.where(y == "wet", classes[1], classes[0])
+    classifier = kind().fit(X, y)
+    assert classifier.classes_.tolist() == sorted(classes)
+    assert classifier.network_.variables[-1] == Variable("class", labels)
+    assert classifier.predict(X).dtype == y.dtype
+    assert classifier.score(X, y) > 0.8
+
+
+def test_the_class_is_called_as_its_column_unless_a_feature_is():
+    X, y = weather()
+    names = [DecisionGraphClassifier().fit(X, y.rename(name)).network_.names[-1] for name in ("ground", "sky", None)]
+    assert names == ["ground", "sky_", "class"]
+
+
+# Columns
+
+
+def test_numbers_are_cut_and_labels_are_not():
+    X = pd.DataFrame({
+        "many": np.linspace(0, 1, 64),
+        "few": np.tile([0, 1, 5, 7], 16),
+        "one": np.full(64, 3),
+        "code": [f"{i % 16}" for i in range(64)],
+        "grade": pd.Categorical(np.arange(64) % 16),
+        "flag": np.arange(64) % 2 == 0,
+    })  # fmt: skip
+    many, few, one, *kept = NetworkDensity().fit(X).network_.variables
+    assert len(many.cuts) == 3  # the cube root of 64 is 4
+    assert many.labels[0] == f"< {many.cuts[0]:.6g}"
+    assert few == Variable("few", ("0", "1", "5", "7"), cuts=(0.5, 3.0, 6.0))
+    assert one == Variable("one", ("< 3", ">= 3"), cuts=(3.0,))
+    assert [(variable.n_states, variable.cuts) for variable in kept] == [(16, ()), (16, ()), (2, ())]
+
+
+def test_new_numbers_count_as_the_nearest():
+    X, y = np.repeat([[0, 8], [1, 8], [5, 8]], 20, axis=0), np.repeat(["a", "b", "c"], 20)
+    classifier = DecisionGraphClassifier().fit(X, y)
+    assert classifier.predict([[-9, 8], [0.4, 1], [0.6, 9], [2, 8], [4, 8], [70, 8]]).tolist() == list("aabbcc")
+
+
+def test_numbers_that_no_float_tells_apart_stay_labels():
+    X = np.repeat([[2**53], [2**53 + 1]], 10, axis=0)
+    assert NetworkDensity().fit(X).network_.variables[0].cuts == ()
+
+
+def test_bins_as_asked():
+    X = np.random.default_rng(1).normal(size=(300, 2)).round(1)
+    n_states = {
+        str(bins): [variable.n_states for variable in NetworkDensity(bins=bins).fit(X).network_.variables]
+        for bins in ("auto", 3, {"x2": 4}, None)
+    }
+    distinct = [len(np.unique(column)) for column in X.T]
+    assert n_states == {"auto": [7, 7], "3": [3, 3], "{'x2': 4}": [distinct[0], 4], "None": distinct}
+    uniform = NetworkDensity(bins=2, binning="uniform").fit(X).network_.variables[0]
+    assert uniform.cuts == (X[:, 0].min() / 2 + X[:, 0].max() / 2,)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_frames_and_arrays_of_every_make_agree(kind):
+    X, y = weather()
+    sources = [
+        X,
+        pl.DataFrame(X.astype({"sky": str})),
+        X.to_numpy(),
+        X.rename(columns={"sky": 0, "wind": 1, "warm": 2}),
+    ]
+    found = [kind().fit(source, y).predict_proba(source) for source in sources]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    assert kind().fit(X, y).feature_names_in_.tolist() == ["sky", "wind", "warm"]
+
+
+def test_columns_in_another_order_are_refused():
+    X, y = weather()
+    classifier = DecisionGraphClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        classifier.predict(X[["wind", "sky", "warm"]])
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_labels_seen_in_new_cases_only_are_refused_unless_declared(kind):
+    X, y = weather()
+    new = X.astype({"sky": str}).assign(sky="green")
+    with pytest.raises(ValueError, match=r"column 'sky' has 60 cells with unseen labels \('green'\)"):
+        kind().fit(X, y).predict(new)
+    declared = leafwise.read(pd.concat([X, new]), bins={"warm": 4}).variables
+    classifier = kind(variables=declared).fit(X, y)
+    assert classifier.network_.variables[:-1] == declared
+    assert classifier.predict_proba(new).sum(axis=1) == pytest.approx(np.ones(60))
+
+
+# Missing cells
+
+
+def with_gaps():
+    X, y = weather(120)
+    return X.assign(wind=X["wind"].mask(y.eq("wet"))), y
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_missing_cells_are_refused_unless_asked_for(kind):
+    X, y = with_gaps()
+    with pytest.raises(ValueError, match="missing cells in column 'wind'"):
+        kind().fit(X, y)
+    with pytest.raises(ValueError, match=r"X has cells that are NaN: pass missing='state'"):
+        kind().fit(np.array([[1.0, np.nan], [2.0, 3.0]]), [0, 1])
+    with pytest.raises(ValueError, match="missing='sum' is not known: use 'error', 'state' or 'drop'"):
+        kind(missing="sum").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_missing_cells_can_be_a_state(kind):
+    X, y = with_gaps()
+    classifier = kind(missing="state").fit(X, y)
+    assert classifier.network_.variables[1].labels == ("calm", "storm", "(missing)")
+    assert classifier.score(X, y) == 1.0
+
+
+def test_cases_with_missing_cells_can_be_left_out():
+    X, y = with_gaps()
+    classifier = NetworkClassifier(missing="drop").fit(X, y)
+    assert classifier.network_.variables[1].labels == ("calm", "storm")
+    assert classifier.network_.nodes[0].counts.sum() == (y == "dry").sum()
+    assert classifier.predict_proba(X).shape == (120, 2)
+    declared = leafwise.read(X, missing="state", bins={"warm": 4}).variables
+    again = NetworkClassifier(missing="drop", variables=declared).fit(X, y)
+    assert again.network_.variables[1].labels == ("calm", "storm")
+
+
+def test_one_graph_cannot_sum_over_missing_features():
+    X, y = weather()
+    classifier = DecisionGraphClassifier(missing="state").fit(X, y)
+    with pytest.raises(ValueError, match="'sky' is missing in some case, and the network has no distribution of it"):
+        classifier.predict(X.assign(sky=None))
+
+
+# Settings
+
+
+def test_settings_reach_the_search():
+    X, y = promoters()
+    assert DecisionGraphClassifier(max_leaves=np.int64(1)).fit(X, y).network_.n_leaves == 1
+    assert DecisionGraphClassifier(max_parents=1).fit(X, y).network_.nodes[-1].parents == (4,)
+    without = Constraints(forbidden=[("x5", "class")], max_leaves=2)
+    network = DecisionGraphClassifier(constraints=without, structure_prior="uniform").fit(X, y).network_
+    assert 4 not in network.nodes[-1].parents
+    assert network.n_leaves == 2
+    learned = [DecisionGraphClassifier(operators=operators).fit(X, y).network_.learned for operators in ("C", "BM")]
+    assert [how["operators"] for how in learned] == ["C", "BM"]
+    assert NetworkClassifier(search=Tables(), max_parents=2).fit(X[:, 3:12], y).network_.learned["search"] == "tables"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bins": "many"}, "bins='many' is not known"),
+        ({"bins": 1}, "fewer than 2 bins"),
+        ({"bins": 2.5}, "not a count of bins"),
+        ({"bins": {"heat": 3}}, "bins name 'heat'"),
+        ({"operators": "X"}, "operators are 'X'"),
+        ({"structure_prior": "kappa:2"}, "structure prior 'kappa:2' is not known"),
+        ({"search": Greedy(), "operators": "C"}, "search=.* was given with operators='C'"),
+    ],
+)
+@pytest.mark.parametrize("kind", EVERY)
+def test_wrong_settings_are_refused_when_fitted(kind, given, message):
+    X, y = weather()
+    with pytest.raises((ValueError, TypeError), match=message):
+        kind(**given).fit(X, y)
+
+
+def test_weights_of_cases_are_refused():
+    X, y = weather()
+    for kind in EVERY:
+        with pytest.raises(TypeError, match="sample_weight"):
+            kind().fit(X, y, sample_weight=np.ones(60))
+
+
+# In company
+
+
+def test_grid_search_chooses_among_priors_and_operators():
+    X, y = promoters()
+    grid = {"structure_prior": ["kappa:1e-40", "kappa:0.1", "uniform"], "operators": ["C", "CBM"]}
+    search = GridSearchCV(DecisionGraphClassifier(), grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    scores = dict(zip(map(str, search.cv_results_["params"]), search.cv_results_["mean_test_score"], strict=True))
+    assert search.best_params_["structure_prior"] == "kappa:0.1"
+    assert len(set(scores.values())) == 5  # without a single split, the operators make no difference
+    density = GridSearchCV(NetworkDensity(), {"structure_prior": ["kappa:1e-40", "kappa:0.1"]}, cv=3)
+    assert density.fit(X[:, [4, 4, 11]]).best_params_ == {"structure_prior": "kappa:0.1"}
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_it_works_in_pipelines_and_cross_validation(kind):
+    X, y = promoters()
+    folds = StratifiedKFold(3, shuffle=True, random_state=1)
+    encoded = cross_val_score(make_pipeline(OrdinalEncoder(), kind(bins=None)), X, y, cv=folds)
+    np.testing.assert_array_equal(encoded, cross_val_score(kind(), X, y, cv=folds))
+    assert encoded.mean() > 0.8
+    frame, ground = weather()
+    scaled = make_pipeline(StandardScaler(), kind()).fit(frame[["warm"]], ground)
+    assert len(scaled[-1].network_.variables[0].cuts) == 3
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_it_is_cloned_and_pickled(kind):
+    X, y = weather()
+    variables = leafwise.read(X, bins={"warm": 3}).variables
+    given = kind(variables=variables, constraints=Constraints(max_parents=2), structure_prior="kappa:0.2")
+    fitted = clone(given).fit(X, y)
+    back = pickle.loads(pickle.dumps(fitted))
+    assert back.network_ == fitted.network_
+    ask = "score_samples" if kind is NetworkDensity else "predict_proba"
+    np.testing.assert_array_equal(getattr(back, ask)(X), getattr(fitted, ask)(X))
+    assert "structure_prior='kappa:0.2'" in repr(back)
