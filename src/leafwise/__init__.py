@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
     from leafwise.network import Network
+    from leafwise.report.steps import plot_steps
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
     from leafwise.search.restarts import Restarts
@@ -37,6 +38,7 @@ _HOME = {
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
     "mutual_information": "inference.query",
+    "plot_steps": "report.steps",
     "query": "inference.query",
     "read": "encoding",
     "sample": "inference.sampling",
@@ -60,6 +62,7 @@ __all__ = [
     "log_probabilities",
     "log_score",
     "mutual_information",
+    "plot_steps",
     "query",
     "read",
     "sample",

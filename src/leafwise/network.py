@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import DecisionGraph
-from leafwise.table import Variable
+from leafwise.table import Variable, index_of
 
 if TYPE_CHECKING:
     import networkx
 
     from leafwise.kernels.routes import FlatGraphs
+    from leafwise.report.svg import Picture
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
 
@@ -185,6 +186,29 @@ class Network:
         from leafwise.formats.files import load
 
         return load(path)
+
+    def plot(self) -> "Picture":
+        """A picture of the variables and arcs: notebooks show it, and `.save("network.svg")` or .png writes it."""
+        from leafwise.report.pictures import network_picture
+
+        return network_picture(self)
+
+    def plot_node(self, name: str) -> "Picture":
+        """A picture of a variable's decision graph: tests, arcs with their states, and a bar chart in each leaf."""
+        from leafwise.report.graph_picture import node_picture
+
+        return node_picture(self, index_of(name, self.names))
+
+    def to_dot(self, name: str | None = None) -> str:
+        """The arcs, or a variable's decision graph, in DOT, the language of the Graphviz programs."""
+        from leafwise.report.dot import network_dot, node_dot
+
+        return network_dot(self) if name is None else node_dot(self, index_of(name, self.names))
+
+    def _repr_html_(self) -> str:
+        from leafwise.report.pictures import network_html
+
+        return network_html(self)
 
     def __eq__(self, other: object) -> bool:
         """Equal variables, nodes and history."""

@@ -14,6 +14,7 @@ import click
 
 from leafwise.cli.benchmark import benchmark
 from leafwise.cli.convert import convert
+from leafwise.cli.explore import explore
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
 from leafwise.cli.questions import mpe, query
@@ -44,7 +45,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, show, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
+for command in (learn, show, explore, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
     cli.add_command(command)
 
 

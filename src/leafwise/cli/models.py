@@ -184,15 +184,33 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 @click.command()
 @model_argument
 @click.option("--node", metavar="NAME", help="Only this variable: its decision graph.")
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture: .svg, .png, or .dot text.")
+@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save a page to explore, which needs no network access.")
 @json_option
-def show(model: Path, node: str | None, as_json: bool) -> None:
-    """The network MODEL, or one of its decision graphs, as text."""
+def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
+    """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
     from leafwise.formats.files import load
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
 
+    if node is not None and html is not None:
+        raise click.UsageError("--html is a page of the whole network, with every decision graph: leave --node out.")
+    saved = {"output": output, "html": html}
+    for path in (output, html):
+        if path is not None:
+            check_output(path, model)
     network = load(model)
-    if node is None and as_json:
+    if output is not None:
+        _save_picture(network, node, output)
+    if html is not None:
+        _save_page(network, model.name, html)
+    if output is not None or html is not None:
+        paths = {key: str(path) for key, path in saved.items() if path is not None}
+        if as_json:
+            print_json(paths)
+        else:
+            click.echo(f"saved in {' and '.join(paths.values())}")
+    elif node is None and as_json:
         print_json(_network_summary(network))
     elif node is None:
         click.echo(network_text(network).rstrip("\n"))
@@ -200,6 +218,27 @@ def show(model: Path, node: str | None, as_json: bool) -> None:
         print_json(_node_graph(network, index_of(node, network.names)))
     else:
         click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
+
+
+def _save_picture(network: "Network", node: str | None, output: Path) -> None:
+    from leafwise.formats.whole_files import write_whole
+
+    kind = output.suffix.lower()
+    if kind not in (".svg", ".png", ".dot"):
+        raise ValueError(f"the name {output.name!r} ends like no picture: use .svg, .png or .dot.")
+    if kind == ".dot":
+        write_whole(output, network.to_dot(node).encode())
+    else:
+        (network.plot() if node is None else network.plot_node(node)).save(output)
+
+
+def _save_page(network: "Network", name: str, html: Path) -> None:
+    from leafwise.explorer.page import page
+    from leafwise.formats.whole_files import write_whole
+
+    if sys.stderr.isatty():
+        click.echo("preparing the page …", err=True)
+    write_whole(html, page(network, name).encode())
 
 
 def _network_summary(network: "Network") -> dict[str, Any]:

@@ -25,14 +25,14 @@ def network_text(network: Network) -> str:
     """
     arcs, leaves, parameters = len(network.arcs), network.n_leaves, network.n_parameters
     lines = [
-        ", ".join([_many(len(network.variables), "variable"), _many(arcs, "arc"), _many(leaves, "leaf", "leaves")])
-        + f", {_many(parameters, 'parameter')}"
+        ", ".join([many(len(network.variables), "variable"), many(arcs, "arc"), many(leaves, "leaf", "leaves")])
+        + f", {many(parameters, 'parameter')}"
     ]
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
     lines += [", ".join(f"{key} {value}" for key, value in priors.items() if value)] if any(priors.values()) else []
     rows = [("variable", "states", "leaves", "parameters", "parents")]
     rows += [_variable_row(network, index) for index in range(len(network.variables))]
-    rows.append(("total", "", str(leaves), str(parameters), _many(arcs, "arc")))
+    rows.append(("total", "", str(leaves), str(parameters), many(arcs, "arc")))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines.append("")
     for row in rows:
@@ -43,8 +43,13 @@ def network_text(network: Network) -> str:
     return "\n".join(lines)
 
 
-def _many(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def many(number: int, one: str, more: str | None = None) -> str:
+    """A number of things.
+
+    >>> many(1, "leaf", "leaves"), many(1200, "case")
+    ('1 leaf', '1,200 cases')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
@@ -82,7 +87,7 @@ def node_text(network: Network, variable: int) -> str:
     if node is None:
         return f"{name}: given, without a distribution of its own"
     parents = ", ".join(network.names[parent] for parent in node.parents)
-    sizes = f"{_many(node.graph.n_leaves, 'leaf', 'leaves')}, {_many(node.n_parameters, 'parameter')}"
+    sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
     leaf_texts = _leaf_texts(node, network.variables[variable])
     lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
@@ -112,7 +117,7 @@ def _graph_lines(
         if arc:
             yield left, f"sub-graph {shared[node]}:" if node in shared else ""
         variable = variables[graph.tests[node]]
-        arcs = [(child, _arc_text(variable, states)) for states, child in graph.arcs(node)]
+        arcs = [(child, f"{variable.name} {arc_states(variable, states)}") for states, child in graph.arcs(node)]
         stack += [(child, text, depth + bool(arc)) for child, text in reversed(arcs)]
 
 
@@ -126,15 +131,19 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
     return {node: number for number, node in enumerate(tests, 1)}
 
 
-def _arc_text(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "x = a", "x ≠ a" for all but a, "x = a, b, … (12 states)"."""
+def arc_states(variable: Variable, states: frozenset[int]) -> str:
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)".
+
+    >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
+    '≠ b'
+    """
     others = [state for state in range(variable.n_states) if state not in states]
     if len(others) <= _FEW_STATES and len(others) < len(states) and others:
-        return f"{variable.name} ≠ {', '.join(variable.labels[state] for state in others)}"
+        return f"≠ {', '.join(variable.labels[state] for state in others)}"
     labels = [variable.labels[state] for state in sorted(states)]
     if len(labels) <= _FEW_STATES + 1:
-        return f"{variable.name} = {', '.join(labels)}"
-    return f"{variable.name} = {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+        return f"= {', '.join(labels)}"
+    return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
 
 
 def _leaf_texts(node: Node, variable: Variable) -> list[str]:
@@ -142,7 +151,7 @@ def _leaf_texts(node: Node, variable: Variable) -> list[str]:
     n_leaves = node.graph.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
     if node.counts is not None:
-        cases = [_many(int(number), "case") for number in node.counts.sum(axis=1)]
+        cases = [many(int(number), "case") for number in node.counts.sum(axis=1)]
         width = max(map(len, cases))
         heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
     digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9

@@ -1,0 +1,34 @@
+"""The command that serves a page to explore a network, on this machine only."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from leafwise.cli.learn import INTERRUPTED
+from leafwise.cli.options import json_option, model_argument, print_json
+
+
+@click.command()
+@model_argument
+@json_option
+def explore(model: Path, as_json: bool) -> int:
+    """Explore the network MODEL in a browser: set evidence, and see what follows.
+
+    The page is served on this machine only, at an address with a secret token, until Ctrl-C.
+    """
+    from leafwise.explorer.server import Explorer, start
+    from leafwise.formats.files import load
+
+    explorer = Explorer(load(model), model.name)
+    address, server = start(explorer)
+    if sys.stderr.isatty() and not as_json:
+        click.echo("preparing the page …", err=True)
+    _ = explorer.page  # made now, so that the browser need not wait
+    if as_json:
+        print_json({"address": address})
+    else:
+        click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
+    server.run()  # returns at Ctrl-C
+    server.close()
+    return INTERRUPTED

@@ -1,0 +1,1 @@
+"""A page to explore a network, and a server on this machine that answers its questions."""

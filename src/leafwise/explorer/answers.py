@@ -1,0 +1,92 @@
+"""What the page asks: all marginals given evidence, and the most probable explanation. Plain JSON values in and out.
+
+Knows networks and inference. Exact where that is within the limits, else from samples, with standard errors.
+"""
+
+from typing import Any
+
+from leafwise.inference.evidence import weights_of
+from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.query import Answer, explain, query
+from leafwise.network import Network
+
+AT_ONCE = Limits(memory=2**29, operations=2e9)  # an exact answer that a person will wait for
+FEW_SAMPLES, FEW_SWEEPS = 20_000, 4_000
+_WORTH = 50.0  # independent draws: weighted samples that are worth fewer are not worth showing
+
+Given = dict[str, list[str]]
+
+
+def read_given(network: Network, asked: Any) -> Given:
+    """The page's evidence, {variable: [state, ...]} by number, as names and labels; a ValueError if it is not that.
+
+    >>> from leafwise.examples import alarm
+    >>> read_given(alarm(), {"given": {"0": [1]}})
+    {'HISTORY': ['FALSE']}
+    """
+    given = asked.get("given") if isinstance(asked, dict) else None
+    if not isinstance(given, dict):
+        raise ValueError('the request is not {"given": {variable: [state, ...]}}: send that.')
+    out: Given = {}
+    for key, states in given.items():
+        if not key.isdecimal() or int(key) >= len(network.variables):
+            raise ValueError(f"the evidence names the variable {key!r}: use numbers below {len(network.variables)}.")
+        labels = network.variables[int(key)].labels
+        known = isinstance(states, list) and all(type(state) is int and 0 <= state < len(labels) for state in states)
+        if not known or not states:
+            raise ValueError(
+                f"the evidence gives variable {key} the states {states!r}: use numbers below {len(labels)}."
+            )
+        out[network.names[int(key)]] = [labels[state] for state in states]
+    return out
+
+
+def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_samples: int = FEW_SAMPLES) -> dict[str, Any]:
+    """The distribution of every variable given evidence, how it was found, and the errors of one from samples.
+
+    >>> from leafwise.examples import alarm
+    >>> found = marginals(alarm(), {"LVFAILURE": ["TRUE"]})
+    >>> found["method"], found["values"][0], found["errors"]
+    ('exact', [0.9, 0.1], None)
+    """
+    answer = _answer(network, given, limits, n_samples)
+    errors = None if answer.standard_errors is None else [_digits(row, 6) for row in answer.standard_errors]
+    return {
+        "method": answer.method,
+        "log_evidence": answer.log_evidence,
+        "worth": None if answer.effective_sample_size is None else round(answer.effective_sample_size),
+        "values": [_digits(row, 8) for row in answer.distributions],
+        "errors": errors,
+    }
+
+
+def _question(network: Network, given: Given, limits: Limits) -> Exact:
+    return Exact.of(network, weights_of(network, given), [(k,) for k in range(len(network.variables))], limits)
+
+
+def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> Answer:
+    names = list(network.names)
+    if _question(network, given, limits).is_affordable:
+        return query(network, names, given=given, method="exact", limits=limits)
+    weighted = query(network, names, given=given, method="weighting", n_samples=n_samples)
+    if (weighted.effective_sample_size or 0.0) >= _WORTH:
+        return weighted
+    sampled = query(network, names, given=given, method="gibbs", n_samples=FEW_SWEEPS)
+    return max(weighted, sampled, key=lambda answer: answer.effective_sample_size or 0.0)
+
+
+def _digits(row: Any, digits: int) -> list[float]:
+    return [round(value, digits) for value in row.tolist()]
+
+
+def explanation(network: Network, given: Given, limits: Limits = AT_ONCE) -> dict[str, Any]:
+    """The most probable states of all variables together, by number, and how probable they are given the evidence."""
+    question = _question(network, given, limits)
+    if not question.is_affordable:
+        raise ValueError(
+            f"The most probable explanation takes about {question.operations:.0e} multiplications here, more than "
+            f"{limits.operations:.0e}: give more evidence."
+        )
+    best = explain(network, given=given, limits=limits)
+    states = [variable.labels.index(best.states[variable.name]) for variable in network.variables]
+    return {"states": states, "log_posterior": best.log_posterior}

@@ -1,0 +1,192 @@
+"""Decision graphs as pictures: tests, arcs with their states, a bar chart in each leaf. Knows networks and layouts."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.report.layout import Layout, Point, Size, layered
+from leafwise.report.pictures import name_size
+from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
+from leafwise.report.text import arc_states, many
+from leafwise.table import Variable
+
+_MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
+_WIDEST = 1100  # a graph that would be wider grows to the right instead of down
+_MANY_ARCS, _FEW_ARCS = 24, 3  # in a graph with many arcs, a leaf has a few, and the others name it
+_LINE = 17
+
+
+def node_picture(network: Network, variable: int) -> Picture:
+    """A variable's decision graph: tests, arcs with their states, and in each leaf a bar for each state.
+
+    >>> from leafwise.examples import alarm
+    >>> "LVFAILURE" in node_picture(alarm(), 0).svg
+    True
+    """
+    node, name = network.nodes[variable], network.names[variable]
+    if node is None:
+        raise ValueError(f"{name!r} is only given in this network and has no decision graph: choose another variable.")
+    graph = GraphDrawing.of(network, variable, node)
+    sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
+    head = [words(shortened(name, 600), 0, 12, kind="strong"), words(sizes, 0, 29, kind="quiet")]
+    body = element("g", *graph.parts, transform="translate(0 46)")
+    width = max(graph.width, width_of(shortened(name, 600)) * 1.1, width_of(sizes, 11))
+    return Picture.of([*head, body], width, graph.height + 46, f"The decision graph of {name}")
+
+
+@dataclass(frozen=True)
+class GraphDrawing:
+    """The elements of a decision graph's picture, and its size."""
+
+    parts: tuple[str, ...]
+    width: float
+    height: float
+
+    @classmethod
+    def of(cls, network: Network, variable: int, node: Node) -> "GraphDrawing":
+        """Boxes for tests, leaves and words; then the arcs between them."""
+        graph = node.graph
+        leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
+        cards = _Cards.of(node, network.variables[variable])
+        tests = [network.variables[test].name if test != LEAF else "" for test in graph.tests]
+        notes, arcs = _noted_arcs(graph, network.variables)
+        sizes = [cards.size if place in leaf_numbers else name_size(tests[place]) for place in range(len(graph.tests))]
+        sizes += [note.size for note in notes]
+        layout = layered(sizes, arcs, apart=16, below=20)
+        turned = layout.width > _WIDEST
+        if turned:
+            layout = _turned(layered([(height, width) for width, height in sizes], arcs, apart=12, below=26))
+        has_tip = [True] * len(tests) + [note.kind != "label" for note in notes]
+        parts = list(_arcs(layout, arcs, has_tip, turned))
+        parts += [note.drawn(layout.centres[len(tests) + k]) for k, note in enumerate(notes)]
+        for place, centre in enumerate(layout.centres[: len(tests)]):
+            if place in leaf_numbers:
+                parts.append(cards.drawn(leaf_numbers[place], centre))
+            else:
+                parts.append(_test(tests[place], centre, sizes[place]))
+        return cls(tuple(parts), layout.width, layout.height)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Words in a box of their own, so that the layout leaves room: the states of an arc, or the leaf it leads to."""
+
+    text: str
+    full: str
+    kind: str  # of the box: "label" or "leaf named"
+
+    @property
+    def size(self) -> Size:
+        return width_of(self.text, 12) + 8, 18.0
+
+    def drawn(self, centre: Point) -> str:
+        (width, height), (x, y) = self.size, centre
+        box = element("rect", kind=self.kind, x=x - width / 2, y=y - 9, width=width, height=height, rx=4)
+        kind = "small" if self.kind == "label" else "quiet"
+        return element("g", title(self.full), box, words(self.text, x, y + 4, kind=kind, anchor="middle"))
+
+
+def _noted_arcs(graph: DecisionGraph, variables: Sequence[Variable]) -> tuple[list[_Note], list[tuple[int, int]]]:
+    """The notes, numbered after the places of the graph; and the arcs, each of which passes the one with its states."""
+    n_into = Counter(child for place in range(len(graph.tests)) for _, child in graph.arcs(place))
+    tangled = n_into.total() > _MANY_ARCS
+    leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
+    reached: set[int] = set()
+    notes: list[_Note] = []
+    arcs: list[tuple[int, int]] = []
+
+    def add(note: _Note) -> int:
+        notes.append(note)
+        return len(graph.tests) + len(notes) - 1
+
+    for place, test in enumerate(graph.tests):
+        for states, child in graph.arcs(place) if test != LEAF else ():
+            tested = variables[test]
+            full = f"{tested.name} = {', '.join(tested.labels[state] for state in sorted(states))}"
+            label = add(_Note(shortened(arc_states(tested, states).removeprefix("= "), 150, 12), full, "label"))
+            end = child
+            if tangled and child in leaf_numbers and n_into[child] > _FEW_ARCS and child in reached:
+                name = f"leaf {leaf_numbers[child]}"
+                end = add(_Note(name, f"{name}, which is drawn elsewhere", "leaf named"))
+            reached.add(child)
+            arcs += [(place, label), (label, end)]
+    return notes, arcs
+
+
+def _turned(layout: Layout) -> Layout:
+    centres = tuple((y, x) for x, y in layout.centres)
+    routes = tuple(tuple((y, x) for x, y in route) for route in layout.routes)
+    return Layout(centres, routes, layout.height, layout.width)
+
+
+def _arcs(layout: Layout, arcs: Sequence[tuple[int, int]], has_tip: Sequence[bool], turned: bool) -> Iterator[str]:
+    for (_, end), route in zip(arcs, layout.routes, strict=True):
+        x, y = route[-1]
+        back = 6 if has_tip[end] else 0
+        ahead = (x - back, y) if turned else (x, y - back)
+        yield element("path", kind="arc", d=curve((*route[:-1], ahead), sideways=turned))
+        if has_tip[end]:
+            yield tip(x, y, *((1, 0) if turned else (0, 1)))
+
+
+def _test(name: str, centre: Point, size: Size) -> str:
+    (x, y), (width, height) = centre, size
+    box = element("rect", kind="box", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=7)
+    return element("g", title(f"test of {name}"), box, words(shortened(name, width - 20), x, y + 4.5, anchor="middle"))
+
+
+@dataclass(frozen=True)
+class _Cards:
+    """How the leaves of a node are drawn: all alike, so that bars can be compared."""
+
+    node: Node
+    variable: Variable
+    shown: tuple[tuple[int, ...], ...]  # the states of each leaf
+    names: float  # the width of the labels
+    size: Size
+
+    @classmethod
+    def of(cls, node: Node, variable: Variable) -> "_Cards":
+        states = tuple(range(variable.n_states))
+        shown = [states] * node.graph.n_leaves
+        if variable.n_states > _MOST_STATES:
+            likeliest = np.argsort(-node.probabilities, axis=1, kind="stable")[:, : _MOST_STATES - 1]
+            shown = [tuple(row) for row in likeliest.tolist()]
+        n_lines = min(variable.n_states, _MOST_STATES)
+        names = min(110.0, max(width_of(label, 11) for label in variable.labels))
+        return cls(node, variable, tuple(shown), names, (names + 130, 26.0 + _LINE * n_lines))
+
+    def drawn(self, leaf: int, centre: Point) -> str:
+        """The card of one leaf: its number, its cases, and a bar for each state."""
+        width, height = self.size
+        left, top = centre[0] - width / 2, centre[1] - height / 2
+        head = f"leaf {leaf}"
+        cases = "" if self.node.counts is None else many(int(self.node.counts[leaf].sum()), "case")
+        parts = [
+            title(f"{head}{': ' + cases if cases else ''}"),
+            element("rect", kind="leaf", x=left, y=top, width=width, height=height, rx=7),
+            words(head, left + 9, top + 16, kind="quiet"),
+            words(cases, left + width - 9, top + 16, kind="quiet", anchor="end"),
+        ]
+        for line, state in enumerate(self.shown[leaf]):
+            parts.append(self._bar(leaf, state, left + 9, top + 24 + _LINE * line))
+        if len(self.shown[leaf]) < self.variable.n_states:
+            more = f"and {self.variable.n_states - len(self.shown[leaf]):,} other states"
+            parts.append(words(more, left + 9, top + 36 + _LINE * len(self.shown[leaf]), kind="quiet"))
+        return element("g", *parts)
+
+    def _bar(self, leaf: int, state: int, left: float, top: float) -> str:
+        share = float(self.node.probabilities[leaf, state])
+        label, x, length = self.variable.labels[state], left + self.names + 6, 56
+        return element(
+            "g",
+            title(f"{label}: {share:.6g}"),
+            words(shortened(label, self.names, 11), left, top + 11.5, kind="small"),
+            element("rect", kind="track", x=x, y=top + 3, width=length, height=10, rx=2),
+            element("rect", kind="bar", x=x, y=top + 3, width=max(length * share, 0.0), height=10, rx=2),
+            words(f"{100 * share:.1f} %", left + self.size[0] - 18, top + 11.5, kind="small", anchor="end"),
+        )

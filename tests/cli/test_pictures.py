@@ -1,0 +1,70 @@
+"""leafwise show as a picture or a page, and leafwise explore."""
+
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from xml.etree import ElementTree
+
+import pytest
+
+from leafwise.report.svg import _has_fonts
+
+COMMAND = [sys.executable, "-c", "from leafwise.cli import main; main()"]
+
+
+@pytest.mark.parametrize("node", [(), ("--node", "wet grass")])
+def test_show_saves_pictures(leafwise, model, tmp_path, node):
+    for end in ("svg", "dot"):
+        output = tmp_path / f"picture.{end}"
+        assert leafwise("show", model, *node, "-o", output, "--json").object == {"output": str(output)}
+        assert "wet grass" in output.read_text(encoding="utf-8")
+    ElementTree.parse(tmp_path / "picture.svg")
+    pytest.importorskip("resvg_py", reason="PNG needs the extra plot")
+    if not _has_fonts():
+        pytest.skip("no font that resvg knows is installed")
+    assert "saved" in leafwise("show", model, *node, "-o", tmp_path / "picture.png").stdout
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_saves_a_page(leafwise, model, tmp_path):
+    output = tmp_path / "page.html"
+    assert str(output) in leafwise("show", model, "--html", output).stdout
+    text = output.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert '"name":"wet grass"' in text
+
+
+def test_show_refuses_what_it_cannot_save(leafwise, model, tmp_path):
+    assert ".svg, .png or .dot" in leafwise("show", model, "-o", tmp_path / "picture.gif").complaint
+    assert "also read" in leafwise("show", model, "--html", model).complaint
+    assert "does not exist" in leafwise("show", model, "-o", tmp_path / "no" / "picture.svg").complaint
+    assert "--node" in leafwise("show", model, "--node", "rain", "--html", tmp_path / "page.html").complaint
+    assert "'wet grass'" in leafwise("show", model, "--node", "wetgrass", "-o", tmp_path / "picture.svg").complaint
+    assert list(tmp_path.glob("p*")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_explore_serves_until_it_is_interrupted(model):
+    pytest.importorskip("waitress", reason="the server needs the extra explore")
+    with subprocess.Popen(
+        [*COMMAND, "explore", str(model)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", process.stdout.readline())
+        assert address
+        with urllib.request.urlopen(address[0], timeout=60) as page:
+            assert "wet grass" in page.read().decode()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(address[0][:-5], timeout=60)
+        assert refused.value.code == 403
+        refused.value.close()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, "")
+
+
+def test_explore_refuses(leafwise, tmp_path):
+    assert "nowhere.json" in leafwise("explore", "nowhere.json").complaint
