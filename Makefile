@@ -6,13 +6,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-python bench clean
+.PHONY: help demo test lint pytest pytest-python bench paper clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make lint   style, types and import rules only"
 	@echo "make bench  the benchmarks"
+	@echo "make paper  the paper's experiments, into docs/paper.md; LEAFWISE_DATA names the folder of promoters.csv and splice.csv"
 	@echo "make clean  remove everything these commands made"
 
 demo: .venv/installed
@@ -40,6 +41,9 @@ pytest-python: .venv/installed-for-tests
 
 bench: .venv/installed-for-tests
 	$(BIN)/python -m benchmarks
+
+paper: .venv/installed
+	$(BIN)/leafwise reproduce all --data-dir "$(LEAFWISE_DATA)" --write docs/paper.md
 
 clean:
 	rm -rf .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)

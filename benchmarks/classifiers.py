@@ -154,7 +154,7 @@ def agrum(method: str) -> Callable[[Problem], Any]:
         for variable in where.declared:
             states = "{" + "|".join(variable.labels) + "}"
             types.setDiscretizationParameters(variable.name, "NoDiscretization", states)
-        return OnFrames(BNClassifier(learningMethod=method, prior="Smoothing", type_processor=types), where)
+        return OnFrames(BNClassifier(learningMethod=method, type_processor=types), where)
 
     return make
 

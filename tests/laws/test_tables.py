@@ -151,7 +151,7 @@ def test_room_for_few_histograms_changes_nothing(problem):
         check_against_oracle(table, setup)
         found = searching(table, setup)
         found.run()
-        assert found.network == expected.network
+        assert found.network.nodes == expected.network.nodes
 
 
 @settings(max_examples=100)
@@ -259,6 +259,7 @@ def test_patience_only_adds_to_what_is_found_without_it(problem, patience):
                 assert node.counts.sum(axis=0).tolist() == counts.tolist()
 
 
+@pytest.mark.interpreted
 @settings(max_examples=60)
 @given(problems(**LIMITS), HOW_HARD)
 def test_every_search_ends_where_no_single_arc_gains(problem, how_hard):

@@ -18,7 +18,7 @@ from leafwise.learner import learning, log_score
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import Greedy
-from leafwise.search.tables import Tables
+from leafwise.search.tables import GREEDY
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
 
@@ -39,7 +39,7 @@ def alarm_scores(seed: int, schedule: str) -> NDArray[np.float64]:
     arcs = [(names[parent], names[child]) for parent, child in generator.arcs]
     free, along = Constraints(), Constraints(allowed_parents=_non_descendants(generator))
     given = sum(s.log_score for s in log_score(generator, cases, prior="uniform", structure_prior="uniform").values())
-    rows = [[given], [_learned(cases, Tables(), free)], [_learned(cases, Tables(), free, start=generator)]]
+    rows = [[given], [_learned(cases, GREEDY, free)], [_learned(cases, GREEDY, free, start=generator)]]
     for operators in OPERATORS:
         settings = Greedy(operators, schedule)
         for row, constraints in zip(rows, (Constraints(dag=arcs), free, along), strict=True):

@@ -12,15 +12,18 @@ from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import Greedy
-from leafwise.search.tables import Tables
+from leafwise.search.tables import GREEDY, Tables
 from leafwise.search.under_way import Settings
 
 SEARCHES: dict[str, tuple[Settings, str, str]] = {
     "graphs, CBM, κ = 0.1": (Greedy("CBM"), "uniform", "kappa:0.1"),
     "graphs, CBM, κ = 0.01": (Greedy("CBM"), "uniform", "kappa:0.01"),
     "trees, CB, κ = 0.01": (Greedy("CB"), "uniform", "kappa:0.01"),
+    "tables, κ = 0.1, plain greedy": (GREEDY, "uniform", "kappa:0.1"),
     "tables, κ = 0.1": (Tables(), "uniform", "kappa:0.1"),
+    "tables, BDeu 1, plain greedy": (GREEDY, "bdeu:1", "uniform"),
     "tables, BDeu 1": (Tables(), "bdeu:1", "uniform"),
+    "tables, BDeu 1, κ = 0.1": (Tables(), "bdeu:1", "kappa:0.1"),
 }
 
 

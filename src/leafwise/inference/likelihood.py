@@ -15,7 +15,7 @@ from leafwise.network import Network
 from leafwise.table import Table
 
 Floats = NDArray[np.float64]
-_FEW = 256  # completions of a case: written out, they take less time than planning how to sum over them
+_FEW = 4096  # completions of a case: written out, they take less time than planning how to sum over them
 _AT_ONCE = 2**24  # cells written out at a time
 
 

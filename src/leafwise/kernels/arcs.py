@@ -1,13 +1,25 @@
 """Changes of single arcs: the best of them all, and the ancestors that say which of them would close a cycle."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import jit, part
-from leafwise.kernels.tables import Prices
+from leafwise.kernels.tables import Book
 
 STOP, ADD, DELETE, REVERSE = range(4)
+
+
+class Rules(NamedTuple):
+    """What networks may be."""
+
+    targets: Array  # the variables that may have parents
+    allowed: Array  # allowed[child, parent]
+    fixed: Array  # arcs that may not go
+    limits: Array  # the most parents, and the most rows of a table
+    n_states: Array
 
 
 @part
@@ -24,63 +36,43 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
     return False
 
 
-@part
-def _has_room(child: int, parent: int, n_parents: Array, n_rows: Array, n_states: Array, limits: Array) -> bool:
-    return n_parents[child] < limits[0] and n_rows[child] * n_states[parent] <= limits[1]
-
-
 @jit
-def best_move(
-    targets: Array,
-    variables: Array,
-    allowed: Array,
-    kept: Array,
-    is_parent: Array,
-    ancestors: Array,
-    n_parents: Array,
-    limits: Array,
-    prices: Prices,
-    tabu: Array,
-    least: float,
-) -> tuple[int, int, int, float]:
-    """The best change of one arc that gains more than `least`: its kind, parent, child and gain.
+def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book) -> tuple[int, int, int, float]:
+    """The best change of one arc that gains: its kind, parent, child and gain.
 
-    Additions come before deletions before reversals, then the child that comes first in `targets`, then the parent that
-    comes first in `variables`; a later one wins only by gaining more than TIE over the best so far. `limits` are the
-    most parents and the most rows of a table; tabu[i, j], which is tabu[j, i], rules out changes between i and j.
+    Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
+    only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are; those
+    of nodes with the most parents offer no additions.
     """
-    n_states, n_rows, additions = prices.layout.n_states, prices.n_rows, prices.additions
-    n = n_states.shape[0]
-    kind, best_parent, best_child, best = STOP, -1, -1, least
-    for t in range(targets.shape[0]):
-        child = targets[t]
-        if prices.bounds[child] <= best + TIE:
+    n = is_parent.shape[0]
+    kind, best_parent, best_child, best = STOP, -1, -1, 0.0
+    for child in rules.targets:
+        row = rows[child]
+        if book.bounds[row] <= best + TIE:
             continue
-        for v in range(n):
-            parent = variables[v]
+        for parent in range(n):
             if (
-                additions[child, parent] > best + TIE
-                and allowed[child, parent]
+                book.additions[row, parent] > best + TIE
+                and rules.allowed[child, parent]
                 and not is_parent[child, parent]
-                and not tabu[child, parent]
                 and not _is_above(child, parent, ancestors)
-                and _has_room(child, parent, n_parents, n_rows, n_states, limits)
+                and book.n_rows[row] * rules.n_states[parent] <= rules.limits[1]
             ):
-                kind, best_parent, best_child, best = ADD, parent, child, additions[child, parent]
+                kind, best_parent, best_child, best = ADD, parent, child, book.additions[row, parent]
     for reverse in range(2):
-        for t in range(targets.shape[0]):
-            child = targets[t]
-            if n_parents[child] == 0:
+        for child in rules.targets:
+            if book.n_rows[rows[child]] == 1:
                 continue
-            for v in range(n):
-                parent = variables[v]
-                if not is_parent[child, parent] or kept[child, parent] or tabu[child, parent]:
+            for parent in range(n):
+                if not is_parent[child, parent] or rules.fixed[child, parent]:
                     continue
-                gain = prices.deletions[child, parent]
+                gain = book.deletions[rows[child], parent]
                 if reverse:
-                    if not allowed[parent, child] or not _has_room(parent, child, n_parents, n_rows, n_states, limits):
+                    if not rules.allowed[parent, child]:
                         continue
-                    gain += additions[parent, child]
+                    if book.n_rows[rows[parent]] * rules.n_states[child] > rules.limits[1]:
+                        continue
+                    gain += book.additions[rows[parent], child]
                 if gain > best + TIE and not (reverse and _has_way_round(parent, child, is_parent, ancestors)):
                     kind, best_parent, best_child = REVERSE if reverse else DELETE, parent, child
                     best = gain
@@ -95,30 +87,36 @@ def _inherit(child: int, parent: int, ancestors: Array) -> None:
 
 
 @part
-def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
-    """All ancestors afresh: a node is done once all its parents are."""
+def find_order(is_parent: Array, order: Array) -> None:
+    """All nodes, parents first."""
     n = is_parent.shape[0]
-    waits = np.zeros(n, np.int64)
-    ready = np.empty(n, np.int64)
-    n_ready, at = 0, 0
+    waits, n_ready = np.zeros(n, np.int64), 0
     for node in range(n):
-        for word in range(ancestors.shape[1]):
-            ancestors[node, word] = np.uint64(0)
         for parent in range(n):
             waits[node] += is_parent[node, parent]
         if waits[node] == 0:
-            ready[n_ready] = node
+            order[n_ready] = node
             n_ready += 1
-    while at < n_ready:
-        parent = ready[at]
-        at += 1
+    for k in range(n):
         for node in range(n):
-            if is_parent[node, parent]:
-                _inherit(node, parent, ancestors)
+            if is_parent[node, order[k]]:
                 waits[node] -= 1
                 if waits[node] == 0:
-                    ready[n_ready] = node
+                    order[n_ready] = node
                     n_ready += 1
+
+
+@part
+def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
+    """All ancestors afresh."""
+    n = is_parent.shape[0]
+    order = np.empty(n, np.int64)
+    find_order(is_parent, order)
+    ancestors[:] = np.uint64(0)
+    for k in range(n):
+        for node in range(n):
+            if is_parent[node, order[k]]:
+                _inherit(node, order[k], ancestors)
 
 
 @jit

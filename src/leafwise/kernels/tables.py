@@ -2,8 +2,7 @@
 
 A node's table is kept as its *configurations*: the states of its parents that occur in the data, one record each, with
 the digits of the states in `code` (the parent added last varies fastest). Adding an arc splits all of them by the new
-parent; since every exponent in a table is the same, a table's log marginal likelihood is a sum of terms that depend on
-one count each, and these are remembered while they are being summed.
+parent. Every exponent in a table is the same.
 """
 
 import math
@@ -29,33 +28,22 @@ CONFIGURATION = np.dtype(
 N_AFTER, N_CUTS, N_PARTS, N_COPIED, N_COUNTED, N_SMALL, N_PRICED, N_KEPT = range(8)
 
 _LEAST_KEPT = 16  # cases: smaller configurations are counted anew as quickly as they are kept, if room is short
-_REMEMBERED = 256  # terms of counts below this are computed once
+_SMALL = 16  # counts below this: gamma functions are products, and one logarithm is taken of many
 
 
 @part
 def log_gamma(x: float) -> float:
-    """Stirling's series where it is exact to the last digits; it takes one logarithm."""
+    """Stirling's series where it is exact to the last digits; it takes one logarithm and one division."""
     if x < 16.0:
         return math.lgamma(x)
-    y = 1.0 / (x * x)
+    z = 1.0 / x
+    y = z * z
     series = 1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))
-    return (x - 0.5) * math.log(x) - x + 0.9189385332046727 + series / x
-
-
-@part
-def _term(count: Int, exponent: float, log_gamma_0: float, known: Array) -> float:
-    """log Γ(count + exponent) - log Γ(exponent)."""
-    if count >= known.shape[0]:
-        return log_gamma(count + exponent) - log_gamma_0
-    value = known[count]
-    if value != value:
-        value = log_gamma(count + exponent) - log_gamma_0
-        known[count] = value
-    return value
+    return (x - 0.5) * math.log(x) - x + 0.9189385332046727 + series * z
 
 
 class Prices(NamedTuple):
-    """What is known of all nodes, and what it depends on; arrays of gains are by [child, parent]."""
+    """What gains depend on besides counts."""
 
     layout: Layout
     kind: Array  # variables of the same number of states are of one kind
@@ -63,74 +51,92 @@ class Prices(NamedTuple):
     exponent: Array  # for each target: that of a cell when there is one row
     divides: bool  # whether that is divided evenly among rows
     log_kappa: float
+
+
+class Book(NamedTuple):
+    """What is known of nodes with certain parents, a row for each; gains are by the other end of the arc."""
+
     additions: Array
     deletions: Array
-    bounds: Array  # no addition to a node gains more
+    bounds: Array  # no addition gains more
     log_likelihood: Array
-    n_rows: Array  # of each table: all parent configurations, observed or not
+    n_rows: Array  # of the table: all parent configurations, observed or not
+
+
+class Exponents(NamedTuple):
+    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]."""
+
+    value: Array
+    log_gamma: Array  # log Γ(exponent)
+    rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
 
 
 @part
-def _set_exponents(target: int, n_rows: Int, prices: Prices, pair: Array, logs: Array) -> None:
-    """The exponent of a cell, and their sum over a row, in a table of so many rows; and log Γ of both."""
-    pair[0] = prices.exponent[target] / n_rows if prices.divides else prices.exponent[target]
-    pair[1] = pair[0] * prices.layout.n_states[target]
-    logs[0] = log_gamma(pair[0])
-    logs[1] = log_gamma(pair[1])
+def _make_exponents(n: int) -> Exponents:
+    return Exponents(np.empty((n, 2)), np.empty((n, 2)), np.ones((n, 2, _SMALL)))
 
 
 @part
-def _forget(known: Array) -> None:
-    for c in range(known.shape[1]):
-        known[0, c] = np.nan
-        known[1, c] = np.nan
+def _set_exponents(size: Int, target: int, n_rows: Int, prices: Prices, exponents: Exponents) -> None:
+    """Those for a table of so many rows."""
+    cell = prices.exponent[target] / n_rows if prices.divides else prices.exponent[target]
+    for k in range(2):
+        value = cell * prices.layout.n_states[target] if k else cell
+        exponents.value[size, k], exponents.log_gamma[size, k] = value, log_gamma(value)
+        for count in range(1, _SMALL):
+            exponents.rise[size, k, count] = exponents.rise[size, k, count - 1] * (value + (count - 1))
 
 
 @part
-def _log_likelihood(counts: Array, begin: Int, n_classes: int, pair: Array, logs: Array, known: Array) -> float:
-    """Equation 5 for one row; `pair` and `logs` as set by _set_exponents."""
-    n, value = np.int64(0), 0.0
-    for k in range(begin, begin + n_classes):
-        count = np.int64(counts[k])
-        if count > 0:
-            value += _term(count, pair[0], logs[0], known[0])
+def _log_likelihood(counts: Array, begin: Int, n_rows: Int, n_classes: Int, size: Int, exponents: Exponents) -> float:
+    """Equation 5 for rows that follow each other, in a table of that size."""
+    value, ratio, at = 0.0, 1.0, begin
+    for _ in range(n_rows):
+        n = np.int64(0)
+        for k in range(at, at + n_classes):
+            count = np.int64(counts[k])
             n += count
-    return value - _term(n, pair[1], logs[1], known[1]) if n > 0 else 0.0
+            if count < _SMALL:
+                ratio *= exponents.rise[size, 0, count]
+            else:
+                value += log_gamma(count + exponents.value[size, 0]) - exponents.log_gamma[size, 0]
+            if not 1e-200 < ratio < 1e200:
+                value += math.log(ratio)
+                ratio = 1.0
+        if n < _SMALL:
+            ratio /= exponents.rise[size, 1, n]
+        else:
+            value -= log_gamma(n + exponents.value[size, 1]) - exponents.log_gamma[size, 1]
+        at += n_classes
+    return value + math.log(ratio)
 
 
 @jit
-def price_additions(begin: int, end: int, where: Array, cells: Array, target: int, prices: Prices, sums: Array) -> None:
-    """Add to sums[e], for candidates begin to end, the log likelihood of these configurations when split by each.
+def price_additions(target: int, n_rows: int, where: Array, cells: Array, prices: Prices, sums: Array) -> None:
+    """Add to sums[e], for each candidate, the log likelihood of these configurations when split by it.
 
-    Every candidate's sum is taken in the order of the configurations, whoever does it.
+    `where` says where their histograms begin in `cells`, `n_rows` how many rows the table has now.
     """
     layout = prices.layout
-    which = layout.of_target[target]
-    first = layout.start[which]
-    n_classes = layout.n_states[target]
+    first, n_classes = layout.start[layout.of_target[target]], layout.n_states[target]
     n_kinds = prices.kind_states.shape[0]
-    pairs, logs, known = np.empty((n_kinds, 2)), np.empty((n_kinds, 2)), np.empty((n_kinds, 2, _REMEMBERED))
+    exponents = _make_exponents(n_kinds)
     for k in range(n_kinds):
-        _set_exponents(target, prices.n_rows[target] * prices.kind_states[k], prices, pairs[k], logs[k])
-        _forget(known[k])
+        _set_exponents(k, target, n_rows * prices.kind_states[k], prices, exponents)
     for c in range(where.shape[0]):
-        for entry in range(begin, end):
+        for entry in range(sums.shape[0]):
             variable = layout.variables[first + entry]
             k = prices.kind[variable]
             at = where[c] + layout.bases[first + entry] * n_classes
-            value = 0.0
-            for state in range(layout.n_states[variable]):
-                value += _log_likelihood(cells, at + state * n_classes, n_classes, pairs[k], logs[k], known[k])
-            sums[entry] += value
+            sums[entry] += _log_likelihood(cells, at, layout.n_states[variable], n_classes, k, exponents)
 
 
 @part
-def _slot(key: int, keys: Array) -> int:
-    """Where the key is, or where it goes: a hash table with open addresses, a power of two of them."""
-    mask = keys.shape[0] - 1
-    at = (key * 2654435761 >> 16) & mask  # a key has few more than 20 bits, so nothing overflows
+def _slot(key: Int, keys: Array) -> Int:
+    """Where the key is, or where it goes: a hash table with open addresses."""
+    at = key % keys.shape[0]
     while keys[at] >= 0 and keys[at] != key:
-        at = (at + 1) & mask
+        at = (at + 1) % keys.shape[0]
     return at
 
 
@@ -138,8 +144,7 @@ def _slot(key: int, keys: Array) -> int:
 def _merge_rows(configurations: Array, counts: Array, stride: Int, radix: Int, keys: Array, merged: Array) -> None:
     """Add up the counts of configurations whose codes differ in one digit only."""
     n, n_classes = counts.shape
-    for k in range(keys.shape[0]):
-        keys[k] = -1
+    keys[:] = -1
     for c in range(n):
         code = configurations[c]["code"]
         key = code // (stride * radix) * stride + code % stride
@@ -153,60 +158,98 @@ def _merge_rows(configurations: Array, counts: Array, stride: Int, radix: Int, k
 
 
 @part
-def _settle_additions(target: int, n_single: int, prices: Prices, sums: Array) -> None:
+def _settle_additions(target: int, number: int, n_single: int, prices: Prices, book: Book, sums: Array) -> None:
     """What all additions gain; a row with a single case has the same log likelihood however it is split."""
     layout = prices.layout
     begin = layout.start[layout.of_target[target]]
-    n_classes, n_rows = layout.n_states[target], prices.n_rows[target]
-    now = prices.log_likelihood[target] + n_single * math.log(n_classes)
-    prices.bounds[target] = -np.inf
+    n_classes, n_rows = layout.n_states[target], book.n_rows[number]
+    now = book.log_likelihood[number] + n_single * math.log(n_classes)
     for entry in range(sums.shape[0]):
         variable = layout.variables[begin + entry]
         if variable == target:
             continue
         more = n_rows * (layout.n_states[variable] - 1) * (n_classes - 1)
         gain = sums[entry] - now + more * prices.log_kappa
-        prices.additions[target, variable] = gain
-        prices.bounds[target] = max(prices.bounds[target], gain)
+        book.additions[number, variable] = gain
+        book.bounds[number] = max(book.bounds[number], gain)
+
+
+@part
+def _settle_deletions(
+    target: int, number: int, parents: Array, configurations: Array, counts: Array, prices: Prices, book: Book
+) -> None:
+    """What all deletions gain; the last turn of the loop deletes nothing."""
+    n, n_classes = counts.shape
+    keys, merged = np.empty(2 * n + 1, np.int64), np.empty((2 * n + 1) * n_classes, np.int64)
+    exponents, one = _make_exponents(1), np.int64(1)
+    values = np.empty(parents.shape[0] + 1)
+    n_rows, stride = book.n_rows[number], np.int64(1)
+    for p in range(parents.shape[0], -1, -1):
+        radix = prices.layout.n_states[parents[p]] if p < parents.shape[0] else np.int64(1)
+        _merge_rows(configurations, counts, stride, radix, keys, merged)
+        _set_exponents(one - 1, target, n_rows // radix, prices, exponents)
+        values[p] = n_rows // radix * (n_classes - 1) * prices.log_kappa
+        for at in range(keys.shape[0]):
+            if keys[at] >= 0:
+                values[p] += _log_likelihood(merged, at * n_classes, one, np.int64(n_classes), one - 1, exponents)
+        stride *= radix
+    now = values[parents.shape[0]]
+    for p in range(parents.shape[0]):
+        book.deletions[number, parents[p]] = values[p] - now
+    book.log_likelihood[number] = now - n_rows * (n_classes - 1) * prices.log_kappa
 
 
 @jit
 def settle(
-    target: int, parents: Array, configurations: Array, counts: Array, is_full: bool, prices: Prices, sums: Array
+    target: int,
+    number: int,
+    parents: Array,
+    configurations: Array,
+    counts: Array,
+    where: Array,
+    cells: Array,
+    prices: Prices,
+    book: Book,
+    sums: Array,
 ) -> None:
-    """All gains of a node from its counts, and from `sums` unless it is full; its log likelihood.
+    """Write a row of the book: all gains of a node; `sums` holds what is known of additions, or is empty.
 
-    `parents` are in the order of the codes' digits, the slowest first. The last turn of the loop deletes nothing.
+    `parents` are in the order of the codes' digits, the slowest first; `where` and `cells` as in price_additions.
     """
-    n, n_classes = counts.shape
-    n_slots = 2
-    while n_slots < 2 * n:
-        n_slots *= 2
-    keys, merged = np.empty(n_slots, np.int64), np.empty(n_slots * n_classes, np.int64)
-    pair, logs, known = np.empty(2), np.empty(2), np.empty((2, _REMEMBERED))
-    values = np.empty(parents.shape[0] + 1)
-    n_rows, stride = prices.n_rows[target], np.int64(1)
-    for p in range(parents.shape[0], -1, -1):
-        radix = prices.layout.n_states[parents[p]] if p < parents.shape[0] else np.int64(1)
-        _merge_rows(configurations, counts, stride, radix, keys, merged)
-        _set_exponents(target, n_rows // radix, prices, pair, logs)
-        _forget(known)
-        values[p] = n_rows // radix * (n_classes - 1) * prices.log_kappa
-        for at in range(n_slots):
-            if keys[at] >= 0:
-                values[p] += _log_likelihood(merged, at * n_classes, n_classes, pair, logs, known)
-        stride *= radix
-    now = values[parents.shape[0]]
+    book.additions[number, :] = -np.inf
+    book.deletions[number, :] = -np.inf
+    book.bounds[number] = -np.inf
+    book.n_rows[number] = 1
     for p in range(parents.shape[0]):
-        prices.deletions[target, parents[p]] = values[p] - now
-    prices.log_likelihood[target] = now - n_rows * (n_classes - 1) * prices.log_kappa
-    if is_full:
-        prices.bounds[target] = -np.inf
-        return
-    n_single = 0
-    for c in range(n):
-        n_single += configurations[c]["size"] == 1
-    _settle_additions(target, n_single, prices, sums)
+        book.n_rows[number] *= prices.layout.n_states[parents[p]]
+    _settle_deletions(target, number, parents, configurations, counts, prices, book)
+    if sums.shape[0] > 0:
+        price_additions(target, book.n_rows[number], where, cells, prices, sums)
+        _settle_additions(target, number, (configurations["size"] == 1).sum(), prices, book, sums)
+
+
+@jit
+def exchange(
+    row: int, child: int, parent: int, turned: int, alone: int, alone_parent: int, prices: Prices, book: Book
+) -> None:
+    """Write the row of a child with one parent, from that of the parent with the child as its parent.
+
+    `turned` is that row; `alone` and `alone_parent` are those of both without parents. Under a prior that is fair to
+    both directions, three variables that are all linked have one score, whatever the order: so gains add up.
+    """
+    n_states = prices.layout.n_states
+    more = (n_states[parent] - 1) * (n_states[child] - 1)
+    book.additions[row, :] = -np.inf
+    book.deletions[row, :] = -np.inf
+    book.bounds[row] = -np.inf
+    book.n_rows[row] = n_states[parent]
+    book.deletions[row, parent] = -book.additions[alone, parent]
+    book.log_likelihood[row] = book.log_likelihood[alone] + book.additions[alone, parent] - more * prices.log_kappa
+    for other in range(n_states.shape[0]):
+        if other != child and other != parent:
+            gain = book.additions[turned, other] + book.additions[alone, other] - book.additions[alone_parent, other]
+            book.additions[row, other] = gain
+            book.bounds[row] = max(book.bounds[row], gain)
 
 
 class Split(NamedTuple):
@@ -220,43 +263,37 @@ class Split(NamedTuple):
     sizes: Array  # and how many cases each part gets
     parts: Array  # which of `after` these parts are; the others take over all cases of their origin
     copied: Array  # which of `after` begin with the histogram of their origin,
-    counted: Array  # which are to be counted, and kept,
+    counted: Array  # which are to be counted,
+    where: Array  # where their histograms begin if they are kept,
     small: Array  # or forgotten,
     priced: Array  # and where the histograms that are kept begin, if they are to be priced
     totals: Array
 
 
-def make_split(n: int, n_states: int, n_classes: int, n_cases: int) -> Split:
-    """Room for the split of n configurations by a variable."""
-    most = min(n * n_states, n_cases)
-    sizes, parts, copied, counted, small, priced = np.empty((6, most), np.int64)
-    return Split(
-        np.empty(most, CONFIGURATION),
-        np.empty((most, n_classes), np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty((n + 1) * n_states, np.int64),
-        sizes,
-        parts,
-        copied,
-        counted,
-        small,
-        priced,
-        np.zeros(8, np.int64),
-    )
+def make_split(room: int, n_classes: int) -> Split:
+    """Room for splits into so many configurations, one to spare, of targets with up to so many states."""
+    numbers = np.empty((10, room), np.int64)
+    return Split(np.empty(room, CONFIGURATION), np.empty((room, n_classes), np.int64), *numbers, np.zeros(8, np.int64))  # type: ignore[call-arg]
 
 
 @part
-def _divide(before: Array, cross: Array, n_states: int, split: Split) -> None:
+def _divide(
+    before: Array, histograms: Array, begin: int, others: Array, n_states: int, n_classes: int, split: Split
+) -> None:
     """The configurations after the split, and the cuts that it takes."""
-    n_classes = split.counts.shape[1]
-    totals = split.totals
+    totals, n_others = split.totals, 0
     for c in range(before.shape[0]):
+        which = before[c]["histogram"]
+        if which >= 0:
+            cross = histograms[which, begin:]
+        else:
+            cross = others[n_others, 0:]
+            n_others += 1
         first = totals[N_AFTER]
         for state in range(n_states):
             size, at = 0, state * n_classes
             for k in range(n_classes):
-                size += cross[c, at + k]
+                size += cross[at + k]
             n = totals[N_AFTER]
             split.groups[totals[N_CUTS] * n_states + state] = n - first if size > 0 else 0
             if size > 0:
@@ -264,7 +301,7 @@ def _divide(before: Array, cross: Array, n_states: int, split: Split) -> None:
                 new["code"], new["size"] = before[c]["code"] * n_states + state, size
                 new["origin"], new["cases"] = c, before[c]["cases"]
                 for k in range(n_classes):
-                    split.counts[n, k] = cross[c, at + k]
+                    split.counts[n, k] = cross[at + k]
                 totals[N_AFTER] += 1
         if totals[N_AFTER] - first > 1:
             for child in range(first, totals[N_AFTER]):
@@ -322,6 +359,7 @@ def _find_sources(before: Array, n_cells: int, most_kept: int, split: Split) -> 
             elif copies or after[c]["size"] > 1:
                 after[c]["less"] = largest if copies else -1
                 if _place(after[c], least, most_kept, n_cells, split):
+                    split.where[split.totals[N_COUNTED]] = after[c]["histogram"] * n_cells
                     _note(c, split.counted, np.int64(N_COUNTED), split.totals)
                 else:
                     _note(c, split.small, np.int64(N_SMALL), split.totals)
@@ -329,12 +367,24 @@ def _find_sources(before: Array, n_cells: int, most_kept: int, split: Split) -> 
 
 
 @jit
-def plan_split(before: Array, cross: Array, n_states: int, n_cells: int, most_kept: int, split: Split) -> None:
+def plan_split(
+    before: Array,
+    histograms: Array,
+    begin: int,
+    others: Array,
+    n_states: int,
+    n_classes: int,
+    n_cells: int,
+    most_kept: int,
+    split: Split,
+) -> None:
     """Plan to split every configuration by a variable.
 
-    `cross` holds, in a row for each, the target's counts for each state of the variable.
+    The target's counts for each state of the variable are in the histograms, from `begin` on; for configurations
+    without one they are in `others`, row by row.
     """
-    _divide(before, cross, n_states, split)
+    split.totals[:] = 0
+    _divide(before, histograms, begin, others, n_states, n_classes, split)
     _find_sources(before, n_cells, most_kept, split)
 
 
@@ -347,3 +397,15 @@ def subtract(which: Array, where: Array, cells: Array, after: Array, kept: Array
             own, at = kept[after[sibling]["histogram"]], where[k]
             for c in range(kept.shape[1]):
                 own[c] -= cells[at + c]
+
+
+@jit
+def derive(before: Array, old: Array, split: Split, after: Array, kept: Array) -> None:
+    """Copy the histograms of origins where that was planned, and subtract those that were counted and kept."""
+    for k in range(split.totals[N_COPIED]):
+        new = after[split.copied[k]]
+        to, source = new["histogram"], before[new["origin"]]["histogram"]
+        for c in range(kept.shape[1]):
+            kept[to, c] = old[source, c]
+    n = split.totals[N_COUNTED]
+    subtract(split.counted[:n], split.where[:n], kept.reshape(-1), after, kept)

@@ -66,11 +66,13 @@ class EdgeSearch:
         began = time.perf_counter()
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
         self._log_kappa = log_kappa(problem.structure_prior)
-        self._learned: dict[tuple[int, Parents], tuple[float, Node]] = {}
+        self._scores: dict[tuple[int, Parents], float] = {}
+        self._nodes: dict[tuple[int, Parents], Node] = {}
         n = len(problem.variables)
         self._parents: list[Parents] = [()] * n
         for target in problem.targets:
             self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
+        self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from each other
         self.operators: list[Change] = []
         self.stopped = ""
         self.seconds = time.perf_counter() - began
@@ -95,7 +97,7 @@ class EdgeSearch:
 
     @property
     def n_leaves(self) -> int:
-        return sum(self._node(target).graph.n_leaves for target in self._problem.targets)
+        return sum(self._node(target, self._parents[target]).graph.n_leaves for target in self._problem.targets)
 
     @property
     def n_arcs(self) -> int:
@@ -103,7 +105,7 @@ class EdgeSearch:
 
     @property
     def n_parameters(self) -> int:
-        return sum(self._node(target).n_parameters for target in self._problem.targets)
+        return sum(self._node(target, self._parents[target]).n_parameters for target in self._problem.targets)
 
     @property
     def log_score(self) -> float:
@@ -118,7 +120,8 @@ class EdgeSearch:
         """The network as it is now."""
         nodes: list[Node | None] = [None] * len(self._problem.variables)
         for target in self._problem.targets:
-            nodes[target] = replace(self._node(target), parents=self._parents[target])
+            parents = self._parents[target]
+            nodes[target] = replace(self._node(target, parents), parents=parents)
         problem = self._problem
         return Network(problem.variables, tuple(nodes), str(problem.prior), problem.structure_prior, self.summary())
 
@@ -163,23 +166,24 @@ class EdgeSearch:
     def _best(self) -> Change | None:
         """The change that gains most, in the order of ties."""
         changes = self._changes()
-        self._learn_all([key for change in changes for key in self._keys(change)])
+        self._find_gains(changes)
         best: Change | None = None
         for change in changes:
-            gain = math.fsum(
-                self._score(*key) - self._score(key[0], self._parents[key[0]]) for key in self._keys(change)
-            )
+            gain = self._gains[change.child][change.parent]
+            if isinstance(change, ReverseArc):
+                gain += self._gains[change.parent][change.child]
             if gain > (TIE if best is None else best.gain + TIE):
                 best = replace(change, gain=gain)
         return best
 
-    def _keys(self, change: Change) -> list[tuple[int, Parents]]:
-        """The nodes that a change changes, with the parents they would have."""
-        child, parent = change.child, change.parent
-        if isinstance(change, AddArc):
-            return [(child, _with(self._parents[child], parent))]
-        deleted = (child, _without(self._parents[child], parent))
-        return [deleted, (parent, _with(self._parents[parent], child))] if isinstance(change, ReverseArc) else [deleted]
+    def _find_gains(self, changes: list[Change]) -> None:
+        """What it gains to add or delete the arcs of these changes, where that is not known yet."""
+        arcs = [(change.child, change.parent) for change in changes]
+        arcs += [(change.parent, change.child) for change in changes if isinstance(change, ReverseArc)]
+        new = {arc: _toggled(self._parents[arc[0]], arc[1]) for arc in arcs if arc[1] not in self._gains[arc[0]]}
+        self._learn_all([(child, parents) for (child, _), parents in new.items()])
+        for (child, other), parents in new.items():
+            self._gains[child][other] = self._score(child, parents) - self._score(child, self._parents[child])
 
     def _changes(self) -> list[Change]:
         """All changes that are allowed and close no cycle, in the order of ties; their gains are not known yet."""
@@ -203,31 +207,48 @@ class EdgeSearch:
 
     def _make(self, change: Change) -> None:
         self.operators.append(change)
-        for target, parents in self._keys(change):
-            learned = self._learned[target, parents]
-            kept, tested = self._problem.parents.fixed[target], learned[1].graph.tested
-            left = tuple(p for p in parents if p in tested or kept[p])
-            self._learned[target, left] = learned  # a graph that tests these alone, however it was found
-            self._parents[target] = left
+        self._toggle(change.child, change.parent)
+        if isinstance(change, ReverseArc):
+            self._toggle(change.parent, change.child)
 
-    def _node(self, target: int) -> Node:
-        self._learn_all([(target, self._parents[target])])
-        return self._learned[target, self._parents[target]][1]
+    def _toggle(self, target: int, other: int) -> None:
+        """Add or delete an arc into a target, and drop parents that are not tested then."""
+        parents = _toggled(self._parents[target], other)
+        score, node = self._score(target, parents), self._node(target, parents)
+        kept = self._problem.parents.fixed[target]
+        left = tuple(p for p in parents if p in node.graph.tested or kept[p])
+        self._scores[target, left], self._nodes[target, left] = (
+            score,
+            node,
+        )  # it tests these alone, however it was found
+        self._parents[target] = left
+        self._gains[target] = {}
+
+    def _node(self, target: int, parents: Parents) -> Node:
+        """The graph, with what is in it: learned once more, since of most only the score is ever needed."""
+        key = target, parents
+        if key not in self._nodes:
+            self._nodes[key] = self._learn_batch([key]).node(len(self._problem.variables))
+        return self._nodes[key]
 
     def _score(self, target: int, parents: Parents) -> float:
         self._learn_all([(target, parents)])
-        return self._learned[target, parents][0]
+        return self._scores[target, parents]
 
     def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
-        """Learn the graph of each target with these parents, if that was not done before: many at a time.
-
-        Every one is a node of its own in one search, without arcs between them: its target is a copy of the variable.
-        """
-        new = [key for key in dict.fromkeys(wanted) if key not in self._learned]
+        """Learn the graph of each target with these parents, if that was not done before: many at a time."""
+        new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
-            self._learn_batch(new[begin : begin + _BATCH])
+            batch = new[begin : begin + _BATCH]
+            search = self._learn_batch(batch)
+            for k, key in enumerate(batch, len(self._problem.variables)):
+                self._scores[key] = search.node_log_score(k)
 
-    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> None:
+    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
+        """A search in which every one is a node of its own, after all variables, without arcs between them.
+
+        Its target is a copy of the variable.
+        """
         n, rules = len(self._problem.variables), self._problem.parents
         copied = [target for target, _ in batch]
         allowed = np.zeros((n + len(batch), n + len(batch)), np.uint8)
@@ -243,13 +264,9 @@ class EdgeSearch:
         )
         search = Search(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
         search.run()
-        for k, key in enumerate(batch):
-            self._learned[key] = (search.node_log_score(n + k), search.node(n + k))
+        return search
 
 
-def _with(parents: Parents, parent: int) -> Parents:
-    return tuple(sorted((*parents, parent)))
-
-
-def _without(parents: Parents, parent: int) -> Parents:
-    return tuple(other for other in parents if other != parent)
+def _toggled(parents: Parents, other: int) -> Parents:
+    """The parents with one more, or without it."""
+    return tuple(sorted({other}.symmetric_difference(parents)))
