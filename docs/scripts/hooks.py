@@ -60,8 +60,7 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
 
 def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
-    for kind in ("image/svg+xml", "text/html"):
-        if kind in data:
-            return f'<div class="picture">{" ".join("".join(data[kind]).split())}</div>'
+    if "image/svg+xml" in data:
+        return f'<div class="picture">{"".join(data["image/svg+xml"])}</div>'
     text = "".join(output["text"] if "text" in output else data["text/plain"])
     return f"```text\n{text.rstrip()}\n```"
