@@ -14,7 +14,7 @@ from leafwise.cli import cli
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = "src/leafwise/formats/network.schema.json"
-_HELP_WIDTH = 88
+_HELP_WIDTH = 100
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -31,16 +31,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """The page of the command line gets every command's help; links to files of the project are bent to the site's."""
     if page.file.src_uri == "command-line.md":
-        return "\n\n".join([markdown, *help_sections(cli, "leafwise")])
+        return "\n\n".join([markdown, *help_sections(cli)])
     return markdown.replace(f"../{SCHEMA}", Path(SCHEMA).name)
 
 
-def help_sections(command: click.Command, name: str) -> Iterator[str]:
+def help_sections(command: click.Command, above: click.Context | None = None) -> Iterator[str]:
     """The help of a command and of those below it, each under its own heading."""
-    context = click.Context(command, info_name=name, max_content_width=_HELP_WIDTH, terminal_width=_HELP_WIDTH)
-    yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
+    settings = {**command.context_settings, "terminal_width": _HELP_WIDTH}
+    context = click.Context(command, above, info_name="leafwise" if above is None else command.name, **settings)
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```"
     for below in getattr(command, "commands", {}).values():
-        yield from help_sections(below, f"{name} {below.name}")
+        yield from help_sections(below, context)
 
 
 def notebook_page(notebook: dict[str, Any]) -> str:
