@@ -24,7 +24,7 @@ from benchmarks.report import SKIPPED
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
-    *("inference", "learned_queries", "orders", "sampling", "classifiers"),
+    *("tables", "inference", "learned_queries", "orders", "sampling", "classifiers"),
 )
 
 

@@ -78,7 +78,7 @@ def folds(X: np.ndarray, y: np.ndarray, train: Table | None) -> list[tuple[np.nd
 def one_graph(where: Problem) -> Any:
     from leafwise.estimators import DecisionGraphClassifier
 
-    return DecisionGraphClassifier(search=Greedy(threads=1), variables=where.declared)
+    return DecisionGraphClassifier(search=Greedy(threads=1), structure_prior="kappa:0.1", variables=where.declared)
 
 
 def chosen_graph(where: Problem) -> Any:
@@ -97,7 +97,7 @@ def chosen_size(fitted: Any, where: Problem) -> tuple[int, int]:
 def network(where: Problem) -> Any:
     from leafwise.estimators import NetworkClassifier
 
-    return NetworkClassifier(search=Greedy(threads=1), variables=where.declared)
+    return NetworkClassifier(search=Greedy(threads=1), structure_prior="kappa:0.1", variables=where.declared)
 
 
 def network_size(fitted: Any, where: Problem) -> tuple[int, int]:

@@ -59,7 +59,9 @@ def of_cotengra(sets: Sets, extents: dict[int, int]) -> Steps:
     import cotengra
 
     finder = cotengra.pathfinders.path_basic.RandomGreedyOptimizer(max_repeats=32, seed=1)
-    return finder.ssa_path([tuple(map(str, one)) for one in sets], (), {str(k): n for k, n in extents.items()})
+    sign = {index: chr(0x4E00 + place) for place, index in enumerate(extents)}  # indices are single characters there
+    sizes = {sign[index]: n for index, n in extents.items()}
+    return finder.ssa_path([tuple(sign[index] for index in one) for one in sets], (), sizes)
 
 
 FINDERS: dict[str, Callable[[Sets, dict[int, int]], Steps]] = {"opt_einsum": of_opt_einsum, "cotengra": of_cotengra}
@@ -79,7 +81,9 @@ def questions() -> Iterator[tuple[str, Exact]]:
 
 
 def row(name: str, question: Exact) -> list[str]:
-    sets, extents = [factor.indices for factor in question.factors if factor.indices], question.plan.extents
+    factors = [factor for factor in question.factors if factor.indices]
+    sets = [factor.indices for factor in factors]
+    extents = {index: n for factor in factors for index, n in zip(factor.indices, factor.values.shape, strict=True)}
     began = time.perf_counter()
     ours = Plan.of(sets, extents, LIMITS.operations)
     cells = [name, f"{ours.operations:.1e}", f"{1e3 * (time.perf_counter() - began):.0f}"]

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 def executed(path: Path) -> Any:
     """The notebook with the outputs of this run."""
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=120, kernel_name="python3", record_timing=False, coalesce_streams=True)
+    client = NotebookClient(notebook, timeout=240, kernel_name="python3", record_timing=False, coalesce_streams=True)
     return client.execute()
 
 

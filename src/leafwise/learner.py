@@ -21,6 +21,8 @@ from leafwise.search.under_way import Settings, UnderWay
 from leafwise.table import Table
 from leafwise.workers import Workers
 
+DEFAULT_STRUCTURE_PRIOR = "auto"
+
 
 def learn(
     data: Any,
@@ -28,7 +30,7 @@ def learn(
     target: str | None = None,
     search: Settings = Greedy(),
     prior: str = "uniform",
-    structure_prior: str = "auto",
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
 ) -> Network:
@@ -70,7 +72,7 @@ def learning(
     target: str | None = None,
     search: Settings = Greedy(),
     prior: str = "uniform",
-    structure_prior: str = "auto",
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
 ) -> UnderWay:

@@ -28,6 +28,7 @@ class PriorNetwork:
     equivalent_sample_size: float
     names: tuple[str, ...]
     text: str  # as it was asked for
+    copies: tuple[int, ...] = ()  # targets after the last variable that are copies of these
 
     def __post_init__(self) -> None:
         for name, node in zip(self.network.names, self.network.nodes, strict=True):
@@ -51,8 +52,12 @@ class PriorNetwork:
         joint, leaf = self._joint(target, region)
         which = layout.of_target[target]
         candidates = layout.variables[layout.start[which] : layout.start[which + 1]]
-        rows = [joint[self._column[v] : self._column[v + 1]] for v in candidates.tolist()]
+        own = [self._original(v) for v in candidates.tolist()]
+        rows = [joint[self._column[v] : self._column[v + 1]] for v in own]
         return np.concatenate([*rows, leaf[None]]).ravel()
+
+    def _original(self, variable: int) -> int:
+        return variable if variable < len(self.names) else self.copies[variable - len(self.names)]
 
     @cached_property
     def _question(self) -> Exact:
@@ -71,6 +76,7 @@ class PriorNetwork:
 
     def _joint(self, target: int, region: Region) -> tuple[Exponents, Exponents]:
         """Exponents in a region: of all states of all variables with each of the target's; of the target's alone."""
+        target = self._original(target)
         begin, end = self._column[target], self._column[target + 1]
         n_states = int(end - begin)
         known = np.ones((len(region.boxes), n_states, self._column[-1]))

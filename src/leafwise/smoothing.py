@@ -14,9 +14,9 @@ from leafwise.table import Table
 def smoothed(network: Network, table: Table, strength: float) -> Network:
     """The same graphs, each leaf drawn towards the distribution of the node it was split from.
 
-    From the root down, the exponents of a node are one case shared out evenly, and `strength` cases that are
-    distributed as in the node above; its distribution is the posterior mean. Leaves with few cases profit, and in
-    graphs without merges most. Counts are those of the table. The exponents depend on the data, so there is no
+    From the root down, the exponents of a node are one for each state, as in the uniform prior, and `strength` cases
+    that are distributed as in the node above; its distribution is the posterior mean. Leaves with few cases profit,
+    and in graphs without merges most. Counts are those of the table. The exponents depend on the data, so there is no
     parameter prior to score with: `prior` is None.
 
     >>> from leafwise.examples import alarm
@@ -28,7 +28,7 @@ def smoothed(network: Network, table: Table, strength: float) -> Network:
     >>> network.nodes[8].probabilities[1].round(2).tolist()
     [0.08, 0.88, 0.04]
     >>> smoothed(network, cases, 16).nodes[8].probabilities[1].round(2).tolist()
-    [0.04, 0.58, 0.37]
+    [0.06, 0.57, 0.37]
     """
     return smoothings(network, table, [strength])[0]
 

@@ -6,12 +6,12 @@ Needs a Chromium, named by CHROMIUM or found on the path, and the package playwr
 import os
 import re
 import shutil
-import threading
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from serving import serving
 
 import leafwise
 from leafwise.decision_graph import DecisionGraph
@@ -19,7 +19,7 @@ from leafwise.examples import alarm
 from leafwise.explorer import server
 from leafwise.explorer.answers import marginals
 from leafwise.explorer.page import page as page_text
-from leafwise.explorer.server import Explorer, start
+from leafwise.explorer.server import Explorer
 from leafwise.inference.exact import Limits
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -61,12 +61,8 @@ def learned():
 
 @pytest.fixture(scope="module")
 def address(learned):
-    address, serving = start(Explorer(learned, "alarm.json"))
-    thread = threading.Thread(target=serving.run, daemon=True)
-    thread.start()
-    yield address
-    serving.close()
-    thread.join(5)
+    with serving(Explorer(learned, "alarm.json")) as address:
+        yield address
 
 
 def write(network: Network, folder: Path) -> str:
@@ -227,19 +223,15 @@ def test_the_most_probable_explanation(page, learned, address):
 
 def test_impossible_evidence_says_so(page):
     sure = Node((), DecisionGraph.single(), np.array([[1.0, 0.0]]))
-    address, serving = start(Explorer(Network((Variable("x", ("no", "yes")),), (sure,)), "sure.json"))
-    thread = threading.Thread(target=serving.run, daemon=True)
-    thread.start()
-    page.goto(address)
-    settle(page)
-    choose(page, "x")
-    page.click("button.state >> text=yes")
-    playwright.expect(page.locator("#method.problem")).to_contain_text("impossible")
-    page.click("#undo")
-    settle(page)
-    assert shown(page) == {"no": 1, "yes": 0}
-    serving.close()
-    thread.join(5)
+    with serving(Explorer(Network((Variable("x", ("no", "yes")),), (sure,)), "sure.json")) as address:
+        page.goto(address)
+        settle(page)
+        choose(page, "x")
+        page.click("button.state >> text=yes")
+        playwright.expect(page.locator("#method.problem")).to_contain_text("impossible")
+        page.click("#undo")
+        settle(page)
+        assert shown(page) == {"no": 1, "yes": 0}
 
 
 def many(n):

@@ -14,8 +14,11 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.regions import Region, bits_of
+from leafwise.search.edges import Edges
 from leafwise.search.greedy import Greedy
 from leafwise.search.histograms import make_layout
+from leafwise.search.restarts import Restarts
+from leafwise.search.tables import Tables
 from leafwise.table import Table, Variable, code_type
 
 
@@ -120,6 +123,20 @@ def test_complete_tables_get_the_bde_score(tmp_path):
             expected += log_likelihood(counts.tolist(), worth.sum(axis=others)[case].tolist())
     scores = log_score(network, table, prior=f"network:{tmp_path / 'prior.bif'}:5", structure_prior="uniform")
     assert sum(score.log_score for score in scores.values()) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=10)
+@given(positive_networks(), st.integers(0, 10**6))
+def test_every_search_that_takes_a_prior_network_scores_by_it(tmp_path_factory, network, seed):
+    file = tmp_path_factory.mktemp("prior") / "prior.json"
+    network.save(file)
+    prior, table = f"network:{file}:9", _cases(network, 60, seed)
+    for search in (Greedy(), Greedy(schedule="best-first"), Edges(max_steps=6), Restarts(rounds=2)):
+        learned = learn(table, search=search, prior=prior)
+        scores = log_score(learned, table, prior=prior)
+        assert learned.learned["log_score"] == pytest.approx(sum(s.log_score for s in scores.values()), abs=1e-7)
+    with pytest.raises(ValueError, match="complete tables got the prior 'network:"):
+        learn(table, search=Tables(), prior=prior)
 
 
 def test_bdeu_exponents_are_those_of_a_uniform_network():

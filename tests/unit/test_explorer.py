@@ -6,13 +6,14 @@ import http.client
 import json
 import math
 import re
-import threading
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from network_strategies import networks
+from serving import serving
 
 import leafwise
 from leafwise.decision_graph import DecisionGraph
@@ -148,12 +149,8 @@ def test_evidence_that_is_none(asked):
 def server():
     pytest.importorskip("waitress", reason="the server needs the extra explore")
     explorer = Explorer(small(), "model.json")
-    _, server = start(explorer)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield explorer, int(server.effective_port)
-    server.close()
-    thread.join(5)
+    with serving(explorer) as address:
+        yield explorer, urlsplit(address).port
 
 
 def ask(server, method, path, body=None, **headers):

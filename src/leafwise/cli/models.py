@@ -195,21 +195,18 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
 
     if node is not None and html is not None:
         raise click.UsageError("--html is a page of the whole network, with every decision graph: leave --node out.")
-    saved = {"output": output, "html": html}
-    for path in (output, html):
-        if path is not None:
-            check_output(path, model)
+    saved = {key: path for key, path in (("output", output), ("html", html)) if path is not None}
+    for path in saved.values():
+        check_output(path, model)
     network = load(model)
     if output is not None:
         _save_picture(network, node, output)
     if html is not None:
         _save_page(network, model.name, html)
-    if output is not None or html is not None:
-        paths = {key: str(path) for key, path in saved.items() if path is not None}
-        if as_json:
-            print_json(paths)
-        else:
-            click.echo(f"saved in {' and '.join(paths.values())}")
+    if saved and as_json:
+        print_json({key: str(path) for key, path in saved.items()})
+    elif saved:
+        click.echo(f"saved in {' and '.join(map(str, saved.values()))}")
     elif node is None and as_json:
         print_json(_network_summary(network))
     elif node is None:

@@ -14,6 +14,9 @@ from leafwise.kernels import contraction as kernel
 from leafwise.kernels import elimination, pairing
 
 Floats = NDArray[np.float64]
+_MOST_TRIALS = 32
+_SPREADS = (0.1, 0.3)  # of the logs of biases
+_HOPELESS = math.log(1e3)  # an order so far above the limit is not looked after any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Plan:
 
     >>> plan = Plan.of([(0, 1), (1, 2), (1,)], {0: 2, 1: 3, 2: 4}, most_operations=1e6)
     >>> plan.operations, plan.program.left.tolist()
-    (22.0, [0, 2, 5, 6])
+    (25.0, [0, 1, 2, 6, 7])
     """
 
     axes: tuple[list[int], ...]  # of each factor: its axes in the order that the program takes
@@ -40,15 +43,13 @@ class Plan:
 
     @classmethod
     def of(cls, sets: Sequence[tuple[int, ...]], extents: dict[int, int], most_operations: float) -> "Plan":
-        """The cheaper of two greedy orders, and if it is not too costly its steps."""
+        """The cheapest order found, and if it is not too costly its steps."""
         used = sorted({index for one in sets for index in one})
         place = {index: number for number, index in enumerate(used)}
         first = np.cumsum([0, *map(len, sets)])
         member = np.array([place[index] for one in sets for index in one], np.int64)
         extent = np.array([extents[index] for index in used], np.int64)
-        rules = (elimination.SMALLEST, elimination.FEWEST_JOINED)
-        found = [elimination.eliminate(first, member, np.log(extent), rule) for rule in rules]
-        order, log_operations = min(found, key=lambda one: one[1])
+        order, log_operations = _order(first, member, np.log(extent), math.log(most_operations))
         if log_operations > math.log(most_operations):
             operations = math.exp(min(log_operations, 700.0))
             return cls((), None, operations, operations)
@@ -67,3 +68,24 @@ class Plan:
             memory[begin:end] = factor.values.transpose(axes).ravel()
         memory[offset[len(factors)]] = 1.0
         return memory
+
+
+def _order(
+    first: NDArray[np.int64], member: NDArray[np.int64], log_extent: Floats, log_most: float
+) -> tuple[NDArray[np.int64], float]:
+    """The cheapest of some greedy orders: two, and if much depends on it others that take a chance here and there."""
+    n = len(log_extent)
+    random = np.random.default_rng(1)
+    best: tuple[NDArray[np.int64], float] = (np.zeros(0, np.int64), math.inf)
+    for trial in range(1 + _MOST_TRIALS):
+        bias = np.exp(random.normal(0.0, _SPREADS[trial % 2], n)) if trial else np.ones(n)
+        for rule in (elimination.SMALLEST, elimination.FEWEST_JOINED):
+            order, log_operations = elimination.eliminate(first, member, log_extent, rule, bias)
+            if log_operations < best[1]:
+                best = order, float(log_operations)
+        worth = math.exp(min(best[1], 100.0)) / (
+            2 * n**2 + 1
+        )  # trials that take a fifth of the time of the work itself
+        if trial >= worth or best[1] > log_most + _HOPELESS:
+            break
+    return best

@@ -15,6 +15,7 @@ SMALLEST = 1  # next comes the index whose elimination makes the smallest produc
 _NEVER = 1e300
 
 Bits = NDArray[np.uint64]
+Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 
@@ -34,7 +35,7 @@ def _joined(adjacent: Bits, v: int) -> float:
 
 
 @part
-def _log_size(adjacent: Bits, log_extent: NDArray[np.float64], v: int) -> float:
+def _log_size(adjacent: Bits, log_extent: Floats, v: int) -> float:
     """The log of the product that eliminating v makes."""
     total = log_extent[v]
     for word in range(adjacent.shape[1]):
@@ -57,10 +58,10 @@ def _neighbours(first: Longs, member: Longs, n: int) -> Bits:
 
 
 @jit
-def eliminate(first: Longs, member: Longs, log_extent: NDArray[np.float64], rule: int) -> tuple[Longs, float]:
+def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: Floats) -> tuple[Longs, float]:
     """An order of elimination, and the log of the sum of the products it makes.
 
-    Factor f has the indices member[first[f]:first[f + 1]].
+    Factor f has the indices member[first[f]:first[f + 1]]. What the rule says of an index is multiplied by its bias.
     """
     n = log_extent.shape[0]
     adjacent = _neighbours(first, member, n)
@@ -77,7 +78,7 @@ def eliminate(first: Longs, member: Longs, log_extent: NDArray[np.float64], rule
                 continue
             if stale[v]:
                 log_size[v] = _log_size(adjacent, log_extent, v)
-                rank[v] = _joined(adjacent, v) if rule == FEWEST_JOINED else log_size[v]
+                rank[v] = (_joined(adjacent, v) if rule == FEWEST_JOINED else log_size[v]) * bias[v]
                 stale[v] = False
             if best < 0 or rank[v] < rank[best] or (rank[v] == rank[best] and log_size[v] < log_size[best]):
                 best = v

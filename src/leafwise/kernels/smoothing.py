@@ -32,12 +32,12 @@ def arc_counts(
 def shrunken_exponents(
     test: Ints, first: Ints, child: Ints, n_children: Ints, counts: NDArray[np.int64], strength: float
 ) -> NDArray[np.float64]:
-    """Exponents for all nodes: one case shared out evenly, and `strength` cases distributed as in the nodes above.
+    """Exponents for all nodes: one for each state, and `strength` cases distributed as in the nodes above.
 
     A node has a larger number than those above it. With several above, each weighs as much as the cases it sends.
     """
     n_nodes, n_states = test.shape[0], counts.shape[1]
-    exponents = np.full((n_nodes, n_states), 1.0 / n_states)
+    exponents = np.ones((n_nodes, n_states))
     above = np.zeros((n_nodes, n_states))
     weight = np.zeros(n_nodes)
     own = np.zeros((n_nodes, n_states))

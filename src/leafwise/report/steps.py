@@ -1,6 +1,7 @@
 """A search's steps as a picture: score against step, a colour for each kind of operator. Knows steps, no search."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, cycle
 from math import floor, log10
@@ -44,14 +45,12 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     places: dict[str, dict[tuple[int, int], None]] = {kind: {} for kind in _USUAL}
     for (kind, _), (x, y) in zip(taken, points, strict=True):
         places.setdefault(kind, {})[round(x), round(y)] = None  # a dot for each pixel, however many steps there are
-    colours = dict(zip(places, cycle(_COLOURS)))
-    for kind, dots in places.items():
-        path = "".join(f"M{x},{y}h0" for x, y in dots)
-        line = element("path", d=path, fill="none", stroke=colours[kind], stroke_width=5, stroke_linecap="round")
-        parts += [line] if dots else []
-    parts += _legend(
-        [(many([one for one, _ in taken].count(kind), kind), colours[kind]) for kind in places if places[kind]]
-    )
+    counts = Counter(kind for kind, _ in taken)
+    colours = {kind: colour for kind, colour in zip(places, cycle(_COLOURS)) if counts[kind]}
+    for kind, colour in colours.items():
+        path = "".join(f"M{x},{y}h0" for x, y in places[kind])
+        parts.append(element("path", d=path, fill="none", stroke=colour, stroke_width=5, stroke_linecap="round"))
+    parts += _legend([(many(counts[kind], kind), colour) for kind, colour in colours.items()])
     body = element("g", *parts, transform="translate(0 26)")
     return Picture.of([body], _WIDTH, _HEIGHT + _BELOW + 42, f"The log score after each of {many(len(taken), 'step')}")
 

@@ -17,6 +17,7 @@ from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.kernels.gains import TIE
 from leafwise.network import Network, Node
+from leafwise.prior_network import PriorNetwork
 from leafwise.priors import log_kappa
 from leafwise.search.greedy import Greedy, Problem, Search
 from leafwise.search.limits import check_numbers
@@ -217,10 +218,8 @@ class EdgeSearch:
         score, node = self._score(target, parents), self._node(target, parents)
         kept = self._problem.parents.fixed[target]
         left = tuple(p for p in parents if p in node.graph.tested or kept[p])
-        self._scores[target, left], self._nodes[target, left] = (
-            score,
-            node,
-        )  # it tests these alone, however it was found
+        self._scores[target, left] = score  # it tests these alone, however it was found
+        self._nodes[target, left] = node
         self._parents[target] = left
         self._gains[target] = {}
 
@@ -255,8 +254,10 @@ class EdgeSearch:
         for k, (_, parents) in enumerate(batch):
             allowed[n + k, list(parents)] = 1
         nothing = np.zeros_like(allowed)
+        prior = self._problem.prior
         problem = replace(
             self._problem,
+            prior=replace(prior, copies=tuple(copied)) if isinstance(prior, PriorNetwork) else prior,
             variables=(*self._problem.variables, *(self._problem.variables[target] for target in copied)),
             targets=tuple(range(n, n + len(batch))),
             parents=ParentRules(allowed, nothing, nothing, rules.most_parents, rules.most_leaves),

@@ -18,6 +18,7 @@ from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import arcs, turns
 from leafwise.network import Network, Node
+from leafwise.prior_network import PriorNetwork
 from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
@@ -60,6 +61,11 @@ class Tables:
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
+        if isinstance(problem.prior, PriorNetwork):
+            raise ValueError(
+                f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
+                f"'bdeu:10': use another search, or another prior."
+            )
         return TableSearch(problem, counter, self)
 
 
