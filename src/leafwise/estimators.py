@@ -45,7 +45,7 @@ from leafwise.encoding import read
 from leafwise.features import read_binned
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.learner import learn
+from leafwise.learner import DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network
 from leafwise.search.greedy import Greedy
 from leafwise.search.under_way import Settings
@@ -73,7 +73,7 @@ class DecisionGraphClassifier(ClassifierMixin, BaseEstimator):
     schedule: str = "splits-first"
     search: Settings | None = None
     prior: str = "uniform"
-    structure_prior: str = "auto"
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
     constraints: Constraints | None = None
     max_parents: int | None = None
     max_leaves: int | None = None
@@ -117,7 +117,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     schedule: str = "splits-first"
     search: Settings | None = None
     prior: str = "uniform"
-    structure_prior: str = "auto"
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
     constraints: Constraints | None = None
     max_parents: int | None = None
     max_leaves: int | None = None
@@ -161,7 +161,7 @@ class NetworkDensity(DensityMixin, BaseEstimator):
     schedule: str = "splits-first"
     search: Settings | None = None
     prior: str = "uniform"
-    structure_prior: str = "auto"
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
     constraints: Constraints | None = None
     max_parents: int | None = None
     max_leaves: int | None = None
