@@ -123,6 +123,7 @@ def parse(arguments: list[str], where: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_passing_are_there(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    assert not re.search(r"^ {4}(>>>|from|import) ", text, re.MULTILINE), "code is run only in fences"
     for line in INDENTED.findall(text):
         program, *arguments = re.sub(r"[\[\]]", "", re.split(r" {3,}|  # ", line)[0]).split()
         if program == "leafwise":
