@@ -3,6 +3,7 @@
 With --check nothing is stored, and it is an error when a notebook's outputs are not those that are stored.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from nbclient import NotebookClient
 def executed(path: Path) -> Any:
     """The notebook with the outputs of this run."""
     notebook = nbformat.read(path, as_version=4)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads of boosted trees wait for each other where cores are shared
     client = NotebookClient(notebook, timeout=240, kernel_name="python3", record_timing=False, coalesce_streams=True)
     return client.execute()
 
