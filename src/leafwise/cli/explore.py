@@ -1,5 +1,6 @@
 """The command that serves a page to explore a network, on this machine only."""
 
+import signal
 from pathlib import Path
 
 import click
@@ -30,6 +31,7 @@ def explore(model: Path, as_json: bool) -> int:
         print_json({"address": address})
     else:
         click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell began it in the background
     server.run()  # returns at Ctrl-C
     server.close()
     return INTERRUPTED
