@@ -126,7 +126,13 @@ def log_score(
         )
     kappa = log_kappa(structure_prior_for(structure_text, table.n_variables))
     given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
-    parameters = Uniform() if given else _prior_for(prior_text, table)[0]
+    parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
+    if encoded.variables != table.variables:
+        other = next(a.name for a, b in zip(encoded.variables, table.variables, strict=True) if a != b)
+        raise ValueError(
+            f"the prior network has other states of {other!r}, or another order of them, than the network: "
+            f"use a prior network with the same."
+        )
     scores = {}
     for target, node in enumerate(network.nodes):
         if node is not None:

@@ -122,6 +122,9 @@ class Network:
                 f"the network got {len(self.nodes)} nodes for {len(self.variables)} variables: "
                 f"give one for each variable, None where it is only given."
             )
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for place, name in enumerate(self.names) if name in self.names[:place])
+            raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
         n_states = [variable.n_states for variable in self.variables]
         for index, node in enumerate(self.nodes):
             if node is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.smoothing import arc_counts, shrunken_exponents
 from leafwise.network import Network, Node
 from leafwise.table import Table
@@ -35,6 +36,7 @@ def smoothed(network: Network, table: Table, strength: float) -> Network:
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:
     """The same for several strengths; the cases are counted once."""
+    check_variables(network, table)
     for strength in strengths:
         if not 0 <= strength < math.inf:
             raise ValueError(f"the strength is {strength}, and it is a number of cases: give 0 or more")

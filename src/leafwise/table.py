@@ -110,7 +110,7 @@ def index_of(name: str, names: Sequence[str]) -> int:
     """
     if name in names:
         return names.index(name)
-    close = get_close_matches(name, names, n=3) or names[:5]
+    close = get_close_matches(str(name), names, n=3) or names[:5]
     more = ", ..." if len(close) < len(names) else ""
     known = ", ".join(map(repr, close)) + more
     raise ValueError(f"no variable is called {name!r} among the {len(names)} here ({known}): use one of them")

@@ -139,6 +139,15 @@ def test_every_search_that_takes_a_prior_network_scores_by_it(tmp_path_factory, 
         learn(table, search=Tables(), prior=prior)
 
 
+def test_scores_need_a_prior_network_with_the_same_states(tmp_path):
+    node = Node((), DecisionGraph.single(), np.array([[0.3, 0.7]]))
+    network = Network((Variable("a", ("no", "yes")),), (node,))
+    Network((Variable("a", ("yes", "no")),), (node,)).save(tmp_path / "other.json")
+    table = Table(network.variables, np.array([[0, 1, 1]], np.uint8))
+    with pytest.raises(ValueError, match="prior network has other states of 'a', or another order"):
+        log_score(network, table, prior=f"network:{tmp_path / 'other.json'}:5", structure_prior="uniform")
+
+
 def test_bdeu_exponents_are_those_of_a_uniform_network():
     variables = tuple(Variable(f"v{i}", tuple(map(str, range(r)))) for i, r in enumerate((2, 3, 4)))
     uniform = Network(

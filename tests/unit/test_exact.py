@@ -47,6 +47,47 @@ def test_what_is_left_may_be_far_smaller_than_what_goes():
     assert np.bincount(drawn[0], minlength=3) / 2000 == pytest.approx([0.4, 0, 0.6], abs=0.05)
 
 
+@pytest.mark.parametrize(("n_for", "n_against"), [(200, 200), (170, 230)])
+def test_what_shrinks_step_by_step_may_come_back(n_for, n_against):
+    """Evidence for one state, then as much or more against it: no single step looks small."""
+    n = n_for + n_against
+    network = _naive_bayes([0.5, 0.5], [[0.99, 0.01], [0.01, 0.99]], n)
+    given_features = {f"f{k}": "no" if k < n_for else "yes" for k in range(n)}
+    log_odds = (n_for - n_against) * np.log(99)
+    expected = [1 / (1 + np.exp(-log_odds)), 1 / (1 + np.exp(log_odds))]
+    answer = query(network, "class", given=given_features)
+    assert list(answer["class"].values()) == pytest.approx(expected)
+    assert explain(network, given=given_features).log_posterior <= 1e-9
+    gibbs = query(network, "class", given=given_features, method="gibbs", n_samples=1000)
+    assert list(gibbs["class"].values()) == pytest.approx(expected, abs=0.1)
+
+
+def test_weights_of_any_size():
+    network = _naive_bayes([0.4, 0.6], [[0.9, 0.1], [0.2, 0.8]], 2)
+    plain = query(network, "class", given={"f0": {"no": 1, "yes": 2}, "f1": "yes"})
+    for scale in (1e-300, 1e300):
+        scaled = query(network, "class", given={"f0": {"no": scale, "yes": 2 * scale}, "f1": {"yes": scale}})
+        assert list(scaled["class"].values()) == pytest.approx(list(plain["class"].values()))
+        assert scaled.log_evidence == pytest.approx(plain.log_evidence + 2 * np.log(scale))
+
+
+def test_unusual_questions_are_refused_in_one_line():
+    network = alarm()
+    for ask, what in (
+        (lambda: Limits(operations=0), "the limits are"),
+        (lambda: Limits(memory=float("nan")), "the limits are"),
+        (lambda: query(network, network.names, joint=True), "the joint distribution of the 37 targets"),
+        (lambda: query(network, "CO", n_samples=-1), "-1 samples"),
+        (lambda: query(network, "CO", given={"HR": {"LOW": 0.3, "HIGH": 1.0, " LOW": 0.1}}), "has no state ' LOW'"),
+    ):
+        with pytest.raises(ValueError, match=what) as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError, match="not a mapping"):
+        query(network, "CO", given="HR=LOW")
+    assert mutual_information(network, "CO", "HR").keys() == {"HR"}
+
+
 def test_impossible_evidence_is_one_line():
     network = _naive_bayes([0.4, 0.6], [[1.0, 0.0], [1.0, 0.0]], 2)
     for ask in (
@@ -160,6 +201,14 @@ def test_missing_cells_are_summed_over(pair, contracted):
         known = [v for v in range(whole.ndim) if case[v] < whole.shape[v]]
         expected = marginal(whole, known)[tuple(case[known])]
         assert np.exp(value) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_many_constant_variables_may_be_missing():
+    constant = Node((), DecisionGraph.single(), np.array([[1.0]]))
+    variables = tuple(Variable(f"c{k}", ("only",)) for k in range(70))
+    network = Network(variables, (constant,) * 70)
+    table = Table(tuple(v.with_missing for v in variables), np.ones((70, 2), np.uint8))
+    assert leafwise.log_probabilities(network, table).tolist() == [0.0, 0.0]
 
 
 def test_missing_cells_of_a_file(tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from strategies import generators, random_graph, random_table
 
 import leafwise
+import leafwise.examples
 from leafwise import DecisionGraph, Network
 from leafwise.decision_graph import LEAF
 from leafwise.network import Node
@@ -103,3 +104,10 @@ def test_saved_and_loaded(table, network, tmp_path):
 def test_strengths_that_are_none(table, network, strength):
     with pytest.raises(ValueError, match=r"the strength is .*: give 0 or more"):
         smoothed(network, table, strength)
+
+
+def test_a_table_of_other_variables_is_refused():
+    network = leafwise.learn(leafwise.sample(leafwise.examples.alarm(), 50, seed=1), target="HRBP")
+    other = leafwise.Table(network.variables[::-1], np.zeros((37, 3), np.uint8))
+    with pytest.raises(ValueError, match="another order"):
+        smoothed(network, other, 8)

@@ -23,6 +23,8 @@ def weights_of(network: Network, given: Given) -> Weights:
     >>> weights_of(alarm(), {"HR": ["LOW", "HIGH"], "CO": {"LOW": 0.2, "NORMAL": 1}})
     {34: array([1., 0., 1.]), 35: array([0.2, 1. , 0. ])}
     """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"what is given is {given!r}, not a mapping: write it as {{'name': 'state'}}.")
     out: Weights = {}
     for name, what in given.items():
         index = index_of(name, network.names)
@@ -33,8 +35,10 @@ def weights_of(network: Network, given: Given) -> Weights:
 def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:
     weights = np.zeros(variable.n_states)
     if isinstance(what, Mapping):
-        for label, weight in what.items():
-            weights[_state(variable, label)] = _weight(variable, weight)
+        states = [_state(variable, label) for label in what]
+        if len(set(states)) < len(states):
+            raise ValueError(f"the weights given of {variable.name!r} name a state twice: name every state once.")
+        weights[states] = [_weight(variable, weight) for weight in what.values()]
     elif isinstance(what, Iterable) and not isinstance(what, str):
         weights[[_state(variable, label) for label in what]] = 1.0
     else:

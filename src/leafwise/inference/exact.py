@@ -26,6 +26,13 @@ class Limits:
     memory: float = 2**30
     operations: float = 1e10
 
+    def __post_init__(self) -> None:
+        if not self.memory > 0 or not self.operations >= 1:
+            raise ValueError(
+                f"the limits are {self.memory} bytes and {self.operations} multiplications, and the least are above 0 "
+                f"and 1: raise them."
+            )
+
 
 DEFAULT_LIMITS = Limits()
 IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
@@ -46,6 +53,7 @@ class Exact:
     factors: tuple[Factor, ...]
     plan: Plan
     limits: Limits
+    log_weight: float  # of the largest weights of evidence, which are left out of the factors
 
     @classmethod
     def of(cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> "Exact":
@@ -53,14 +61,15 @@ class Exact:
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
         for variable, weight in weights.items():
-            if scope.is_free(variable) or weight.max() != 1:
-                factors.append(scope.reduced(Factor((variable,), weight)))
+            if scope.is_free(variable):
+                factors.append(scope.reduced(Factor((variable,), weight / weight.max())))
         for target in targets:
             free = tuple(filter(scope.is_free, target))
             shape = [extents[variable] for variable in free]
             factors.append(Factor(free, np.ones(shape) if len(free) < 2 else np.broadcast_to(1.0, shape)))
         plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
-        return cls(scope, tuple(targets), tuple(factors), plan, limits)
+        log_weight = math.fsum(math.log(weight.max()) for weight in weights.values())
+        return cls(scope, tuple(targets), tuple(factors), plan, limits, log_weight)
 
     @property
     def operations(self) -> float:
@@ -87,7 +96,10 @@ class Exact:
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
             raise ValueError(IMPOSSIBLE)
-        around = kernel.go_down(self.program, memory, self._asked, kind)
+        around, trusted = kernel.go_down(self.program, memory, self._asked, kind)
+        if not trusted:
+            kind, memory, log_evidence = self._up(kernel.LOG_SUM)
+            around, _ = kernel.go_down(self.program, memory, self._asked, kind)
         return log_evidence, [self._read(*pair, around, kind) for pair in zip(self._asked, self.targets, strict=True)]
 
     def best(self) -> tuple[float, NDArray[np.int64]]:
@@ -136,13 +148,13 @@ class Exact:
         log_scale = np.zeros(len(program.offset) - 1)
         if kind == kernel.SUM:
             if kernel.go_up(program, memory, log_scale, kind):
-                return kind, memory, math.log(memory[-1]) + float(log_scale[-1])
+                return kind, memory, math.log(memory[-1]) + float(log_scale[-1]) + self.log_weight
             return self._up(kernel.LOG_SUM)
         leaves = memory[: program.offset[len(self.factors) + 1]]
         with np.errstate(divide="ignore"):
             np.log(leaves, out=leaves)
         kernel.go_up(program, memory, log_scale, kind)
-        return kind, memory, float(memory[-1])
+        return kind, memory, float(memory[-1]) + self.log_weight
 
     def _read(self, factor: int, target: tuple[int, ...], around: Floats, kind: int) -> Floats:
         """The environment of a target's ones, made a distribution over all states of its variables."""

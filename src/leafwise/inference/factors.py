@@ -96,7 +96,7 @@ def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_number
     free = [parent for parent in node.parents if scope.is_free(parent)]
     size = scope.n_assignments(free) * probabilities.shape[1]
     width = scope.n_states(free) + probabilities.shape[1]
-    most = int(min(size, most_numbers) / width) + 1  # more ways than these would take more than a table
+    most = int(min(size, most_numbers, 2**40) / width) + 1  # more ways than these would take more than a table
     leaves, possible = _ways(scope, node, free, most)
     if len(leaves) <= most:
         free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left

@@ -73,6 +73,9 @@ def _with_unknown(
                 f"{network.names[index]!r} is missing in some case, and the network has no distribution of it to sum "
                 f"over: leave such cases out with missing='drop', or learn all variables, without a target."
             )
+    codes = codes.copy()
+    codes[unknown] = 0
+    unknown = [index for index in unknown if network.variables[index].n_states > 1]
     shape = [network.variables[index].n_states for index in unknown]
     n_completions = math.prod(shape)
     if n_completions > _FEW:

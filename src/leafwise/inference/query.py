@@ -3,13 +3,14 @@
 Here a method is chosen, and refused when it costs too much. Knows the exact and the approximate ways.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.inference.estimates import Estimate
+from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
@@ -74,6 +75,15 @@ def query(
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ValueError(f"the target {name!r} is named twice: name each target once.")
+    if n_samples < 1 or seed < 0:
+        raise ValueError(
+            f"query got {n_samples} samples and the seed {seed}: give at least 1 sample, and a seed from 0 on."
+        )
+    if joint and (cells := math.prod(network.variables[index].n_states for index in wanted)) > MOST_CELLS:
+        raise ValueError(
+            f"the joint distribution of the {len(wanted)} targets has {cells:.2g} cells, and the most are "
+            f"{MOST_CELLS:,}: ask for fewer targets, or for each alone."
+        )
     weights = weights_of(network, given or {})
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
@@ -132,7 +142,7 @@ def explain(network: Network, *, given: Given | None = None, limits: Limits = DE
 def mutual_information(
     network: Network,
     one: str,
-    others: Sequence[str] | None = None,
+    others: str | Sequence[str] | None = None,
     *,
     given: Given | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -144,6 +154,7 @@ def mutual_information(
     {'BP': 0.1234, 'HISTORY': 0.0408}
     """
     chosen = index_of(one, network.names)
+    others = [others] if isinstance(others, str) else others
     names = [name for name in network.names if name != one] if others is None else list(others)
     targets = [(index_of(name, network.names),) for name in names]
     weights = weights_of(network, given or {})

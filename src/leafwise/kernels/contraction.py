@@ -24,7 +24,7 @@ from leafwise.kernels.jit import jit, part
 SUM = 0  # sums of products
 LOG_SUM = 1  # the same, with logs in memory: slow, and nothing is too small for it
 MAX = 2  # maxima of sums of logs
-THIN = 1e-200  # a result this far below its operands may have lost terms below it
+THIN = 1e-150  # where all numbers but zeros are above it, near one at most, no product of two is lost
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -101,29 +101,34 @@ def _multiply(
 
 @part
 def _near_one(kind: int, values: Floats) -> tuple[float, bool]:
-    """Take a power of two out of the values, and give its log; whether they were too small to be trusted."""
+    """Take a power of two out of the values, and give its log; whether none of them is too small to go on with."""
     if kind != SUM:
-        return 0.0, False
-    largest = 0.0
-    for value in values:
-        largest = max(largest, value)
-    if largest < THIN:
         return 0.0, True
+    largest, smallest = 0.0, np.inf
+    for value in values:
+        if value > 0:
+            largest = max(largest, value)
+            smallest = min(smallest, value)
+    if largest == 0:  # all is impossible, or too small: logs can tell
+        return 0.0, False
     exponent = math.frexp(largest)[1]
     if exponent == 0:
-        return 0.0, False
+        return 0.0, smallest > THIN
     scale = 2.0**-exponent
     for i in range(values.shape[0]):
         values[i] *= scale
-    return exponent * math.log(2.0), False
+    return exponent * math.log(2.0), smallest * scale > THIN
 
 
 @jit
 def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> bool:
-    """Do all steps; false if some sums were too small to be trusted. `log_scale` holds those of the leaves already."""
+    """Do all steps; false if some numbers are too small to be trusted. `log_scale` holds the leaves' already."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
     trusted = True
+    if kind == SUM:
+        for value in memory[: offset[n_leaves]]:
+            trusted = trusted and not 0 < value < THIN
     for s in range(program.left.shape[0]):
         left, right, out = program.left[s], program.right[s], n_leaves + s
         dims = slice(program.first[s], program.first[s + 1])
@@ -138,17 +143,18 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> boo
             program.in_right[dims],
             program.in_out[dims],
         )
-        taken, thin = _near_one(kind, made)
-        trusted = trusted and not thin
+        taken, fine = _near_one(kind, made)
+        trusted = trusted and fine
         log_scale[out] = log_scale[left] + log_scale[right] + taken
     return trusted
 
 
 @jit
-def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> Floats:
-    """The environment of each leaf in `read`, up to a factor, laid out like memory; the rest is not set."""
+def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> tuple[Floats, bool]:
+    """The environment of each leaf in `read`, up to a factor, laid out like memory, the rest is not set; and trust."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
+    trusted = True
     wanted = np.zeros(offset.shape[0] - 1, np.bool_)
     wanted[read] = True
     for s in range(program.left.shape[0]):
@@ -167,8 +173,8 @@ def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> Floats:
                 made = around[offset[this] : offset[this + 1]]
                 beside = memory[offset[other] : offset[other + 1]]
                 _multiply(kind, above, beside, made, extent, program.in_out[dims], in_other, in_this)
-                _near_one(kind, made)
-    return around
+                trusted = _near_one(kind, made)[1] and trusted
+    return around, trusted
 
 
 @jit
@@ -190,7 +196,7 @@ def joint_with(program: Program, memory: Floats, read: Longs, known: Floats) -> 
         totals[row] = memory[-1] * math.exp(log_scale[-1])
         if totals[row] == 0:
             continue
-        around = go_down(program, memory, read, SUM)
+        around, _ = go_down(program, memory, read, SUM)
         place = 0
         for leaf in read:
             begin, end = program.offset[leaf], program.offset[leaf + 1]

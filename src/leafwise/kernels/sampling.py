@@ -103,21 +103,19 @@ def _leave(codes: Codes, flat: FlatPart, pair: Ints, at: Ints, node: int) -> Non
 def _multiply(weights: Floats, codes: Codes, flat: FlatPart, graph: int, node: int, leaf: int) -> None:
     """Multiply the weight of each state of the variable that a node tests by what it makes of the graph's variable.
 
-    `leaf` is where the present state leads.
+    `leaf` is where the present state leads. Weights that become tiny are divided by _TINY; row 1 counts how often.
     """
     variable = flat.test[node]
     present = codes[variable, 0]
-    largest = 0.0
     for state in range(flat.n_states[variable]):
-        if weights[state] > 0:
+        if weights[0, state] > 0:
             codes[variable, 0] = state
             end = leaf if state == present else _leaf(codes, flat, flat.child[flat.first[node] + state])
-            weights[state] *= flat.probability[flat.first[end] + codes[graph, 0]]
-            largest = max(largest, weights[state])
+            weights[0, state] *= flat.probability[flat.first[end] + codes[graph, 0]]
+            while 0 < weights[0, state] < _TINY:
+                weights[0, state] /= _TINY
+                weights[1, state] += 1
     codes[variable, 0] = present
-    if 0 < largest < _TINY:
-        for state in range(flat.n_states[variable]):
-            weights[state] /= largest
 
 
 @part
@@ -141,13 +139,21 @@ def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at
     begin = flat.first[leaf[variable]]
     n_states = flat.n_states[variable]
     for state in range(n_states):
-        weights[state] = flat.probability[begin + state]
+        weights[0, state] = flat.probability[begin + state]
+        weights[1, state] = 0
     for j in range(blankets.begin[k], blankets.begin[k + 1]):
         if at[j] >= 0:
             _multiply(weights, codes, flat, blankets.graph[j], at[j], leaf[blankets.graph[j]])
-    total = weights[:n_states].sum()
+    least = np.inf
+    for state in range(n_states):
+        if weights[0, state] > 0:
+            least = min(least, weights[1, state])
+    total = 0.0
+    for state in range(n_states):
+        weights[0, state] *= _TINY ** (weights[1, state] - least) if weights[0, state] > 0 else 1.0
+        total += weights[0, state]
     if total == 0:  # all products were too small for a number: stay
-        weights[codes[variable, 0]] = total = 1.0
+        weights[0, codes[variable, 0]] = total = 1.0
     return total
 
 
@@ -161,16 +167,16 @@ def sweep(codes: Codes, flat: FlatPart, blankets: Blankets, uniform: Floats, sum
     leaf = np.empty(flat.root.shape[0], np.int32)
     for g in range(flat.root.shape[0]):
         leaf[g] = _enter(codes, flat, blankets.pair, at, flat.root[g])
-    weights = np.empty(flat.n_states.max())
+    weights = np.empty((2, flat.n_states.max()))
     for s in range(uniform.shape[0]):
         for k in range(blankets.variable.shape[0]):
             total = _weigh(weights, codes, flat, blankets, at, leaf, k)
             variable = blankets.variable[k]
             present = codes[variable, 0]
-            state = _chosen(weights, flat.n_states[variable], uniform[s, k] * total)
+            state = _chosen(weights[0], flat.n_states[variable], uniform[s, k] * total)
             if blankets.cell[k] >= 0:
                 for other in range(flat.n_states[variable]):
-                    sums[blankets.cell[k] + other] += weights[other] / total
+                    sums[blankets.cell[k] + other] += weights[0, other] / total
             if state == present:
                 continue
             for j in range(blankets.begin[k], blankets.begin[k + 1]):
