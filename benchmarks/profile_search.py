@@ -2,8 +2,8 @@
 
 Shares are of one thread, by cProfile, of the quickest of several runs: compiled functions by name, then the Python
 between them, then making the network. The profiler makes every call of Python dearer, so the share of Python is less
-than it looks; the first two columns say by how much all became slower. Three of the compiled functions are shared out among threads; were all their work
-halved and nothing else, two threads would be as much faster as the column "at most" says.
+than it looks; two columns say by how much all became slower. Three of the compiled functions are shared out among
+threads; were all their work halved and nothing else, two threads would be as much faster as the column "at most" says.
 """
 
 import cProfile
