@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import data
-from benchmarks.report import Report, best_of, main
+from benchmarks.report import Report, best_of, check, main
 from leafwise.learner import learning
+from leafwise.search import leaves
 from leafwise.search.greedy import Greedy
 from leafwise.search.under_way import UnderWay
 from leafwise.table import Table
@@ -30,6 +31,7 @@ ALONE = {"advance": "choosing", "derive_children": "children", "pack": "packing"
 COMPILED = SHARED_OUT | ALONE
 REST = ("other kernels", "Python", "network")
 GOAL = 1.7
+AHEAD = (0.8, 0.5, 0.2)  # shares of the next step's gain
 
 
 def search(cases: Table, prior: str, threads: int) -> UnderWay:
@@ -96,8 +98,26 @@ def line(name: str, prior: str) -> Line:
     return Line(f"{name}, {prior}", parts, one, two)
 
 
+def running_ahead() -> Report:
+    """Nodes run ahead as long as their steps gain some share of the next step's gain: times for several shares."""
+    rows, in_use = [], leaves._AHEAD
+    try:
+        for name in SETS:
+            cases, scores, times = data.table(name), set(), []
+            for leaves._AHEAD in AHEAD:
+                seconds, found = best_of(REPEATS, partial(search, cases, PRIORS[0], 1))
+                scores.add(found.log_score)
+                times.append(f"{seconds:.3f}")
+            check(len(scores) == 1, f"{name}: how far nodes run ahead changes the score, {scores}")
+            rows.append([name, *times])
+    finally:
+        leaves._AHEAD = in_use
+    title = f"Seconds by how far nodes run ahead ({in_use} is in use), {PRIORS[0]}, one thread, best of {REPEATS}"
+    return Report(title, ["data", *(f"{share}" for share in AHEAD)], rows)
+
+
 def measure() -> Iterator[Report]:
-    """Shares, then threads."""
+    """Shares, then threads, then how far to run ahead."""
     lines = [line(name, prior) for prior in PRIORS for name in SETS]
     title = "Where the time goes: `learn`, CBM, splits-first, uniform prior, one thread"
     yield Report(title, ["data", "s", "profiled s", *COMPILED.values(), *REST], [found.cells for found in lines])
@@ -106,6 +126,7 @@ def measure() -> Iterator[Report]:
     remark = f"{GOAL} times as fast on two threads: {reached} of {len(lines)}."
     title = f"One thread and two, best of {REPEATS}"
     yield Report(title, heads, [found.thread_cells for found in lines], [remark])
+    yield running_ahead()
 
 
 if __name__ == "__main__":

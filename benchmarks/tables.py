@@ -1,10 +1,11 @@
 """Complete tables beside other libraries: search over single arcs, from no arcs, on the same cases in one run.
 
 The others are those of PyBNesian, pyAgrum, pgmpy and causal-learn that are installed; none is needed. Times are
-processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they depend least on
-what else the machine is doing. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior) no two arcs tie, so all greedy
-searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a greedy search ends is luck. Our
-search turns arcs that tie, and goes on from where no arc gains; its network must be no worse than any other.
+processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they depend least
+on what else the machine is doing. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior) no two arcs
+tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a greedy
+search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no worse
+than any other.
 
 causal-learn does not do quite the same work: it searches equivalence classes (GES), and to its BDeu belongs a price for
 each arc that cannot be changed, so its score by BDeu alone may be lower than what it could find.
