@@ -97,9 +97,7 @@ def measure() -> Iterator[Report]:
     check(not apart, "; ".join(apart))
     heads = ["data", "size", "our κ", "Libra splits", "ours", "Libra s (elsewhere)", "ours s", "times faster"]
     less = f"Less than {GOAL} times: {', '.join(short)}." if short else f"All are at least {GOAL} times as fast."
-    title = (
-        f"Trees (B, best-first, uniform prior), one thread, best of {REPEATS}; Libra's columns were measured elsewhere"
-    )
+    title = f"Trees (B, best-first, uniform prior), one thread, best of {REPEATS}; Libra's columns are from elsewhere"
     yield Report(title, [*heads, "Libra test", "our test"], rows, [less])
 
 

@@ -8,8 +8,9 @@ threads; were all their work halved and nothing else, two threads would be as mu
 
 import cProfile
 import pstats
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,26 +95,40 @@ def line(name: str, prior: str) -> Line:
     cases = data.table(name)
     search_and_network(cases, prior, 2)
     parts = min((profile(cases, prior) for _ in range(REPEATS)), key=lambda found: found.total())
-    one, two = (best_of(REPEATS, partial(search_and_network, cases, prior, threads))[0] for threads in (1, 2))
+    one, two = in_turn([partial(search_and_network, cases, prior, n) for n in (1, 2)], time.perf_counter)
     return Line(f"{name}, {prior}", parts, one, two)
 
 
-def running_ahead() -> Report:
-    """Nodes run ahead as long as their steps gain some share of the next step's gain: times for several shares."""
-    rows, in_use = [], leaves._AHEAD
+def in_turn(actions: list[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
+    """The least time of each action; they take turns, so that what else the machine does falls on all alike."""
+    times: list[list[float]] = [[] for _ in actions]
+    for _ in range(REPEATS):
+        for action, own in zip(actions, times, strict=True):
+            began = clock()
+            action()
+            own.append(clock() - began)
+    return [min(own) for own in times]
+
+
+def log_score_ahead(cases: Table, share: float) -> float:
+    """The log score of a search whose nodes run ahead while their steps gain this share of the next step's gain."""
+    in_use, leaves._AHEAD = leaves._AHEAD, share
     try:
-        for name in SETS:
-            cases, scores, times = data.table(name), set(), []
-            for leaves._AHEAD in AHEAD:
-                seconds, found = best_of(REPEATS, partial(search, cases, PRIORS[0], 1))
-                scores.add(found.log_score)
-                times.append(f"{seconds:.3f}")
-            check(len(scores) == 1, f"{name}: how far nodes run ahead changes the score, {scores}")
-            rows.append([name, *times])
+        return search(cases, PRIORS[0], 1).log_score
     finally:
         leaves._AHEAD = in_use
-    title = f"Seconds by how far nodes run ahead ({in_use} is in use), {PRIORS[0]}, one thread, best of {REPEATS}"
-    return Report(title, ["data", *(f"{share}" for share in AHEAD)], rows)
+
+
+def running_ahead() -> Report:
+    """Processor seconds by how far nodes run ahead."""
+    rows = []
+    for name in SETS:
+        cases = data.table(name)
+        actions = [partial(log_score_ahead, cases, share) for share in AHEAD]
+        check(len({action() for action in actions}) == 1, f"{name}: how far nodes run ahead changes the score")
+        rows.append([name, *(f"{seconds:.3f}" for seconds in in_turn(actions, time.process_time))])
+    how = f"{leaves._AHEAD} is in use; {PRIORS[0]}, one thread, best of {REPEATS}"
+    return Report(f"Processor seconds by how far nodes run ahead ({how})", ["data", *map(str, AHEAD)], rows)
 
 
 def measure() -> Iterator[Report]:
