@@ -1,7 +1,7 @@
-"""10,000 variables and 10,000 cases: takes minutes and gigabytes, and must end.
+"""10,000 variables and 10,000 cases: takes a minute or more and about 6 GB, and must end.
 
-A binary chain, `learn` as it comes. The pairs of variables alone have 400 million counts. Half as many variables are
-measured too, to show how time and memory grow.
+A binary chain, `learn` as it comes. The pairs of variables alone have 400 million counts. Fewer
+variables are measured too, to show how time and memory grow.
 """
 
 from collections.abc import Iterator
