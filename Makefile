@@ -6,13 +6,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-python bench paper clean
+.PHONY: help demo test lint pytest pytest-python bench paper docs pictures notebooks clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make lint   style, types and import rules only"
 	@echo "make bench  the benchmarks"
+	@echo "make docs   the documentation, as pages in build/site"
 	@echo "make paper  the paper's experiments, into docs/paper.md; LEAFWISE_DATA names the folder of promoters.csv and splice.csv"
 	@echo "make clean  remove everything these commands made"
 
@@ -45,8 +46,20 @@ bench: .venv/installed-for-tests
 paper: .venv/installed
 	$(BIN)/leafwise reproduce all --data-dir "$(LEAFWISE_DATA)" --write docs/paper.md
 
+docs: .venv/installed-for-tests
+	$(BIN)/mkdocs build --strict
+
+# What the documentation shows was made by these two, and the tests make it again.
+pictures: .venv/installed-for-tests
+	$(BIN)/leafwise learn --example alarm --output $(MODEL)
+	$(BIN)/leafwise show $(MODEL) --node SHUNT --output docs/pictures/shunt.svg
+	$(BIN)/leafwise show $(MODEL) --output docs/pictures/alarm.svg
+
+notebooks: .venv/installed-for-tests
+	$(BIN)/python docs/scripts/run_notebooks.py docs/notebooks/*.ipynb
+
 clean:
-	rm -rf .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)
+	rm -rf build .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are older than pyproject.toml exactly when its dependencies may have changed.

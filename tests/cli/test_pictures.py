@@ -62,7 +62,10 @@ def test_explore_serves_until_it_is_interrupted(model):
         assert refused.value.code == 403
         refused.value.close()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, errors) == (130, "")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, check_output, json_option, print_json
+from leafwise.cli.progress import telling
 
 
 @click.command()
@@ -28,8 +29,11 @@ def convert(source: Path, target: Path, most_cells: int | None, as_json: bool) -
     from leafwise.formats.tables import MOST_CELLS
 
     formats = format_of(source), format_of(target)
-    network = load(source)
-    save(network, target, MOST_CELLS if most_cells is None else most_cells)
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {source.name}")
+        network = load(source)
+        tell(f"writing {target.name}")
+        save(network, target, MOST_CELLS if most_cells is None else most_cells)
     if as_json:
         counts = {"variables": len(network.variables), "arcs": len(network.arcs), "parameters": network.n_parameters}
         print_json({"from": formats[0], "to": formats[1], **counts, "output": str(target)})

@@ -1,12 +1,13 @@
 """The command that serves a page to explore a network, on this machine only."""
 
-import sys
+import signal
 from pathlib import Path
 
 import click
 
 from leafwise.cli.learn import INTERRUPTED
 from leafwise.cli.options import json_option, model_argument, print_json
+from leafwise.cli.progress import telling
 
 
 @click.command()
@@ -20,15 +21,17 @@ def explore(model: Path, as_json: bool) -> int:
     from leafwise.explorer.server import Explorer, start
     from leafwise.formats.files import load
 
-    explorer = Explorer(load(model), model.name)
-    address, server = start(explorer)
-    if sys.stderr.isatty() and not as_json:
-        click.echo("preparing the page …", err=True)
-    _ = explorer.page  # made now, so that the browser need not wait
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        explorer = Explorer(load(model), model.name)
+        address, server = start(explorer)
+        tell("preparing the page")
+        _ = explorer.page  # made now, so that the browser need not wait
     if as_json:
         print_json({"address": address})
     else:
         click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell began it in the background
     server.run()  # returns at Ctrl-C
     server.close()
     return INTERRUPTED

@@ -24,6 +24,7 @@ from leafwise.cli.options import (
     print_rows,
     read_for_model,
 )
+from leafwise.cli.progress import telling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,9 +58,12 @@ def score(
     from leafwise.formats.files import load
     from leafwise.learner import log_score
 
-    network = load(model)
-    table = read_for_model(network, data, no_header=no_header, missing=missing)
-    scores = log_score(network, table, prior=prior, structure_prior=structure_prior)
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name} and {data.name}")
+        network = load(model)
+        table = read_for_model(network, data, no_header=no_header, missing=missing)
+        tell(f"scoring {table.n_cases:,} cases")
+        scores = log_score(network, table, prior=prior, structure_prior=structure_prior)
     nodes = {name: {part: getattr(node, part) for part in SCORE_PARTS} for name, node in scores.items()}
     total = {part: math.fsum(node[part] for node in nodes.values()) for part in SCORE_PARTS}
     if as_json:
@@ -93,10 +97,13 @@ def evaluate(
     from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
 
-    network = load(model)
-    table = read_for_model(network, data, no_header=no_header, missing=missing)
-    limits = Limits(memory * 2**30, operations)
-    values = _likelihood(log_probabilities(network, table, limits=limits))
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name} and {data.name}")
+        network = load(model)
+        table = read_for_model(network, data, no_header=no_header, missing=missing)
+        tell(f"evaluating {table.n_cases:,} cases")
+        limits = Limits(memory * 2**30, operations)
+        values = _likelihood(log_probabilities(network, table, limits=limits))
     if as_json:
         print_json(values)
         return
@@ -153,9 +160,12 @@ def sample(
     from leafwise.inference.exact import Limits
     from leafwise.inference.sampling import sample as draw
 
-    network = load(model)
-    limits = Limits(memory * 2**30, operations)
-    table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        network = load(model)
+        tell(f"drawing {cases:,} cases")
+        limits = Limits(memory * 2**30, operations)
+        table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
     if output is None:
         _write_to(sys.stdout.buffer, table)
         return
@@ -198,11 +208,15 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
     saved = {key: path for key, path in (("output", output), ("html", html)) if path is not None}
     for path in saved.values():
         check_output(path, model)
-    network = load(model)
-    if output is not None:
-        _save_picture(network, node, output)
-    if html is not None:
-        _save_page(network, model.name, html)
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        network = load(model)
+        if output is not None:
+            tell("drawing the picture")
+            _save_picture(network, node, output)
+        if html is not None:
+            tell("preparing the page")
+            _save_page(network, model.name, html)
     if saved and as_json:
         print_json({key: str(path) for key, path in saved.items()})
     elif saved:
@@ -233,8 +247,6 @@ def _save_page(network: "Network", name: str, html: Path) -> None:
     from leafwise.explorer.page import page
     from leafwise.formats.whole_files import write_whole
 
-    if sys.stderr.isatty():
-        click.echo("preparing the page …", err=True)
     write_whole(html, page(network, name).encode())
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
@@ -49,15 +51,22 @@ def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
 
 
 @contextmanager
-def telling() -> Iterator[Callable[[str], None]]:
-    """Says on a terminal what is being done."""
-    if not sys.stderr.isatty():
+def telling(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is being done, and for how long. What is printed meanwhile would be lost: print after."""
+    if quiet or not sys.stderr.isatty():
         yield lambda _text: None
         return
-    from rich.console import Console
+    with _bar() as bar:
+        task = bar.add_task("beginning")
+        yield lambda text: bar.update(task, description=text)
 
-    with Console(stderr=True).status("beginning") as status:
-        yield status.update
+
+def _bar() -> "Progress":
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
 @contextmanager
@@ -84,11 +93,7 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task("searching")
         due = 0.0
 

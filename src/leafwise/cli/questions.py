@@ -16,6 +16,7 @@ from leafwise.cli.options import (
     print_json,
     print_rows,
 )
+from leafwise.cli.progress import telling
 
 if TYPE_CHECKING:
     from leafwise.inference.query import Answer
@@ -60,11 +61,16 @@ def query(
     from leafwise.inference.exact import Limits
     from leafwise.inference.query import query as ask
 
-    network = load(model)
-    known = parse_given(given, network)
-    names = split_names(targets, network.names) or [name for name in network.names if name not in known]
-    limits = Limits(memory * 2**30, operations)
-    answer = ask(network, names, given=known, joint=joint, method=method, limits=limits, n_samples=samples, seed=seed)
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        network = load(model)
+        known = parse_given(given, network)
+        names = split_names(targets, network.names) or [name for name in network.names if name not in known]
+        tell(f"asking for {len(names):,} of {len(network.names):,} variables")
+        limits = Limits(memory * 2**30, operations)
+        answer = ask(
+            network, names, given=known, joint=joint, method=method, limits=limits, n_samples=samples, seed=seed
+        )
     if as_json:
         print_json({**_about(answer), **(_joint_json(answer) if joint else _json(answer))})
         return
@@ -83,8 +89,11 @@ def mpe(model: Path, given: Sequence[str], memory: float, operations: float, as_
     from leafwise.inference.exact import Limits
     from leafwise.inference.query import explain
 
-    network = load(model)
-    best = explain(network, given=parse_given(given, network), limits=Limits(memory * 2**30, operations))
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        network = load(model)
+        tell(f"looking for the best states of {len(network.names):,} variables")
+        best = explain(network, given=parse_given(given, network), limits=Limits(memory * 2**30, operations))
     if as_json:
         print_json(
             {

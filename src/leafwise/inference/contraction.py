@@ -53,8 +53,7 @@ class Plan:
         if log_operations > math.log(most_operations):
             operations = math.exp(min(log_operations, 700.0))
             return cls((), None, operations, operations)
-        steps, operations = pairing.pair_up(first, member, extent, order)
-        program = kernel.Program(*steps[:4], *steps.dimension.T.copy())
+        program, operations = pairing.pair_up(first, member, extent, order)
         rank = dict(zip(order.tolist(), range(len(used)), strict=True))
         axes = [sorted(range(len(one)), key=lambda axis: -rank[place[one[axis]]]) for one in sets]
         return cls(tuple(axes), program, operations, float(program.offset[-1]))

@@ -5,24 +5,13 @@ their last index are all the bookkeeping there is. Tensors that hold the next in
 and an index is summed over as soon as no other tensor holds it.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.kernels.contraction import Program
 from leafwise.kernels.jit import jit, part
 
 Longs = NDArray[np.int64]
-
-
-class Steps(NamedTuple):
-    """Tensors, two at a time: the factors, then a unit without indices, then one result a step."""
-
-    left: Longs  # of each step
-    right: Longs
-    offset: Longs  # where each tensor begins in memory; the end of the last
-    first: Longs  # the dimensions of step s: first[s] to first[s + 1]
-    dimension: Longs  # (n, 4): extent, and strides in left, right and the result
 
 
 @part
@@ -132,7 +121,7 @@ def _enlist(tensor: int, held: Longs, begin: Longs, follows: Longs, by_last: Lon
 
 
 @jit
-def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[Steps, float]:
+def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[Program, float]:
     """The steps that eliminate indices in this order, and how many multiplications they take.
 
     Factor f has the indices member[first[f]:first[f + 1]].
@@ -181,4 +170,5 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[S
             _enlist(one, held, begin, follows, by_last)
     offset = np.zeros(made + 1, np.int64)
     offset[1:] = np.cumsum(size[:made])
-    return Steps(left[:s], right[:s], offset, first_row[: s + 1], rows[: first_row[s]].copy()), operations
+    extent_of, in_left, in_right, in_out = rows[: first_row[s]].T.copy()
+    return Program(left[:s], right[:s], offset, first_row[: s + 1], extent_of, in_left, in_right, in_out), operations

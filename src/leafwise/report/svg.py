@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from unicodedata import east_asian_width
@@ -157,7 +157,7 @@ class Picture:
     True
     """
 
-    svg: str
+    svg: str = field(repr=False)
 
     @classmethod
     def of(cls, parts: Iterable[str], width: float, height: float, name: str) -> "Picture":
