@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import read
 from leafwise.formats.bif import load
 from leafwise.inference.sampling import sample
-from leafwise.network import Network
+from leafwise.network import Network, Node
 from leafwise.table import Table, Variable
 
 BINARY = (
@@ -100,6 +101,26 @@ def binary_chain(n_variables: int, n_cases: int, seed: int = 1) -> Table:
     codes = np.cumsum(changes, axis=0, dtype=np.int64) % 2
     variables = tuple(Variable(f"x{i + 1}", ("0", "1")) for i in range(n_variables))
     return Table(variables, codes.astype(np.uint8))
+
+
+def random_network(n_variables: int, seed: int = 1) -> Network:
+    """Variables of 2 to 4 states with random decision graphs: up to 7 splits on some of the 30 before, and merges."""
+    random = np.random.default_rng(seed)
+    n_states = random.integers(2, 5, n_variables).tolist()
+    variables = tuple(Variable(f"x{i + 1}", tuple(map(str, range(n)))) for i, n in enumerate(n_states))
+    graphs = [_random_graph(random, i, n_states) for i in range(n_variables)]
+    leaves = [random.dirichlet([0.7] * n, graph.n_leaves) for n, graph in zip(n_states, graphs, strict=True)]
+    return Network(variables, tuple(Node(graph.tested, graph, p) for graph, p in zip(graphs, leaves, strict=True)))
+
+
+def _random_graph(random: np.random.Generator, target: int, n_states: list[int]) -> DecisionGraph:
+    graph = DecisionGraph.single()
+    for _ in range(random.integers(1, 8) if target else 0):
+        variable, leaf = int(random.integers(max(0, target - 30), target)), int(random.integers(graph.n_leaves))
+        if variable not in graph.tested:
+            state = int(random.integers(n_states[variable]))
+            graph = graph.split(leaf, variable, [{state}, set(range(n_states[variable])) - {state}])
+    return graph.merge(0, graph.n_leaves - 1) if graph.n_leaves > 3 and random.random() < 0.5 else graph
 
 
 def write_like_promoters(place: Path) -> Path:
