@@ -180,11 +180,13 @@ def _parsed(data: bytes, title: str, separator: str, places: tuple[str, ...], sk
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
+    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
     text = pa.dictionary(pa.int32(), pa.string())
+    options = arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False)
     try:
         return arrow_csv.read_csv(
             pa.BufferReader(data),
-            arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES),
+            options,
             arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(places, text),

@@ -1,6 +1,7 @@
 """Threads for compiled loops: a kernel over a range of requests is run in shares of about equal cost."""
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -17,6 +18,7 @@ class Workers:
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = n_threads or _n_cores()
+        self.stopped = threading.Event()  # set when a run is interrupted: long kernels look at it, and end
         self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
@@ -29,9 +31,13 @@ class Workers:
         cuts = [0, *np.searchsorted(total, shares).tolist(), n]
         ranges = [(b, e) for b, e in pairwise(cuts) if b < e]
         waiting = [self._pool.submit(kernel, begin, end) for begin, end in ranges[1:]]
-        kernel(*ranges[0])
-        for future in waiting:
-            future.result()
+        try:
+            kernel(*ranges[0])
+            for future in waiting:
+                future.result()
+        except KeyboardInterrupt:
+            self.stopped.set()
+            raise
 
 
 def _n_cores() -> int:

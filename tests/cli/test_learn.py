@@ -241,3 +241,18 @@ def test_missing_and_unreadable_files(leafwise, tmp_path):
     latin = tmp_path / "latin.csv"
     latin.write_bytes("a,b\nä,ö\n".encode("latin-1"))
     assert "latin.csv" in leafwise("learn", latin, "-o", tmp_path / "model.json").complaint
+
+
+def test_kept_networks_never_take_the_place_of_an_input(leafwise, data, model, tmp_path):
+    start = tmp_path / "kept-2.json"
+    start.write_bytes(model.read_bytes())
+    arguments = ("--search", "restarts", "--rounds", 1, "--keep", 3, "--start", start, "-o", tmp_path / "kept.json")
+    assert "it is also read from" in leafwise("learn", data, *arguments).complaint
+    assert start.read_bytes() == model.read_bytes()
+
+
+def test_tables_and_another_search_are_refused(leafwise, data, tmp_path):
+    output = tmp_path / "model.json"
+    assert "leave one of them out" in leafwise("learn", data, "--tables", "--search", "edges", "-o", output).complaint
+    assert leafwise("learn", data, "--tables", "--search", "tables", "-o", output).code == 0
+    assert leafwise("learn", data, "--max-leaves", 10**20, "-o", output).complaint

@@ -43,6 +43,8 @@ def test_show_refuses_what_it_cannot_save(leafwise, model, tmp_path):
     assert "does not exist" in leafwise("show", model, "-o", tmp_path / "no" / "picture.svg").complaint
     assert "--node" in leafwise("show", model, "--node", "rain", "--html", tmp_path / "page.html").complaint
     assert "'wet grass'" in leafwise("show", model, "--node", "wetgrass", "-o", tmp_path / "picture.svg").complaint
+    both = leafwise("show", model, "-o", tmp_path / "page.svg", "--html", tmp_path / "page.svg")
+    assert "different names" in both.complaint
     assert list(tmp_path.glob("p*")) == []
 
 

@@ -45,7 +45,9 @@ def test_the_first_interrupt_stops_after_the_step():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_the_second_interrupt_ends_it_all():
+def test_the_second_interrupt_ends_it_all(monkeypatch):
+    assert follow(DeafSearch(), quiet=True)  # two in a moment are one
+    monkeypatch.setattr("leafwise.cli.progress.SECONDS_OF_ONE_CTRL_C", -1.0)
     with pytest.raises(KeyboardInterrupt):
         follow(DeafSearch(), quiet=True)
 

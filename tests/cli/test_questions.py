@@ -110,6 +110,9 @@ def test_evaluate_sums_over_missing_cells(leafwise, model, tmp_path):
         (("--given", "rain=yes:0|no:0"), "leaves no state"),
         (("--target", "rain,rain"), "named twice"),
         (("--method", "guess"), "'guess' is not one of"),
+        (("--given", "a\nb=4"), "--given cannot be read"),
+        (("--memory", "nan"), "the limits are nan bytes"),
+        (("--samples", 10**20), "is not in the range"),
     ],
 )
 def test_bad_questions(leafwise, model, arguments, what):
@@ -126,3 +129,15 @@ def test_names_with_signs(leafwise, tmp_path):
     assert found["probabilities"]["d"] == pytest.approx(expected["d"])
     found = leafwise("query", model, "--given", "d=1:2", "--target", "a=b,c", "--json").object
     assert set(found["probabilities"]["a=b,c"]) == {"x|y", "z"}
+
+
+def test_names_in_quotes_and_weights_of_odd_labels(leafwise, tmp_path):
+    cases = tmp_path / "odd.csv"
+    cases.write_text('"a,b",d\n"x|y",1\n"x|y",3\nz,3\n')
+    model = tmp_path / "odd.json"
+    assert leafwise("learn", cases, "-o", model).code == 0
+    found = leafwise("query", model, "--target", '"a,b",d', "--json").object
+    assert set(found["probabilities"]) == {"a,b", "d"}
+    soft = leafwise("query", model, "--target", "d", "--given", '"a,b=x|y:0.5"', "--json").object
+    sure = leafwise("query", model, "--target", "d", "--given", '"a,b=x|y"', "--json").object
+    assert soft["probabilities"] == sure["probabilities"]

@@ -18,7 +18,7 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import follow, narrate
+from leafwise.cli.progress import follow, narrate, not_interrupted
 
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 INTERRUPTED = 130
-COUNT = click.IntRange(min=1)
+MOST = 2**31 - 1
+COUNT = click.IntRange(1, MOST)
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,13 @@ search_options = stacked(
         help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
         "the decision graphs anew for each; or over leaves, and on from where that ends.",
     ),
-    click.option("--tables", "search", flag_value="tables", help="Short for --search tables."),
-    click.option("--rounds", type=click.IntRange(min=0), metavar="K", help="How often --search restarts goes on."),
+    click.option("--tables", is_flag=True, help="Short for --search tables."),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=0),
+        metavar="K",
+        help="How often --search restarts goes on.  [default: 100]",
+    ),
     click.option("--keep", type=COUNT, metavar="K", help="With --search restarts: save the K best distinct networks."),
     click.option(
         "--operators",
@@ -129,7 +135,7 @@ limit_options = stacked(
     ),
     click.option("--forbid", type=INPUT_FILE, help="Never these arcs: a file as for --dag."),
     click.option("--require", type=INPUT_FILE, help="Always these arcs: a file as for --dag."),
-    click.option("--max-parents", type=click.IntRange(min=0), metavar="K", help="Most parents of a variable."),
+    click.option("--max-parents", type=click.IntRange(0, MOST), metavar="K", help="Most parents of a variable."),
     click.option("--max-leaves", type=COUNT, metavar="K", help="Most leaves of a decision graph."),
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
     click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
@@ -156,12 +162,13 @@ def learn(**given: Any) -> int:
 
     Ctrl-C stops the search and saves the network found so far.
     """
-    request = Request(**given)
+    request = Request(**_with_tables(**given))
     _refuse_unused(request)
     output = _output(request)
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
-        check_output(output, request.data, request.start, *constraint_files)
+        for file in _names(output, request.keep or 1):
+            check_output(file, request.data, request.start, *constraint_files)
         _check_format(output)
     table, start = _table(request)
     search = _search(request, table, start)
@@ -169,6 +176,12 @@ def learn(**given: Any) -> int:
         interrupted = narrate(search, table.names)
     else:
         interrupted = follow(search, quiet=request.quiet or request.as_json)
+    with not_interrupted():
+        return _finish(request, search, output, interrupted)
+
+
+def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: bool) -> int:
+    """Save the network, and say what was found."""
     network = search.network
     if output is not None:
         network.save(output)
@@ -184,6 +197,14 @@ def learn(**given: Any) -> int:
     elif not request.quiet:
         print_rows(_summary(values), right=2)
     return INTERRUPTED if interrupted else 0
+
+
+def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
+    """The options with --tables as the search it stands for."""
+    source = click.get_current_context().get_parameter_source("search")
+    if tables and source is not ParameterSource.DEFAULT and given["search"] != "tables":
+        raise click.UsageError(f"both --tables and --search {given['search']} were given: leave one of them out.")
+    return given | {"search": "tables"} if tables else given
 
 
 def _refuse_unused(request: Request) -> None:
@@ -291,11 +312,16 @@ def _check_format(output: Path) -> None:
         raise ValueError(f"cannot write '{output}': learn saves .json, which loses nothing: convert it later.")
 
 
+def _names(output: Path, n: int) -> list[Path]:
+    """Where the best networks are saved, the best under the name that was given."""
+    return [output, *(output.with_stem(f"{output.stem}-{place}") for place in range(2, n + 1))]
+
+
 def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
     """Save the networks that were kept, the second best beside the best under model-2.json, and so on."""
     found = []
-    for place, (network, log_score, posterior) in enumerate(search.networks, 1):
-        file = None if output is None else output.with_stem(f"{output.stem}-{place}" if place > 1 else output.stem)
+    files = [None] * len(search.networks) if output is None else _names(output, len(search.networks))
+    for file, (network, log_score, posterior) in zip(files, search.networks, strict=True):
         if file is not None:
             network.save(file)
         found.append(

@@ -208,6 +208,8 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
     saved = {key: path for key, path in (("output", output), ("html", html)) if path is not None}
     for path in saved.values():
         check_output(path, model)
+    if output is not None and html is not None and output.absolute() == html.absolute():
+        raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
         network = load(model)

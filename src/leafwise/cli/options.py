@@ -113,7 +113,7 @@ def parse_given(texts: Sequence[str], network: "Network") -> dict[str, Any]:
     from leafwise.table import index_of
 
     given: dict[str, Any] = {}
-    for entry in (entry for row in csv.reader(texts, skipinitialspace=True) for entry in row):
+    for entry in split_entries(texts, "--given"):
         cuts = [place for place, sign in enumerate(entry) if sign == "="]
         if not cuts:
             raise ValueError(f"--given got {entry!r}, which is not NAME=STATE: write for example --given smoke=yes.")
@@ -126,9 +126,20 @@ def parse_given(texts: Sequence[str], network: "Network") -> dict[str, Any]:
     return given
 
 
+def split_entries(texts: Sequence[str], option: str) -> list[str]:
+    """What commas part in texts, unless in double quotes."""
+    try:
+        return [entry for row in csv.reader(texts, skipinitialspace=True) for entry in row]
+    except csv.Error as error:
+        raise ValueError(f"{option} cannot be read ({error}): put names with odd signs in double quotes.") from None
+
+
 def _states(text: str, labels: Sequence[str]) -> str | list[str] | dict[str, float]:
     if text in labels or not {"|", ":"} & set(text):
         return text
+    whole, _, number = text.rpartition(":")
+    if whole in labels and _is_number(number):
+        return {whole: float(number)}
     parts = [part.strip() for part in text.split("|")]
     if all(part in labels or ":" not in part for part in parts):
         return parts
@@ -140,6 +151,14 @@ def _states(text: str, labels: Sequence[str]) -> str | list[str] | dict[str, flo
         except ValueError:
             raise ValueError(f"--given got the weight {weight!r} in {text!r}: write STATE:WEIGHT, a number.") from None
     return weights
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_for_model(network: "Network", data: Path, *, no_header: bool, missing: str) -> "Table":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
+SECONDS_OF_ONE_CTRL_C = 1.0  # pressed twice within this, it was meant once
 
 
 class Stop(Exception):
@@ -70,15 +71,33 @@ def _bar() -> "Progress":
 
 
 @contextmanager
+def not_interrupted() -> Iterator[None]:
+    """While results are saved, Ctrl-C is not heard."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
         yield asked
         return
 
+    first = 0.0
+
     def ask(_number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        if asked.is_set() and time.monotonic() > first + SECONDS_OF_ONE_CTRL_C:
+            raise KeyboardInterrupt
+        first = first if asked.is_set() else time.monotonic()
         asked.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     before = signal.signal(signal.SIGINT, ask)
     try:

@@ -15,6 +15,7 @@ from leafwise.cli.options import (
     parse_given,
     print_json,
     print_rows,
+    split_entries,
 )
 from leafwise.cli.progress import telling
 
@@ -39,7 +40,9 @@ MOST_ROWS = 100  # of a joint distribution: the most probable ones are printed
     help="Exact, or from samples: auto is exact where that is within the limits.",
 )
 @exactness_options
-@click.option("--samples", type=click.IntRange(min=100), default=100_000, show_default=True, help="How many to draw.")
+@click.option(
+    "--samples", type=click.IntRange(100, 2**31 - 1), default=100_000, show_default=True, help="How many to draw."
+)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same samples."
 )
@@ -109,7 +112,7 @@ def mpe(model: Path, given: Sequence[str], memory: float, operations: float, as_
 
 def split_names(texts: Sequence[str], names: Sequence[str]) -> list[str]:
     """The names in texts that are one name each, or several with commas between."""
-    return [name for text in texts for name in ([text] if text in names else text.split(","))]
+    return [name for text in texts for name in ([text] if text in names else split_entries([text], "--target"))]
 
 
 def _about(answer: "Answer") -> dict[str, Any]:

@@ -6,6 +6,7 @@ then differ and the errors are large, unless all of them happened to begin alike
 parts and kernels.
 """
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,7 @@ def gibbs(
     for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
         if part.targets:
             cells = cells_of(part, joint)
-            chain = _Chain(part, cells, _blankets(part, cells), n_sweeps, burn_in)
+            chain = _Chain(part, cells, _blankets(part, cells), n_sweeps, burn_in, workers.stopped)
             found += _tables(cells, _means(chain, stream.spawn(chains), workers), n_kept, len(part.free) == 1)
         else:
             _start(part, np.random.default_rng(stream))  # is its evidence possible?
@@ -84,6 +85,7 @@ class _Chain:
     blankets: sampling.Blankets
     n_sweeps: int  # in a batch
     burn_in: int
+    stopped: threading.Event
 
     def run(self, random: np.random.Generator, sums: Floats) -> None:
         """Add up the distributions that the targets are drawn from, or their joint states, batch by batch."""
@@ -96,6 +98,8 @@ class _Chain:
         n_free = len(self.blankets.variable)
         size = max(1, _BLOCK // n_free)
         for begin in range(0, n, size):
+            if self.stopped.is_set():
+                return
             uniform = random.random((min(size, n - begin), n_free))
             trace = np.empty((len(case), len(uniform) if self.cells.several else 0), case.dtype)
             sampling.sweep(case, self.part.flat, self.blankets, uniform, sums, trace)

@@ -3,6 +3,7 @@
 Knows networks, their parts, tables and kernels.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -109,7 +110,7 @@ def _sums(
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
-            found[k] = _stream(part, cells, int(shares[k]), np.random.default_rng(streams[k]))
+            found[k] = _stream(part, cells, int(shares[k]), np.random.default_rng(streams[k]), workers.stopped)
 
     workers.run(run, shares * len(part.flat.root) * _NANOSECONDS)
     scale = max(stream for stream, _ in found)
@@ -120,11 +121,15 @@ def _sums(
     return scale, total, squares
 
 
-def _stream(part: Part, cells: Cells, n: int, random: np.random.Generator) -> tuple[float, Floats]:
+def _stream(
+    part: Part, cells: Cells, n: int, random: np.random.Generator, stopped: threading.Event
+) -> tuple[float, Floats]:
     """What n cases add to the sums, and the log of the scale."""
     scale = -np.inf
     sums = np.zeros((2, cells.n_cells + 1))
     for codes, log_weight in draws(part, n, random):
+        if stopped.is_set():
+            break
         largest = log_weight.max()
         if largest > scale:
             factor = np.exp(scale - largest)
