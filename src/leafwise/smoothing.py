@@ -1,4 +1,4 @@
-"""Leaves that learn from the nodes above them. Knows networks, tables, inference and kernels, not how a network is learned."""
+"""Leaves that learn from the nodes above them. Knows networks, inference and kernels, not how a network is learned."""
 
 import math
 from collections.abc import Sequence
