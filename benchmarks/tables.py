@@ -12,7 +12,6 @@ each arc that cannot be changed, so its score by BDeu alone may be lower than wh
 """
 
 import importlib.util
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,14 +25,12 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
-from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.sampling import sample
 from leafwise.learner import log_score
-from leafwise.network import Network, Node
 from leafwise.priors import parameter_prior
 from leafwise.search.greedy import Problem
 from leafwise.search.tables import GREEDY, Tables, TableSearch
-from leafwise.table import Table, Variable
+from leafwise.table import Table
 from leafwise.workers import Workers
 
 REPEATS, REPEATS_IF_SMALL = 3, 15
@@ -67,42 +64,13 @@ JOBS = (
 )
 
 
-def network_of(name: str) -> Network:
-    """A published network, from its file in the format BIF."""
-    place = data.folder() / "networks" / f"{name}.bif"
-    if not place.is_file():
-        raise data.NoData(f"there is no {place}: set the environment variable LEAFWISE_DATA to the folder of networks/")
-    text = place.read_text(encoding="utf-8")
-    found = re.findall(r"variable\s+(\S+)\s*\{\s*type discrete \[ \d+ \] \{([^}]*)\}", text)
-    variables = tuple(Variable(name, tuple(label.strip() for label in labels.split(","))) for name, labels in found)
-    index = {variable.name: k for k, variable in enumerate(variables)}
-    nodes: dict[int, Node] = {}
-    for child, given, body in re.findall(r"probability\s*\(\s*(\S+)\s*(?:\|([^)]*))?\)\s*\{(.*?)\n\}", text, re.DOTALL):
-        parents = [index[parent.strip()] for parent in given.split(",") if parent.strip()]
-        nodes[index[child]] = _node(variables, index[child], parents, body)
-    return Network(variables, tuple(nodes[k] for k in range(len(variables))))
-
-
-def _node(variables: tuple[Variable, ...], child: int, parents: list[int], body: str) -> Node:
-    n_states = [variable.n_states for variable in variables]
-    cells = np.zeros([n_states[parent] for parent in parents] + [n_states[child]])
-    for states, numbers in re.findall(r"(?:\(([^)]*)\)|table)\s*([-+.\deE, ]+);", body):
-        labels = [label.strip() for label in states.split(",") if label.strip()]
-        at = tuple(variables[parent].labels.index(label) for parent, label in zip(parents, labels, strict=True))
-        cells[at] = [float(number) for number in numbers.split(",")]
-    order = sorted(range(len(parents)), key=lambda k: parents[k])
-    cells = cells.transpose([*order, len(parents)]).reshape(-1, n_states[child])
-    own = tuple(sorted(parents))
-    return Node(own, DecisionGraph.complete(own, n_states), cells / cells.sum(axis=1, keepdims=True))
-
-
 def cases_of(job: Job) -> Table:
     """The cases that are learned from."""
     if job.n_cases is None:
         return data.table(job.name)
     if job.name == "alarm":
         return data.alarm_sample(job.n_cases)
-    return sample(network_of(job.name), job.n_cases, seed=1)
+    return sample(data.network(job.name), job.n_cases, seed=1)
 
 
 def least_time(n: int, action: Callable[[], T]) -> tuple[float, T]:
