@@ -6,6 +6,19 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
+STATES = (2, 3, 2, 4, 2, 1)
+EVIDENCE = {
+    "nothing": {},
+    "a state": {1: np.array([0.0, 0.0, 1.0])},
+    "a set": {3: np.array([1.0, 0.0, 1.0, 1.0])},
+    "weights": {1: np.array([0.5, 20.0, 3.0])},
+    "all kinds": {1: np.array([0.2, 0.0, 1e-3]), 2: np.array([0.0, 3.0]), 3: np.array([1.0, 1.0, 0.0, 0.0])},
+}
+
+
+def single(rows):
+    return Node((), DecisionGraph.single(), np.array([rows]))
+
 
 def variables(n_states):
     return tuple(Variable(f"x{v}", tuple(f"s{k}" for k in range(n))) for v, n in enumerate(n_states))

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 from oracle_inference import joint_table, marginal, weighted
-from random_networks import random_network, variables
+from random_networks import EVIDENCE, STATES, random_network, single, variables
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
@@ -11,19 +11,6 @@ from leafwise.inference.evidence import weights_of
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.weighting import weighted_cases, weighting
 from leafwise.network import Network, Node
-
-STATES = (2, 3, 2, 4, 2, 1)
-EVIDENCE = {
-    "nothing": {},
-    "a state": {1: np.array([0.0, 0.0, 1.0])},
-    "a set": {3: np.array([1.0, 0.0, 1.0, 1.0])},
-    "weights": {1: np.array([0.5, 20.0, 3.0])},
-    "all kinds": {1: np.array([0.2, 0.0, 1e-3]), 2: np.array([0.0, 3.0]), 3: np.array([1.0, 1.0, 0.0, 0.0])},
-}
-
-
-def single(rows):
-    return Node((), DecisionGraph.single(), np.array([rows]))
 
 
 def naive_bayes(n_features, low, high):

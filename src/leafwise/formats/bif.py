@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from leafwise.formats.bif_reading import read_network
 from leafwise.formats.bif_text import quoted
 from leafwise.formats.tables import MOST_CELLS, complete_table
-from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.table import Variable
 
@@ -44,10 +44,7 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from a .bif or .bif.gz file; a ValueError in one line, with line and column, when it cannot be."""
-    try:
-        return loads(read_whole(path))
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+    return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:

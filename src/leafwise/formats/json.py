@@ -25,7 +25,7 @@ import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.json_reading import read_network
-from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -50,10 +50,7 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from a file; a ValueError in one line when the file does not hold one."""
-    try:
-        return loads(read_whole(path))
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+    return read_as(path, loads)
 
 
 def dumps(network: Network) -> str:

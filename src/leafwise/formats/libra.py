@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.libra_reading import read_network
 from leafwise.formats.tables import MOST_CELLS, amount
-from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
 
 
@@ -40,10 +40,7 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from a .bn or .bn.gz file; a ValueError in one line, with line and column, if it is none."""
-    try:
-        return loads(read_whole(path))
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+    return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:

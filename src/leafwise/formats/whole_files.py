@@ -3,7 +3,11 @@
 import gzip
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
@@ -15,6 +19,21 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         return gzip.decompress(data)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"this is not a sound gzip file ({error}): make or copy it again.") from None
+
+
+def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T]) -> T:
+    """What `loads` makes of a file's bytes; its ValueErrors name the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(folder + "/a.txt", b"12")
+    ...     read_as(folder + "/a.txt", int)
+    12
+    """
+    try:
+        return loads(read_whole(path))
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:

@@ -28,7 +28,7 @@ from xml.sax.saxutils import quoteattr
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.tables import MOST_CELLS, amount
-from leafwise.formats.whole_files import read_whole, write_whole
+from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.formats.xmod_reading import read_network
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -49,10 +49,7 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network from an .xmod or .xmod.gz file; a ValueError in one line, with line and column, if it is none."""
-    try:
-        return loads(read_whole(path))
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+    return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
