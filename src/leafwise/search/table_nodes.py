@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Counter
-from leafwise.kernels import tables
+from leafwise.kernels import configurations, tables
 from leafwise.kernels.arrays import Layout, grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region
@@ -31,7 +31,7 @@ class TableNode:
     """One node: its parents, in the order of the digits in its configurations' codes, and these."""
 
     parents: tuple[int, ...]
-    configurations: NDArray[np.void]  # kernels.tables.CONFIGURATION
+    configurations: NDArray[np.void]  # kernels.configurations.CONFIGURATION
     counts: Integers  # for each: the target's counts
     histograms: NDArray[np.int32]  # those that are kept, one row each
 
@@ -74,7 +74,7 @@ class TableNodes:
         self._n_cells = n_cells.tolist()
         self._most_kept = (_MOST_KEPT // len(targets) // n_cells).tolist()  # histograms of a node
         self._layouts: dict[int, Layout] = {}  # of one variable each
-        self._split_room = tables.make_split(64, int(n_states.max()))
+        self._split_room = configurations.make_split(64, int(n_states.max()))
         self._plant(targets.tolist())
 
     def row(self, target: int, parents: Parents) -> int:
@@ -146,7 +146,7 @@ class TableNodes:
 
     def _plant(self, targets: list[int]) -> None:
         """Count and price nodes without parents, many at a time."""
-        everything = np.zeros(1, tables.CONFIGURATION)
+        everything = np.zeros(1, configurations.CONFIGURATION)
         everything["size"], everything["cases"] = self._counter.n_cases, EVERYTHING
         while targets:
             ends = np.cumsum([self._n_cells[target] for target in targets])
@@ -175,27 +175,29 @@ class TableNodes:
         split = self._room((len(old.configurations) + 1) * r)
         begin, others = self._where_counted(target, old, parent)
         most_kept = self._most_kept[target] if len(sums) else 0
-        tables.plan_split(old.configurations, old.histograms, begin, others, r, n_classes, n_cells, most_kept, split)
+        configurations.plan_split(
+            old.configurations, old.histograms, begin, others, r, n_classes, n_cells, most_kept, split
+        )
         totals = split.totals.tolist()
-        n = totals[tables.N_AFTER]
-        new, kept = split.after[:n].copy(), np.empty((totals[tables.N_KEPT], n_cells), np.int32)
+        n = totals[configurations.N_AFTER]
+        new, kept = split.after[:n].copy(), np.empty((totals[configurations.N_KEPT], n_cells), np.int32)
         if parents not in self._cases:
             self._cases[parents] = self._cut(parent, r, split, new["cases"])
         new["cases"] = self._cases[parents]
         node = TableNode(parents, new, split.counts[:n, :n_classes].copy(), kept)
         if len(sums):
             self._count_split(target, old, node, split, sums)
-        self._settle(target, node, split.priced[: totals[tables.N_PRICED]], sums)
+        self._settle(target, node, split.priced[: totals[configurations.N_PRICED]], sums)
         return node
 
-    def _room(self, n: int) -> tables.Split:
+    def _room(self, n: int) -> configurations.Split:
         if n > len(self._split_room.after):
-            self._split_room = tables.make_split(2 * n, self._split_room.counts.shape[1])
+            self._split_room = configurations.make_split(2 * n, self._split_room.counts.shape[1])
         return self._split_room
 
-    def _cut(self, parent: int, r: int, split: tables.Split, cases: Integers) -> Integers:
+    def _cut(self, parent: int, r: int, split: configurations.Split, cases: Integers) -> Integers:
         """Sets of cases for all new configurations, from those of the old."""
-        n_cuts, n_parts = split.totals[tables.N_CUTS], split.totals[tables.N_PARTS]
+        n_cuts, n_parts = split.totals[configurations.N_CUTS], split.totals[configurations.N_PARTS]
         if n_cuts:
             sizes, groups = split.sizes[:n_parts], split.groups[: n_cuts * r]
             variables = _filled(n_cuts, parent)
@@ -222,22 +224,22 @@ class TableNodes:
         return cells
 
     def _count_split(
-        self, target: int, old: TableNode, node: TableNode, split: tables.Split, sums: NDArray[np.float64]
+        self, target: int, old: TableNode, node: TableNode, split: configurations.Split, sums: NDArray[np.float64]
     ) -> None:
         """The histograms of all new configurations, from the old ones where that is quicker; price what is not kept."""
         cases, kept, n_cells = node.configurations["cases"], node.histograms, self._n_cells[target]
-        counted = split.counted[: split.totals[tables.N_COUNTED]]
+        counted = split.counted[: split.totals[configurations.N_COUNTED]]
         if len(counted):
             self._count(target, cases[counted], split.where[: len(counted)], kept.reshape(-1))
-        tables.derive(old.configurations, old.histograms, split, node.configurations, kept)
-        small = split.small[: split.totals[tables.N_SMALL]]
+        configurations.derive(old.configurations, old.histograms, split, node.configurations, kept)
+        small = split.small[: split.totals[configurations.N_SMALL]]
         at_once = max(1, _AT_ONCE // n_cells)
         for begin in range(0, len(small), at_once):
             share = small[begin : begin + at_once]
             where = np.arange(0, len(share) * n_cells, n_cells)
             cells = np.empty(len(share) * n_cells, np.int32)
             self._count(target, cases[share], where, cells)
-            tables.subtract(share, where, cells, node.configurations, kept)
+            configurations.subtract(share, where, cells, node.configurations, kept)
             n_rows = math.prod(self._n_states[parent] for parent in node.parents)
             priced = where[node.configurations["size"][share] > 1]
             tables.price_additions(target, n_rows, priced, cells, self._prices, sums)
