@@ -5,10 +5,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 _WORTH_A_THREAD = 150_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
 
@@ -38,6 +40,14 @@ class Workers:
         except KeyboardInterrupt:
             self.stopped.set()
             raise
+
+    def together(self, work: Callable[[bool], T]) -> T:
+        """Call work(True) here and work(False) in all other threads, which it lets end; what the first returns."""
+        waiting = [self._pool.submit(work, False) for _ in range(self.n_threads - 1)] if self._pool else []
+        found = work(True)
+        for future in waiting:
+            future.result()
+        return found
 
 
 def _n_cores() -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.arrays import Layout
+from leafwise.kernels.sets import Cases
 
 Integers = NDArray[np.int64]
 EVERYTHING = 0  # the set of all cases, which is never released
@@ -18,6 +19,13 @@ class Counter(Protocol):
     """Cuts, joins and counts sets of cases."""
 
     n_cases: int
+
+    @property
+    def cases(self) -> Cases:
+        """All sets and rows as arrays, for compiled code that cuts, joins and counts on its own; until there is room."""
+
+    def make_room(self, sizes: Integers) -> None:
+        """Room for more sets of these sizes, which compiled code will place."""
 
     def cut(
         self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers

@@ -45,11 +45,10 @@ class CpuCounter:
         requests["group"] = np.cumsum(requests["n_states"]) - requests["n_states"]
         requests["n_children"] = n_children
         requests["first_child"] = first + np.cumsum(n_children) - n_children
+        cases = self.cases
         costs = np.where(self._sets["is_mask"][parents], self._masks.shape[1], self._sets["size"][parents])
         self._workers.run(
-            lambda begin, end: sets.cut_sets(
-                requests, groups, begin, end, self._sets, self._masks, self._lists, self._data
-            ),
+            lambda begin, end: sets.cut_sets(requests, groups, begin, end, cases),
             costs.astype(np.float64),
         )
         return first
@@ -57,7 +56,7 @@ class CpuCounter:
     def join(self, first: Integers, second: Integers) -> int:
         new = self._place(self._sets["size"][first] + self._sets["size"][second])
         union = np.arange(new, new + len(first))
-        sets.join_sets(np.stack([first, second, union], axis=1), self._sets, self._masks, self._lists)
+        sets.join_sets(np.stack([first, second, union], axis=1), self.cases)
         return new
 
     def count(
@@ -71,11 +70,9 @@ class CpuCounter:
         requests = np.stack([of, targets, offsets], axis=1)
         sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
         costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
+        cases = self.cases
         self._workers.run(
-            lambda begin, end: bits.count_sets(
-                requests, begin, end, histograms, layout, self._sets, self._masks, self._lists, self._data
-            ),
-            costs,
+            lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs
         )
 
     def copying(self, variables: list[int]) -> "CpuCounter":
@@ -84,22 +81,21 @@ class CpuCounter:
         return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers)
 
     def release(self, gone: Integers) -> None:
-        sets.release_sets(gone, self._sets, self._free, self._marks)
+        sets.release_sets(gone, self.cases)
 
-    def _place(self, sizes: Integers) -> int:
-        """Records and room for new sets of these sizes; the number of the first."""
-        first = int(self._marks[sets.N_SETS])
-        if not sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks):
-            is_mask = sizes * 32 >= self.n_cases
-            self._grow(len(sizes), int(is_mask.sum()), int(sizes[~is_mask].sum()))
-            sets.place_sets(sizes, self.n_cases, self._sets, self._free, self._lists, self._marks)
-        return first
+    @property
+    def cases(self) -> sets.Cases:
+        return sets.Cases(
+            self._sets, self._masks, self._free, self._lists, self._marks, np.int64(self.n_cases), self._data
+        )
 
-    def _grow(self, n_sets: int, n_masks: int, n_rows: int) -> None:
-        """Make room for so many more, where it is short; what grows at least doubles."""
+    def make_room(self, sizes: Integers) -> None:
+        """Room for sets of these sizes, where it is short; what grows at least doubles."""
+        is_mask = sizes * 32 >= self.n_cases
+        n_masks, n_rows = int(is_mask.sum()), int(sizes[~is_mask].sum())
         used_sets, free_masks, used_rows = self._marks.tolist()
-        if used_sets + n_sets > len(self._sets):
-            self._sets = grown(self._sets, used_sets + n_sets)
+        if used_sets + len(sizes) > len(self._sets):
+            self._sets = grown(self._sets, used_sets + len(sizes))
         if n_masks > free_masks:
             old = len(self._masks)
             self._masks = grown(self._masks, old + n_masks)
@@ -111,6 +107,11 @@ class CpuCounter:
             lists = np.empty(2 * (in_use + n_rows), np.int32)
             sets.move_lists(self._sets, self._lists, lists, self._marks)
             self._lists = lists
+
+    def _place(self, sizes: Integers) -> int:
+        """Records and room for new sets of these sizes; the number of the first."""
+        self.make_room(sizes)
+        return sets.place_sets(sizes, self.cases)
 
 
 def _planes(table: Table) -> Planes:

@@ -3,13 +3,13 @@
 Sets with few cases, and variables with many states, are counted by increments instead, whichever is the cheaper.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Layout, Planes
+from leafwise.kernels.arrays import Array, Layout
 from leafwise.kernels.jit import inlined, jit, part
-from leafwise.kernels.sets import mask_of, rows_of
+from leafwise.kernels.sets import Cases, mask_of, rows_of
 from leafwise.kernels.words import popcount
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
@@ -159,12 +159,30 @@ def _most_plane_states(n_cases: int, n_classes: int, n_words: int) -> int:
     return 1 + int(_ROW_COST * n_cases / (n_classes * (_PLANE_COST + _WORD_COST * n_words)))
 
 
-@inlined
-def _count_set(
-    set_: Any, target: int, out: Array, layout: Layout, masks: Array, lists: Array, data: Planes, scratch: Any
-) -> None:
+class Scratch(NamedTuple):
+    """Where one thread counts."""
+
+    classes: Array  # masks, one for each state of a target, and one more
+    rows: Array
+    candidates: Array
+    starts: Array
+
+
+@part
+def make_scratch(most_classes: int, most_rows: int, layout: Layout, cases: Cases) -> Scratch:
+    """Room to count sets of so many cases, for targets of so many states."""
+    return Scratch(
+        np.empty((most_classes + 1, cases.data.words.shape[1]), np.uint64),
+        np.empty(most_rows, np.int32),
+        np.empty(layout.n_states.shape[0], np.int64),
+        np.empty(layout.n_states.shape[0], np.int64),
+    )
+
+
+@part
+def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
     """One histogram, by planes where these are cheaper, else in one pass over the rows."""
-    classes, rows, candidates, starts = scratch
+    data = cases.data
     n_classes = layout.n_states[target]
     which = layout.of_target[target]
     variables = layout.variables[layout.start[which] : layout.start[which + 1]]
@@ -174,16 +192,19 @@ def _count_set(
     if data.first[target] < 0 or most < 2:
         most = 0
     else:
-        mask = mask_of(set_, masks, lists, classes[n_classes])
+        classes = scratch.classes
+        mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
         _class_masks(mask, target, data.words, data.first, classes, totals)
         if n_classes == 2:
             _count_binary(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
         else:
             _count_many(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
+    candidates, starts = scratch.candidates, scratch.starts
     n_left = _left_to_rows(target, variables, bases, most, layout.n_states, data.first, out, candidates, starts)
     if n_left > 0 or most == 0:
-        n = rows_of(set_, masks, lists, rows)
-        _count_rows(rows[:n], data.rows, target, candidates[:n_left], starts[:n_left], n_classes, out)
+        n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
+        rows = scratch.rows[:n]
+        _count_rows(rows, data.rows, target, candidates[:n_left], starts[:n_left], n_classes, out)
         if most == 0:
             for k in range(n_classes):
                 totals[k] = 0
@@ -191,30 +212,22 @@ def _count_set(
                 totals[data.rows[rows[k], target]] += 1
 
 
+@part
+def size_of(target: int, layout: Layout) -> int:
+    """How many cells a histogram of the target has."""
+    return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
+
+
 @jit
-def count_sets(
-    requests: Array,
-    begin: int,
-    end: int,
-    histograms: Array,
-    layout: Layout,
-    sets: Array,
-    masks: Array,
-    lists: Array,
-    data: Planes,
-) -> None:
+def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases) -> None:
     """For each requested row (set, target, offset): the histogram of the set's cases."""
     most_rows, most_classes = 0, 2
     for r in range(begin, end):
-        most_rows = max(most_rows, sets[requests[r, 0]]["size"])
-        if data.first[requests[r, 1]] >= 0:
+        most_rows = max(most_rows, cases.sets[requests[r, 0]]["size"])
+        if cases.data.first[requests[r, 1]] >= 0:
             most_classes = max(most_classes, layout.n_states[requests[r, 1]])
-    classes = np.empty((most_classes + 1, data.words.shape[1]), np.uint64)
-    rows = np.empty(most_rows, np.int32)
-    candidates = np.empty(layout.n_states.shape[0], np.int64)
-    starts = np.empty(layout.n_states.shape[0], np.int64)
+    scratch = make_scratch(most_classes, most_rows, layout, cases)
     for r in range(begin, end):
         target = requests[r, 1]
-        size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
-        out = histograms[requests[r, 2] : requests[r, 2] + size]
-        _count_set(sets[requests[r, 0]], target, out, layout, masks, lists, data, (classes, rows, candidates, starts))
+        out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]
+        count_set(cases.sets[requests[r, 0]], target, out, layout, cases, scratch)

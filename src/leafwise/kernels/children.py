@@ -1,139 +1,213 @@
-"""What operators make: which states go to which new leaf, how many cases each gets, and its histogram by arithmetic.
+"""What operators make: the new leaves of a node, with their cases, their histograms and their prices.
 
-After a split only the smaller children are counted; the largest is the parent less the others. After a merge
-histograms add.
+After a split only the smaller children are counted; the largest is the parent less the others. After a merge histograms
+add. Several threads make leaves at the same time, each for other nodes: what they take from is behind a lock.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from leafwise.kernels import bits
 from leafwise.kernels.arrays import Array, Layout
-from leafwise.kernels.gains import COMPLETE
+from leafwise.kernels.atomics import lock, swap, unlock
+from leafwise.kernels.bits import count_set, size_of
+from leafwise.kernels.gains import COMPLETE, price_by_table
 from leafwise.kernels.jit import jit, part
+from leafwise.kernels.nodes import (
+    N_LEAVES,
+    N_MERGED,
+    N_SPLIT,
+    N_STALE,
+    POOL,
+    SHORT,
+    Frontier,
+    Pool,
+    drop_merged,
+    free_if_spent,
+    next_free,
+)
+from leafwise.kernels.sets import cut, join, place
+
+WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, FIRST_WANTED_SET = range(4)  # places in Frontier.wanted; then sizes of sets
 
 
-@jit
-def measure_splits(batch: Array, leaves: Array, layout: Layout) -> tuple[int, int]:
-    """How many states the variables of the leaves' best splits have in all, and how many children there will be."""
-    n_states, n_children = 0, 0
-    for b in range(batch.shape[0]):
-        n_states += layout.n_states[leaves[batch[b]]["variable"]]
-        n_children += leaves[batch[b]]["n_children"]
-    return n_states, n_children
+class Scratch(NamedTuple):
+    """Where one thread works."""
 
-
-class Plan(NamedTuple):
-    """Splits to be made, one after the other."""
-
-    cases: Array  # for each split: the set to cut,
-    variables: Array  # the variable to cut it by,
-    n_children: Array
-    groups: Array  # for each state of each variable: the child it goes to
-    sizes: Array  # for each child: how many cases it gets,
-    targets: Array
-    to_count: Array  # ... and, of the children, those to count: not the largest of a split, and none without cases
-
-
-def make_plan(n_splits: int, n_states: int, n_children: int) -> Plan:
-    """Room for a plan."""
-    return Plan(*(np.empty(n, np.int64) for n in (n_splits, n_splits, n_splits, n_states, *[n_children] * 3)))
-
-
-@jit
-def plan_splits(batch: Array, leaves: Array, histograms: Array, layout: Layout, possible: Array, plan: Plan) -> int:
-    """Fill the plan with each leaf's best split; how many children are to be counted.
-
-    `possible`, if not empty, flags for the same states in the same order which can occur; the others, which no case can
-    have, go with the last child.
-    """
-    at, first, n_to_count = 0, 0, 0
-    for b in range(batch.shape[0]):
-        leaf = leaves[batch[b]]
-        n_children = leaf["n_children"]
-        plan.cases[b], plan.variables[b], plan.n_children[b] = leaf["cases"], leaf["variable"], n_children
-        n_states = layout.n_states[leaf["variable"]]
-        flags = possible[at : at + n_states] if possible.shape[0] > 0 else possible
-        _plan_split(
-            leaf, histograms, layout, flags, plan.groups[at : at + n_states], plan.sizes[first : first + n_children]
-        )
-        largest = _largest(plan.sizes, first, n_children)
-        for child in range(first, first + n_children):
-            plan.targets[child] = leaf["target"]
-            if child != largest and plan.sizes[child] > 0:
-                plan.to_count[n_to_count] = child
-                n_to_count += 1
-        at += n_states
-        first += n_children
-    return n_to_count
+    counting: bits.Scratch
+    groups: Array  # for each state of a split's variable: the child it goes to
+    sizes: Array  # for each child: how many cases it gets
+    spent: Array  # nanoseconds, roughly
 
 
 @part
-def _plan_split(leaf: Any, histograms: Array, layout: Layout, possible: Array, groups: Array, sizes: Array) -> None:
-    n_classes = layout.n_states[leaf["target"]]
-    block = leaf["histogram"] + _base(leaf["variable"], leaf["target"], layout) * n_classes
-    for k in range(sizes.shape[0]):
-        sizes[k] = 0
-    child = 0
-    for state in range(groups.shape[0]):
-        if leaf["state"] != COMPLETE:
-            groups[state] = 0 if state == leaf["state"] else 1
-        elif possible.shape[0] == 0 or possible[state]:
-            groups[state] = child
-            child += 1
-        else:
-            groups[state] = sizes.shape[0] - 1
-        for k in range(n_classes):
-            sizes[groups[state]] += histograms[block + state * n_classes + k]
-
-
-class Pool(NamedTuple):
-    """Where histograms, and the target's counts of each leaf, live."""
-
-    cells: Array
-    free: Array  # for each size, where the first free histogram is; -1: none. It holds where the next one is
-    sizes: Array
-    used: Array  # so many cells, so many counts
+def make_scratch(frontier: Frontier) -> Scratch:
+    """Room for all that one thread may have to do."""
+    layout, cases = frontier.pricing.layout, frontier.cases
+    most_states, most_classes = 2, 2
+    for variable in range(layout.n_states.shape[0]):
+        most_states = max(most_states, layout.n_states[variable])
+        if cases.data.first[variable] >= 0:
+            most_classes = max(most_classes, layout.n_states[variable])
+    return Scratch(
+        bits.make_scratch(most_classes, cases.n_cases, layout, cases),
+        np.empty(most_states, np.int64),
+        np.empty(most_states, np.int64),
+        np.zeros(1),
+    )
 
 
 @part
-def _take(which: int, pool: Pool) -> int:
+def _take_histogram(which: int, pool: Pool) -> int:
     at = pool.free[which]
     if at < 0:
         pool.used[0] += pool.sizes[which]
         return pool.used[0] - pool.sizes[which]
-    pool.free[which] = np.int64(pool.cells[at]) << 31 | np.int64(pool.cells[at + 1])
+    pool.free[which] = next_free(at, pool.cells)
     return at
 
 
-@jit
-def add_leaves(targets: Array, cases: int, first: int, leaves: Array, nodes: Array, pool: Pool) -> None:
-    """Records for new leaves that hold the sets from `cases` on, with places for a histogram and counts each."""
-    for k in range(targets.shape[0]):
-        leaf = leaves[first + k]
-        leaf["target"], leaf["cases"] = targets[k], cases + k
-        leaf["first_child"] = leaf["partner"] = -1
-        leaf["histogram"] = _take(nodes[targets[k]]["size_class"], pool)
-        leaf["counts"] = pool.used[1]
-        pool.used[1] += nodes[targets[k]]["n_states"]
-
-
-@jit
-def take_histograms(batch: Array, leaves: Array, nodes: Array, pool: Pool) -> None:
-    """New places for the histograms of leaves whose own were given back."""
-    for b in range(batch.shape[0]):
-        leaf = leaves[batch[b]]
-        leaf["histogram"] = _take(nodes[leaf["target"]]["size_class"], pool)
+@part
+def _has_histograms(which: int, n: int, pool: Pool) -> bool:
+    at = pool.free[which]
+    while n > 0 and at >= 0:
+        at = next_free(at, pool.cells)
+        n -= 1
+    return pool.used[0] + n * pool.sizes[which] <= pool.cells.shape[0]
 
 
 @part
-def _largest(sizes: Array, first: int, n: int) -> int:
-    """The place of the largest of n sizes from the first on; the earliest of equal ones."""
-    largest = first
-    for k in range(first + 1, first + n):
-        if sizes[k] > sizes[largest]:
-            largest = k
-    return largest
+def _ask_for_room(n: int, n_cells: int, n_counts: int, sizes: Array, frontier: Frontier) -> None:
+    wanted = frontier.wanted
+    wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n, n_cells, n_counts
+    for k in range(n):
+        wanted[FIRST_WANTED_SET + k] = sizes[k]
+    swap(frontier.crew, SHORT, np.int64(1))
+
+
+@part
+def _add_leaf(target: int, cases: int, frontier: Frontier) -> None:
+    """A record for a leaf that holds this set; there is room."""
+    pool, node = frontier.pool, frontier.nodes[target]
+    leaf = frontier.leaves[frontier.totals[N_LEAVES]]
+    frontier.totals[N_LEAVES] += 1
+    leaf["target"], leaf["cases"] = target, cases
+    leaf["first_child"] = leaf["partner"] = leaf["groups"] = -1
+    leaf["histogram"] = _take_histogram(node["size_class"], pool)
+    leaf["counts"] = pool.used[1]
+    pool.used[1] += node["n_states"]
+
+
+@jit
+def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
+    """Records for the leaves that a search begins with, which hold these sets; there is room."""
+    for k in range(targets.shape[0]):
+        _add_leaf(targets[k], cases[k], frontier)
+
+
+@part
+def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
+    """Records for n new leaves of these sizes, and room for their cases; the first, or -1: room is short."""
+    lock(frontier.crew, POOL)
+    pool, node = frontier.pool, frontier.nodes[target]
+    which, n_counts = node["size_class"], n * node["n_states"]
+    first, cases = frontier.totals[N_LEAVES], np.int64(-1)
+    if (
+        first + n <= frontier.leaves.shape[0]
+        and pool.used[1] + n_counts <= frontier.pricing.counts.shape[0]
+        and _has_histograms(which, n, pool)
+    ):
+        cases = place(sizes, n, frontier.cases)
+    if cases >= 0:
+        for k in range(n):
+            _add_leaf(target, cases + k, frontier)
+    else:
+        _ask_for_room(n, n * pool.sizes[which], n_counts, sizes, frontier)
+        first = np.int64(-1)
+    unlock(frontier.crew, POOL)
+    return first
+
+
+@part
+def _histogram(leaf: Any, frontier: Frontier) -> Array:
+    return frontier.pool.cells[leaf["histogram"] : leaf["histogram"] + size_of(leaf["target"], frontier.pricing.layout)]
+
+
+@part
+def _count(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
+    layout, cases = frontier.pricing.layout, frontier.cases
+    set_ = cases.sets[leaf["cases"]]
+    out = _histogram(leaf, frontier)
+    count_set(set_, leaf["target"], out, layout, cases, scratch.counting)
+    scratch.spent[0] += 0.05 * out.shape[0] * min(set_["size"], cases.data.words.shape[1])
+
+
+@part
+def has_histogram(leaf: Any, frontier: Frontier, scratch: Scratch) -> bool:
+    """Count the leaf again if its histogram was given back. False: room is short."""
+    if leaf["histogram"] < 0:
+        lock(frontier.crew, POOL)
+        which = frontier.nodes[leaf["target"]]["size_class"]
+        if _has_histograms(which, 1, frontier.pool):
+            leaf["histogram"] = _take_histogram(which, frontier.pool)
+        else:
+            _ask_for_room(0, frontier.pool.sizes[which], 0, scratch.sizes, frontier)
+        unlock(frontier.crew, POOL)
+        if leaf["histogram"] < 0:
+            return False
+        _count(leaf, frontier, scratch)
+    return True
+
+
+@part
+def _wait(which: int, what: int, frontier: Frontier) -> None:
+    """Something new waits for weights."""
+    lock(frontier.crew, POOL)
+    frontier.made[which, frontier.totals[N_STALE + which]] = what
+    frontier.totals[N_STALE + which] += 1
+    unlock(frontier.crew, POOL)
+
+
+@part
+def _price(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
+    price_by_table(leaf, frontier.pool.cells, np.empty(0, np.uint8), frontier.pricing)
+    scratch.spent[0] += 4.0 * size_of(leaf["target"], frontier.pricing.layout)
+    free_if_spent(leaf, frontier)
+
+
+@part
+def price_again(at: int, frontier: Frontier, scratch: Scratch) -> bool:
+    """Find the best split of a leaf that is there. False: not yet."""
+    leaf = frontier.leaves[at]
+    if not has_histogram(leaf, frontier, scratch):
+        return False
+    if frontier.rules.weighs:
+        _wait(np.int64(0), at, frontier)
+        return False
+    _price(leaf, frontier, scratch)
+    return True
+
+
+@part
+def _plan_split(leaf: Any, frontier: Frontier, scratch: Scratch) -> int:
+    """Which state goes to which child, and how many cases each child gets; how many states there are."""
+    layout = frontier.pricing.layout
+    n_classes, n_states = layout.n_states[leaf["target"]], layout.n_states[leaf["variable"]]
+    block = leaf["histogram"] + _base(leaf["variable"], leaf["target"], layout) * n_classes
+    for k in range(leaf["n_children"]):
+        scratch.sizes[k] = 0
+    for state in range(n_states):
+        if leaf["state"] != COMPLETE:
+            group = np.int64(state != leaf["state"])
+        elif leaf["groups"] < 0:
+            group = np.int64(state)
+        else:
+            group = frontier.groups[leaf["groups"] + state]
+        scratch.groups[state] = group
+        for k in range(n_classes):
+            scratch.sizes[group] += frontier.pool.cells[block + state * n_classes + k]
+    return n_states
 
 
 @part
@@ -149,36 +223,81 @@ def _base(variable: int, target: int, layout: Layout) -> int:
     return layout.bases[begin]
 
 
-@jit
-def derive_children(
-    batch: Array, begin: int, end: int, leaves: Array, sizes: Array, histograms: Array, layout: Layout
-) -> None:
-    """The histograms that were not counted: zeros where there are no cases, else parent less siblings."""
-    for b in range(begin, end):
-        parent = leaves[batch[b]]
-        first, n_children = parent["first_child"], parent["n_children"]
-        target = parent["target"]
-        size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
-        skip = first - leaves[batch[0]]["first_child"]
-        largest = first + _largest(sizes, skip, n_children) - skip
-        rest, own = leaves[largest]["histogram"], parent["histogram"]
-        for k in range(size):
-            histograms[rest + k] = histograms[own + k]
-        for child in range(first, first + n_children):
-            own = leaves[child]["histogram"]
-            if sizes[skip + child - first] == 0:
-                for k in range(size):
-                    histograms[own + k] = 0
-            elif child != largest:
-                for k in range(size):
-                    histograms[rest + k] -= histograms[own + k]
+@part
+def _count_children(parent: Any, first: int, frontier: Frontier, scratch: Scratch) -> None:
+    """The smaller children by counting, the largest (the earliest of equal ones) by subtraction."""
+    n, sizes = parent["n_children"], scratch.sizes
+    largest = 0
+    for k in range(1, n):
+        if sizes[k] > sizes[largest]:
+            largest = k
+    rest, whole = _histogram(frontier.leaves[first + largest], frontier), _histogram(parent, frontier)
+    for cell in range(rest.shape[0]):
+        rest[cell] = whole[cell]
+    for k in range(n):
+        if k != largest:
+            part_of_it = _histogram(frontier.leaves[first + k], frontier)
+            if sizes[k] == 0:
+                for cell in range(rest.shape[0]):
+                    part_of_it[cell] = 0
+            else:
+                _count(frontier.leaves[first + k], frontier, scratch)
+                for cell in range(rest.shape[0]):
+                    rest[cell] -= part_of_it[cell]
 
 
-@jit
-def add_histograms(pairs: Array, leaves: Array, histograms: Array, layout: Layout) -> None:
-    """For each row (leaf, other, merged): the sum."""
-    for p in range(pairs.shape[0]):
-        one, two, both = leaves[pairs[p, 0]], leaves[pairs[p, 1]], leaves[pairs[p, 2]]
-        target = one["target"]
-        for k in range((layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]):
-            histograms[both["histogram"] + k] = histograms[one["histogram"] + k] + histograms[two["histogram"] + k]
+@part
+def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
+    """The leaves that the leaf's best split makes. False: not yet, since room is short or they wait for weights."""
+    leaf, cases = frontier.leaves[at], frontier.cases
+    if not has_histogram(leaf, frontier, scratch):
+        return False
+    n_states, n = _plan_split(leaf, frontier, scratch), leaf["n_children"]
+    first = _add_leaves(leaf["target"], n, scratch.sizes, frontier)
+    if first < 0:
+        return False
+    sets = frontier.leaves[first]["cases"]
+    cut(
+        cases.sets[leaf["cases"]],
+        leaf["variable"],
+        scratch.groups[:n_states],
+        cases.sets[sets : sets + n],
+        cases,
+        scratch.counting.rows,
+    )
+    _count_children(leaf, first, frontier, scratch)
+    leaf["first_child"] = first
+    if frontier.rules.weighs:
+        _wait(np.int64(1), at, frontier)
+        return False
+    for child in range(first, first + n):
+        _price(frontier.leaves[child], frontier, scratch)
+    return True
+
+
+@part
+def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
+    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for weights."""
+    node, cases = frontier.nodes[target], frontier.cases
+    first = node["merge_leaf"]
+    second = frontier.leaves[first]["partner"]
+    one, two = frontier.leaves[first], frontier.leaves[second]
+    drop_merged(node, frontier)
+    scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
+    new = _add_leaves(target, np.int64(1), scratch.sizes, frontier)
+    if new < 0:
+        return False
+    merged = frontier.leaves[new]
+    join(cases.sets[one["cases"]], cases.sets[two["cases"]], cases.sets[merged["cases"]], cases)
+    if one["histogram"] >= 0 and two["histogram"] >= 0:
+        both, a, b = _histogram(merged, frontier), _histogram(one, frontier), _histogram(two, frontier)
+        for cell in range(both.shape[0]):
+            both[cell] = a[cell] + b[cell]
+    else:
+        _count(merged, frontier, scratch)
+    node["merged"], node["merged_first"], node["merged_second"] = new, first, second
+    if frontier.rules.weighs:
+        _wait(np.int64(2), target, frontier)
+        return False
+    _price(merged, frontier, scratch)
+    return True

@@ -1,9 +1,12 @@
-"""The sequential part of greedy search: nodes run ahead on their own, and the best next steps are committed in order.
+"""Greedy search over all nodes: they run ahead on their own, side by side, and the best next steps are committed in order.
 
 What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. So a node may
 apply its own best operators ahead of time. These steps are *pending*; `advance` commits, again and again, the pending
 step with the largest gain of all nodes, which is exactly the sequential search. Where a committed arc rules out the
 variable of a pending split, the node is rolled back to before it.
+
+One thread leads: it commits, and lets nodes run ahead when the best next step is not pending. The others help with the
+latter; what a node does is the same whoever runs it.
 
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `gains`.
 """
@@ -13,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.atomics import add, look, rest, swap
+from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import jit, part
 from leafwise.kernels.nodes import (
@@ -21,14 +26,25 @@ from leafwise.kernels.nodes import (
     HUNGRY,
     MERGE,
     MERGED,
+    N_BUSY,
     N_COMMITTED,
+    N_MERGED,
+    N_QUEUED,
+    N_SPLIT,
+    N_STALE,
     N_STEPS,
+    NEXT,
     NO_LEAF,
     NOTHING,
+    OVER,
+    SHORT,
     SPLIT,
     Frontier,
     drop,
+    drop_children,
+    drop_merged,
     free_histogram,
+    free_if_spent,
     is_stale,
     link,
     refresh,
@@ -38,12 +54,16 @@ from leafwise.kernels.nodes import (
 )
 from leafwise.kernels.words import lowest
 
+CLOSED = 1 << 40  # in the place of the next in the queue
+CREW = SHORT + 8  # numbers in Frontier.crew
+SPARE_STEPS = 1024  # more than there are threads
+_MOMENT = 2e7  # nanoseconds, roughly, between two looks at the world outside
+
 
 @part
 def _push_step(target: int, frontier: Frontier) -> Any:
     node = frontier.nodes[target]
-    number = frontier.totals[N_STEPS]
-    frontier.totals[N_STEPS] += 1
+    number = add(frontier.totals, N_STEPS, np.int64(1))
     step = frontier.steps[number]
     step["target"] = target
     step["previous"] = node["last_pending"]
@@ -70,9 +90,8 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, front
             at = leaf["next"]
     refresh(target, gone, gone_too, first_new, frontier)
     one, two = node["merged_first"], node["merged_second"]
-    if node["merged"] >= 0 and (one == gone or two == gone or one == gone_too or two == gone_too):
-        drop(node["merged"], 1, frontier)
-        node["merged"] = -1
+    if one == gone or two == gone or one == gone_too or two == gone_too:
+        drop_merged(node, frontier)
 
 
 @part
@@ -112,23 +131,74 @@ def _merge_is_ready(node: Any, leaves: Array) -> bool:
 
 
 @part
-def _run_node(target: int, least: float, frontier: Frontier) -> None:
-    """Apply the node's best operators, as long as what they make is there and they gain `least`."""
+def _is_ready(node: Any, frontier: Frontier) -> bool:
+    """Whether what the node's best operator makes is there."""
+    if node["best_kind"] == MERGE:
+        return _merge_is_ready(node, frontier.leaves)
+    leaf = frontier.leaves[node["split_leaf"]]
+    return leaf["first_child"] >= 0 and not is_stale(leaf, frontier)
+
+
+@part
+def _price_anew(at: int, frontier: Frontier, scratch: Scratch) -> bool:
+    leaf = frontier.leaves[at]
+    drop_children(leaf, frontier)
+    if not price_again(at, frontier, scratch):
+        return False
+    refresh(leaf["target"], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+    return True
+
+
+@part
+def _make_ready(target: int, frontier: Frontier, scratch: Scratch) -> bool:
+    """Make what the node's best operator makes; perhaps find that another is the best. False: it must wait."""
     node = frontier.nodes[target]
-    while frontier.totals[N_STEPS] < frontier.steps.shape[0] and (
-        frontier.rules.runs_ahead or node["first_pending"] < 0
+    if node["best_kind"] == MERGE:
+        return make_merged(target, frontier, scratch)
+    at = node["split_leaf"]
+    if is_stale(frontier.leaves[at], frontier):
+        return _price_anew(at, frontier, scratch)
+    return make_children(at, frontier, scratch)
+
+
+@part
+def _make_all(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
+    """Make what all the node's leaves need that gain `least`, but not where a leaf may be merged before its turn."""
+    rules, node = frontier.rules, frontier.nodes[target]
+    at = node["head"]
+    while at >= 0 and not look(frontier.crew, SHORT):
+        leaf = frontier.leaves[at]
+        if leaf["gain"] > 0.0 and leaf["gain"] >= least:
+            if is_stale(leaf, frontier):
+                _price_anew(at, frontier, scratch)
+            elif leaf["first_child"] < 0 and (at == node["split_leaf"] or rules.splits_first or not rules.merge):
+                make_children(at, frontier, scratch)
+        at = leaf["next"]
+
+
+@part
+def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
+    """Apply the node's best operators as long as they gain `least`, or until something must wait."""
+    node, rules = frontier.nodes[target], frontier.rules
+    while (
+        node["best_kind"] != NOTHING
+        and node["best_gain"] >= least
+        and (rules.runs_ahead or node["first_pending"] < 0)
+        and scratch.spent[0] < _MOMENT
     ):
-        if node["best_kind"] == NOTHING or node["best_gain"] < least:
+        if _is_ready(node, frontier):
+            if look(frontier.totals, N_STEPS) + SPARE_STEPS > frontier.steps.shape[0]:
+                swap(frontier.crew, SHORT, np.int64(1))
+                return
+            if node["best_kind"] == SPLIT:
+                _apply_split(node["split_leaf"], frontier)
+            else:
+                _apply_merge(target, frontier)
+        elif rules.weighs and node["best_kind"] == SPLIT:
+            _make_all(target, least, frontier, scratch)
             return
-        if node["best_kind"] == SPLIT:
-            leaf = frontier.leaves[node["split_leaf"]]
-            if leaf["first_child"] < 0 or is_stale(leaf, frontier):
-                return
-            _apply_split(node["split_leaf"], frontier)
-        else:
-            if not _merge_is_ready(node, frontier.leaves):
-                return
-            _apply_merge(target, frontier)
+        elif not _make_ready(target, frontier, scratch):
+            return
 
 
 @part
@@ -150,9 +220,7 @@ def _roll_back(target: int, first: int, frontier: Frontier) -> None:
         frontier.steps[node["last_pending"]]["next"] = -1
     else:
         node["first_pending"] = -1
-    if node["merged"] >= 0:
-        drop(node["merged"], 1, frontier)
-        node["merged"] = -1
+    drop_merged(node, frontier)
     node["merges_known"] = 0
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
 
@@ -164,17 +232,10 @@ def add_arcs(arcs: Array, frontier: Frontier) -> None:
         _add_arc(arcs[k, 0], arcs[k, 1], frontier)
 
 
-@jit
-def roll_back(target: int, frontier: Frontier) -> None:
-    """Undo all pending steps of a node."""
-    if frontier.nodes[target]["first_pending"] >= 0:
-        _roll_back(target, frontier.nodes[target]["first_pending"], frontier)
-
-
 @part
 def _forbid(target: int, variable: int, frontier: Frontier) -> None:
     """The target's graph may not test the variable from now on."""
-    frontier.allowed[target, variable] = 0
+    frontier.pricing.allowed[target, variable] = 0
     pending = frontier.nodes[target]["first_pending"]
     while pending >= 0:
         if frontier.steps[pending]["variable"] == variable:
@@ -204,7 +265,7 @@ def _add_arc(parent: int, child: int, frontier: Frontier) -> None:
     frontier.nodes[child]["n_parents"] += 1
     if frontier.nodes[child]["n_parents"] >= frontier.rules.most_parents:
         for variable in range(n):
-            frontier.allowed[child, variable] &= frontier.is_parent[child, variable]
+            frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
 
 
 @part
@@ -273,50 +334,94 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
 
 
 @part
-def _look_ahead(share: float, out: Array, frontier: Frontier) -> tuple[int, int, int]:
-    """Let nodes run ahead, and say what they need to run on, where operators gain a share of what the next step does.
+def _work_off(frontier: Frontier, scratch: Scratch) -> None:
+    """Run nodes from the queue until there are no more."""
+    while scratch.spent[0] < _MOMENT and not look(frontier.crew, SHORT):
+        place = add(frontier.crew, NEXT, np.int64(1))
+        if place >= frontier.crew[N_QUEUED]:
+            return
+        _run_node(frontier.queue[place], frontier.least[0], frontier, scratch)
 
-    A split of a leaf that may be merged before its turn comes is not counted ahead.
-    """
-    least = share * _best_next(frontier.nodes, frontier.targets, frontier.steps, frontier.rules.splits_first)[1]
-    n_stale, n_split, n_merge = 0, 0, 0
+
+@part
+def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
+    """Let the nodes run ahead whose operators gain a share of what the next step does."""
+    crew, rules = frontier.crew, frontier.rules
+    least = share * _best_next(frontier.nodes, frontier.targets, frontier.steps, rules.splits_first)[1]
+    n = 0
     for k in range(frontier.targets.shape[0]):
-        target = frontier.targets[k]
-        node = frontier.nodes[target]
-        if node["best_kind"] == NOTHING or node["best_gain"] < least:
-            continue
-        _run_node(target, least, frontier)
-        if node["best_kind"] == MERGE and node["best_gain"] >= least and not _merge_is_ready(node, frontier.leaves):
-            out[2, n_merge] = target
-            n_merge += 1
-        at = node["head"] if node["best_kind"] == SPLIT else -1
-        while at >= 0:
-            leaf = frontier.leaves[at]
-            if leaf["gain"] > 0.0 and leaf["gain"] >= least:
-                if is_stale(leaf, frontier):
-                    out[0, n_stale] = at
-                    n_stale += 1
-                elif leaf["first_child"] < 0 and (at == node["split_leaf"] or not frontier.rules.merge):
-                    out[1, n_split] = at
-                    n_split += 1
-            at = leaf["next"]
-    return n_stale, n_split, n_merge
+        node = frontier.nodes[frontier.targets[k]]
+        if node["best_kind"] != NOTHING and node["best_gain"] >= least:
+            frontier.queue[n] = frontier.targets[k]
+            n += 1
+    frontier.least[0] = least
+    crew[N_QUEUED] = n
+    swap(crew, NEXT, np.int64(0))
+    _work_off(frontier, scratch)
+    swap(crew, NEXT, np.int64(CLOSED))
+    while look(crew, N_BUSY) > 0:
+        rest()
+
+
+@part
+def _help(frontier: Frontier, scratch: Scratch) -> None:
+    """Run nodes from the queue whenever there are some, until all is over."""
+    crew = frontier.crew
+    while not look(crew, OVER):
+        if look(crew, NEXT) < CLOSED:
+            add(crew, N_BUSY, np.int64(1))
+            _work_off(frontier, scratch)
+            add(crew, N_BUSY, np.int64(-1))
+            scratch.spent[0] = 0.0
+        rest()
+
+
+@part
+def _must_wait(frontier: Frontier) -> bool:
+    """Whether room is short, or something waits for weights."""
+    totals = frontier.totals
+    return frontier.crew[SHORT] > 0 or totals[N_STALE] + totals[N_SPLIT] + totals[N_MERGED] > 0
 
 
 @jit
-def advance(n_steps: int, share: float, priced: bool, out: Array, frontier: Frontier) -> tuple[int, int, int, int]:
-    """Commit steps until there are n_steps (FULL), none gains (FINISHED), or something must be counted first (HUNGRY).
+def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Frontier) -> int:
+    """Commit steps until there are n_steps (FULL), none gains (FINISHED), or the leader must look up (HUNGRY).
 
-    With HUNGRY come the numbers of entries in the three rows of `out`: leaves to price again, leaves whose best split
-    is to be counted, nodes whose best merge is to be made. `priced`: leaves were priced since the last call.
+    One thread leads, and the others come to help, with the same frontier. `priced`: leaves were priced since the last
+    call.
     """
+    scratch = make_scratch(frontier)
+    if not leads:
+        _help(frontier, scratch)
+        return HUNGRY
     if priced:
         refresh_all(frontier)
     while True:
         status = _commit_all(n_steps, frontier)
-        if status != HUNGRY:
-            return status, 0, 0, 0
-        n_stale, n_split, n_merge = _look_ahead(share, out, frontier)
-        target, _ = _best_next(frontier.nodes, frontier.targets, frontier.steps, frontier.rules.splits_first)
-        if frontier.nodes[target]["first_pending"] < 0:
-            return HUNGRY, n_stale, n_split, n_merge
+        if status == HUNGRY and scratch.spent[0] < _MOMENT:
+            _look_ahead(share, frontier, scratch)
+        if status != HUNGRY or scratch.spent[0] >= _MOMENT or _must_wait(frontier):
+            swap(frontier.crew, OVER, np.int64(1))
+            return status
+
+
+@jit
+def free_spent(batch: Array, frontier: Frontier) -> None:
+    """Give back those histograms that may not be needed again."""
+    for b in range(batch.shape[0]):
+        free_if_spent(frontier.leaves[batch[b]], frontier)
+
+
+@jit
+def start_afresh(target: int, frontier: Frontier) -> None:
+    """Forget what a node was about to do, and all its prices."""
+    node = frontier.nodes[target]
+    if node["first_pending"] >= 0:
+        _roll_back(target, node["first_pending"], frontier)
+    at = node["head"]
+    while at >= 0:
+        leaf = frontier.leaves[at]
+        drop_children(leaf, frontier)
+        leaf["gain"], leaf["room"] = np.inf, -1
+        at = leaf["next"]
+    drop_merged(node, frontier)

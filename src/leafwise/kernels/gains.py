@@ -36,7 +36,8 @@ LEAF = np.dtype(
         ("state", np.int64),
         ("n_children", np.int64),
         ("room", np.int64),  # the most children a split could have when the leaf was priced
-        ("first_child", np.int64),  # the leaves its best split makes, once they are counted; -1 before
+        ("first_child", np.int64),  # the leaves its best split makes, once they are there; -1 before
+        ("groups", np.int64),  # where it says which state goes to which of them; -1: as usual
         ("partner", np.int64),
         ("previous", np.int64),
         ("next", np.int64),
@@ -174,30 +175,34 @@ def _price_variable(
                 _offer(leaf, one + rest - leaf["log_likelihood"] + penalty, variable, state, np.int64(2))
 
 
+@part
+def price_by_table(leaf: Any, histograms: Array, possible: Array, pricing: Pricing) -> None:
+    """The leaf's best split under the uniform prior; `possible` is empty where all states are."""
+    layout = pricing.layout
+    target = leaf["target"]
+    which = layout.of_target[target]
+    n_classes = layout.n_states[target]
+    size = layout.n_rows[which] * n_classes
+    counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
+    totals = counts[size:]
+    _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), totals, pricing)
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        if pricing.allowed[target, variable]:
+            here = layout.bases[entry] * n_classes
+            if n_classes == 2 and layout.n_states[variable] == 2:
+                _two_by_two(leaf, counts, here, variable, pricing)
+            else:
+                _price_variable(leaf, counts, here, variable, pricing, totals, possible)
+
+
 @jit
-def price_by_table(
+def price_all_by_table(
     batch: Array, begin: int, end: int, leaves: Array, histograms: Array, possible: Array, at: Array, pricing: Pricing
 ) -> None:
-    """The best split of each leaf in the batch, under the uniform prior; `possible` is empty where all states are."""
-    layout = pricing.layout
+    """The best split of each leaf in the batch, under the uniform prior; what is possible begins at at[b] for each."""
     for b in range(begin, end):
-        leaf = leaves[batch[b]]
-        target = leaf["target"]
-        which = layout.of_target[target]
-        n_classes = layout.n_states[target]
-        size = layout.n_rows[which] * n_classes
-        counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
-        totals = counts[size:]
-        flags = possible[at[b] : at[b + 1]]
-        _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), totals, pricing)
-        for entry in range(layout.start[which], layout.start[which + 1]):
-            variable = layout.variables[entry]
-            if pricing.allowed[target, variable]:
-                here = layout.bases[entry] * n_classes
-                if n_classes == 2 and layout.n_states[variable] == 2:
-                    _two_by_two(leaf, counts, here, variable, pricing)
-                else:
-                    _price_variable(leaf, counts, here, variable, pricing, totals, flags)
+        price_by_table(leaves[batch[b]], histograms, possible[at[b] : at[b + 1]], pricing)
 
 
 @part
@@ -231,7 +236,7 @@ def _price_exponents(
 
 
 @jit
-def price_by_exponents(
+def price_all_by_exponents(
     batch: Array, begin: int, end: int, leaves: Array, histograms: Array, weights: Array, at: Array, pricing: Pricing
 ) -> None:
     """The best split of each leaf in the batch; weights[at[b]:at[b + 1]] are the exponents of its histogram's cells."""

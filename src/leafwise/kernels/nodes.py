@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.gains import TIE, merge_gain
+from leafwise.kernels.atomics import lock, unlock
+from leafwise.kernels.gains import TIE, Pricing, merge_gain
 from leafwise.kernels.jit import jit, part
+from leafwise.kernels.sets import Cases, release
 
 NODE = np.dtype(
     [
@@ -56,9 +58,20 @@ STEP = np.dtype(
 )
 
 FINISHED, HUNGRY, FULL, MERGED = range(4)
-N_COMMITTED, N_STEPS, N_DROPPED = range(3)  # places in Frontier.totals
+N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_STALE, N_SPLIT, N_MERGED = range(7)  # places in Frontier.totals
 NOTHING, SPLIT, MERGE = range(3)
 NO_LEAF = -2  # in the place of a leaf that went
+POOL, NEXT, N_QUEUED, N_BUSY, OVER, SHORT = range(0, 48, 8)  # places in Frontier.crew, each in a cache line of its own
+
+
+class Pool(NamedTuple):
+    """Where histograms live."""
+
+    cells: Array
+    free: Array  # for each size, where the first free histogram is; -1: none. It holds where the next one is
+    sizes: Array
+    used: Array  # so many cells, and so many of the leaves' own counts
+    plenty: int  # cells: beyond that, histograms that may not be needed again are given back
 
 
 class Frontier(NamedTuple):
@@ -67,18 +80,22 @@ class Frontier(NamedTuple):
     leaves: Array
     nodes: Array
     targets: Array  # the nodes that are searched
-    cells: Array  # of all histograms
-    free: Array  # for each size of histograms, where the first free one is; -1: none
-    counts: Array  # the target's counts in each leaf
+    pool: Pool
+    cases: Cases
+    pricing: Pricing
     exponents: Array  # the leaves' own exponents; empty for the uniform prior
-    log_factorial: Array
-    allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
+    groups: Array  # for splits where some state cannot occur: the child of each state
     ancestors: Array  # ancestors[i] is a row of bits
     is_parent: Array
     steps: Array  # all steps, pending ones among them, in the order they were applied
     committed: Array  # the numbers of those that are committed, in order
     dropped: Array  # leaves that will not be needed again
+    made: Array  # what waits for weights: leaves to price again, leaves with new children, nodes with a new merged leaf
     totals: Array
+    wanted: Array  # where room is short: how much of each
+    queue: Array  # the nodes to run ahead,
+    least: Array  # ... as long as their operators gain that
+    crew: Array  # what threads tell each other
     rules: "Rules"
 
 
@@ -91,16 +108,16 @@ class Rules(NamedTuple):
     most_leaves: int
     limits_leaves: bool
     most_children: int  # of any split at all
-    log_kappa: float
     runs_ahead: bool  # false where what a node may do depends on its own size
     stop_at_merge: bool  # come back after each merge, to look for parents that no longer matter
+    weighs: bool  # what a leaf is worth depends on where it is: new leaves wait for weights before they are priced
 
 
 @part
 def is_stale(leaf: Any, frontier: Frontier) -> bool:
     """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
     target = leaf["target"]
-    return not frontier.allowed[target, leaf["variable"]] or leaf["room"] != frontier.nodes[target]["room"]
+    return not frontier.pricing.allowed[target, leaf["variable"]] or leaf["room"] != frontier.nodes[target]["room"]
 
 
 @part
@@ -110,10 +127,10 @@ def _offer_partner(leaf: Any, other: Int, frontier: Frontier) -> None:
         leaf,
         frontier.leaves[other],
         node["n_states"],
-        frontier.counts,
+        frontier.pricing.counts,
         frontier.exponents,
-        frontier.log_factorial,
-        frontier.rules.log_kappa,
+        frontier.pricing.log_factorial,
+        frontier.pricing.log_kappa,
     )
     if gain > leaf["merge_gain"] + TIE:
         leaf["merge_gain"] = gain
@@ -237,29 +254,43 @@ def link(at: int, frontier: Frontier) -> None:
 
 
 @part
-def free_histogram(leaf: Any, frontier: Frontier) -> None:
-    """Give the leaf's histogram back. Free ones of a size form a list; the link is in the first two cells."""
+def _give_back(leaf: Any, frontier: Frontier) -> None:
+    """Put the leaf's histogram among the free ones of its size, a list whose links are in the first two cells."""
     at = leaf["histogram"]
     if at >= 0:
+        pool = frontier.pool
         which = frontier.nodes[leaf["target"]]["size_class"]
-        frontier.cells[at] = frontier.free[which] >> 31
-        frontier.cells[at + 1] = frontier.free[which] & 0x7FFFFFFF
-        frontier.free[which] = at
+        pool.cells[at] = pool.free[which] >> 31
+        pool.cells[at + 1] = pool.free[which] & 0x7FFFFFFF
+        pool.free[which] = at
         leaf["histogram"] = -1
 
 
-@jit
-def free_spent(batch: Array, frontier: Frontier) -> None:
-    """Give back the histograms of those leaves that no split improves; a merge would have to count again."""
-    for b in range(batch.shape[0]):
-        leaf = frontier.leaves[batch[b]]
-        if leaf["gain"] == 0.0:
-            free_histogram(leaf, frontier)
+@part
+def next_free(at: int, cells: Array) -> int:
+    """The free histogram after this one."""
+    return np.int64(cells[at]) << 31 | np.int64(cells[at + 1])
+
+
+@part
+def free_histogram(leaf: Any, frontier: Frontier) -> None:
+    """Give the leaf's histogram back."""
+    lock(frontier.crew, POOL)
+    _give_back(leaf, frontier)
+    unlock(frontier.crew, POOL)
+
+
+@part
+def free_if_spent(leaf: Any, frontier: Frontier) -> None:
+    """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again."""
+    if leaf["gain"] == 0.0 and frontier.pool.used[0] > frontier.pool.plenty:
+        free_histogram(leaf, frontier)
 
 
 @part
 def drop(at: int, n: int, frontier: Frontier) -> None:
-    """Give up n leaves from this one on, and all that was counted ahead below them."""
+    """Give up n leaves from this one on, and all that was made ahead below them."""
+    lock(frontier.crew, POOL)
     begin = frontier.totals[N_DROPPED]
     end = begin
     for leaf in range(at, at + n):
@@ -267,27 +298,30 @@ def drop(at: int, n: int, frontier: Frontier) -> None:
         end += 1
     while begin < end:
         leaf = frontier.leaves[frontier.dropped[begin]]
-        free_histogram(leaf, frontier)
+        _give_back(leaf, frontier)
+        if leaf["cases"] > 0:
+            release(leaf["cases"], frontier.cases)
+            leaf["cases"] = 0
         if leaf["first_child"] >= 0:
             for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
                 frontier.dropped[end] = child
                 end += 1
         begin += 1
     frontier.totals[N_DROPPED] = end
+    unlock(frontier.crew, POOL)
 
 
-@jit
-def drop_leaves(batch: Array, frontier: Frontier) -> None:
-    """Give up these leaves, and all that was counted ahead below them."""
-    for b in range(batch.shape[0]):
-        drop(batch[b], 1, frontier)
+@part
+def drop_children(leaf: Any, frontier: Frontier) -> None:
+    """Give up what was made ahead for the leaf."""
+    if leaf["first_child"] >= 0:
+        drop(leaf["first_child"], leaf["n_children"], frontier)
+        leaf["first_child"] = -1
 
 
-@jit
-def drop_children(batch: Array, frontier: Frontier) -> None:
-    """Give up what was counted ahead for these leaves."""
-    for b in range(batch.shape[0]):
-        leaf = frontier.leaves[batch[b]]
-        if leaf["first_child"] >= 0:
-            drop(leaf["first_child"], leaf["n_children"], frontier)
-            leaf["first_child"] = -1
+@part
+def drop_merged(node: Any, frontier: Frontier) -> None:
+    """Give up the leaf that the node's best merge would have made."""
+    if node["merged"] >= 0:
+        drop(node["merged"], 1, frontier)
+        node["merged"] = -1

@@ -4,7 +4,7 @@ A set is one record of `sets`: either a bit mask (a row of `masks`, one bit a ca
 sorted list of row numbers (a slice of `lists`).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,48 +19,77 @@ CUT = np.dtype(
 N_SETS, N_FREE, N_LISTED = range(3)  # places in `marks`: sets so far, masks that are free, rows in lists
 
 
-@jit
-def place_sets(sizes: Array, n_cases: int, sets: Array, free: Array, lists: Array, marks: Array) -> bool:
-    """Records, and room for their cases, for new sets of these sizes. Where room is short, nothing is done: False.
+class Cases(NamedTuple):
+    """All sets of cases, and the rows they are of."""
 
-    A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case.
-    """
+    sets: Array
+    masks: Array
+    free: Array  # a stack of masks
+    lists: Array
+    marks: Array
+    n_cases: int
+    data: Planes
+
+
+@part
+def takes_mask(size: int, n_cases: int) -> bool:
+    """A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case."""
+    return size * 32 >= n_cases
+
+
+@part
+def place(sizes: Array, n: int, cases: Cases) -> int:
+    """Records, and room, for n new sets of these sizes; the first. Where room is short, nothing is done: -1."""
+    marks = cases.marks
     n_masks, n_rows = 0, 0
-    for k in range(sizes.shape[0]):
-        if sizes[k] * 32 >= n_cases:
+    for k in range(n):
+        if takes_mask(sizes[k], cases.n_cases):
             n_masks += 1
         else:
             n_rows += sizes[k]
+    first = marks[N_SETS]
     if (
-        marks[N_SETS] + sizes.shape[0] > sets.shape[0]
+        first + n > cases.sets.shape[0]
         or n_masks > marks[N_FREE]
-        or marks[N_LISTED] + n_rows > lists.shape[0]
+        or marks[N_LISTED] + n_rows > cases.lists.shape[0]
     ):
-        return False
-    for k in range(sizes.shape[0]):
-        set_ = sets[marks[N_SETS]]
-        marks[N_SETS] += 1
+        return -1
+    for k in range(n):
+        set_ = cases.sets[first + k]
         set_["size"] = sizes[k]
-        set_["is_mask"] = sizes[k] * 32 >= n_cases
+        set_["is_mask"] = takes_mask(sizes[k], cases.n_cases)
         if set_["is_mask"]:
             marks[N_FREE] -= 1
-            set_["offset"] = free[marks[N_FREE]]
+            set_["offset"] = cases.free[marks[N_FREE]]
         else:
             set_["offset"] = marks[N_LISTED]
             marks[N_LISTED] += sizes[k]
-    return True
+    marks[N_SETS] += n
+    return first
 
 
 @jit
-def release_sets(gone: Array, sets: Array, free: Array, marks: Array) -> None:
-    """Take back the masks of these sets; rows of lists come free when the lists move."""
+def place_sets(sizes: Array, cases: Cases) -> int:
+    """`place` for all of these."""
+    return place(sizes, sizes.shape[0], cases)
+
+
+@part
+def release(which: int, cases: Cases) -> None:
+    """Take back the mask of a set; rows of lists come free when the lists move."""
+    set_ = cases.sets[which]
+    if set_["is_mask"]:
+        cases.free[cases.marks[N_FREE]] = set_["offset"]
+        cases.marks[N_FREE] += 1
+    set_["is_mask"] = 0
+    set_["size"] = 0
+
+
+@jit
+def release_sets(gone: Array, cases: Cases) -> None:
+    """Take back these sets."""
     for k in range(gone.shape[0]):
-        set_ = sets[gone[k]]
-        if set_["is_mask"]:
-            free[marks[N_FREE]] = set_["offset"]
-            marks[N_FREE] += 1
-        set_["is_mask"] = 0
-        set_["size"] = 0
+        release(gone[k], cases)
 
 
 @jit
@@ -144,29 +173,39 @@ def _cut_by_rows(rows: Array, column: Array, group: Array, children: Array, mask
             fill[child] += 1
 
 
+@part
+def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array) -> None:
+    """Cut a set by the groups of a variable's states into sets whose records are already placed."""
+    data = cases.data
+    if parent["is_mask"] and data.first[variable] >= 0:
+        for child in range(children.shape[0]):
+            _cut_by_planes(
+                cases.masks[parent["offset"]],
+                data.words,
+                data.first[variable],
+                group,
+                child,
+                children[child],
+                cases.masks,
+                cases.lists,
+            )
+    else:
+        n = rows_of(parent, cases.masks, cases.lists, buffer)
+        _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists)
+
+
 @jit
-def cut_sets(
-    requests: Array, groups: Array, begin: int, end: int, sets: Array, masks: Array, lists: Array, data: Planes
-) -> None:
-    """Cut each requested set by the groups of a variable's states into child sets, whose records are already placed."""
-    buffer = np.empty(0, np.int32)
+def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases) -> None:
+    """Cut each requested set."""
+    most = 0
+    for r in range(begin, end):
+        most = max(most, cases.sets[requests[r]["parent"]]["size"])
+    buffer = np.empty(most, np.int32)
     for r in range(begin, end):
         request = requests[r]
-        parent = sets[request["parent"]]
         group = groups[request["group"] : request["group"] + request["n_states"]]
-        variable = request["variable"]
-        if parent["is_mask"] and data.first[variable] >= 0:
-            for child in range(request["n_children"]):
-                child_set = sets[request["first_child"] + child]
-                _cut_by_planes(
-                    masks[parent["offset"]], data.words, data.first[variable], group, child, child_set, masks, lists
-                )
-        else:
-            if buffer.shape[0] < parent["size"]:
-                buffer = np.empty(parent["size"], np.int32)
-            n = rows_of(parent, masks, lists, buffer)
-            children = sets[request["first_child"] : request["first_child"] + request["n_children"]]
-            _cut_by_rows(buffer[:n], data.columns[variable], group, children, masks, lists)
+        children = cases.sets[request["first_child"] : request["first_child"] + request["n_children"]]
+        cut(cases.sets[request["parent"]], request["variable"], group, children, cases, buffer)
 
 
 @part
@@ -183,24 +222,28 @@ def _join_lists(one: Any, two: Any, at: int, lists: Array) -> None:
             b += 1
 
 
+@part
+def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
+    """The union of two disjoint sets, whose record is already placed."""
+    if not union["is_mask"]:
+        _join_lists(one, two, union["offset"], cases.lists)
+        return
+    mask = cases.masks[union["offset"]]
+    for word in range(mask.shape[0]):
+        mask[word] = np.uint64(0)
+    for set_ in (one, two):
+        if set_["is_mask"]:
+            for word in range(mask.shape[0]):
+                mask[word] |= cases.masks[set_["offset"], word]
+        else:
+            _add_rows(cases.lists, set_["offset"], set_["size"], mask)
+
+
 @jit
-def join_sets(pairs: Array, sets: Array, masks: Array, lists: Array) -> None:
-    """For each row (a, b, union): the union of two disjoint sets, whose record is already placed."""
+def join_sets(pairs: Array, cases: Cases) -> None:
+    """For each row (a, b, union): the union of two disjoint sets."""
     for p in range(pairs.shape[0]):
-        union = sets[pairs[p, 2]]
-        if not union["is_mask"]:
-            _join_lists(sets[pairs[p, 0]], sets[pairs[p, 1]], union["offset"], lists)
-            continue
-        mask = masks[union["offset"]]
-        for word in range(mask.shape[0]):
-            mask[word] = np.uint64(0)
-        for side in range(2):
-            set_ = sets[pairs[p, side]]
-            if set_["is_mask"]:
-                for word in range(mask.shape[0]):
-                    mask[word] |= masks[set_["offset"], word]
-            else:
-                _add_rows(lists, set_["offset"], set_["size"], mask)
+        join(cases.sets[pairs[p, 0]], cases.sets[pairs[p, 1]], cases.sets[pairs[p, 2]], cases)
 
 
 @part

@@ -17,7 +17,6 @@ from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import nodes
-from leafwise.kernels.gains import COMPLETE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, Uniform, log_kappa
@@ -112,19 +111,28 @@ class Search:
         self._log_kappa = log_kappa(problem.structure_prior)
         targets = np.array(problem.targets)
         limits = problem.parents
+        most_states = int(self._n_states.max())
         rules = nodes.Rules(
             "M" in settings.operators,
             settings.schedule == "splits-first",
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            int(self._n_states.max()),
-            self._log_kappa,
+            most_states,
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
+            not isinstance(problem.prior, Uniform) or ("C" in settings.operators and most_states > 2),
         )
         self._leaves = Leaves(
-            counter, workers, problem.prior, settings.operators, rules, limits, self._n_states, targets
+            counter,
+            workers,
+            problem.prior,
+            settings.operators,
+            rules,
+            limits,
+            self._n_states,
+            targets,
+            self._log_kappa,
         )
         graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
         records = self._leaves.plant(graphs)
@@ -301,6 +309,4 @@ class Search:
 
     def _groups(self, leaf: int, variable: int, state: int) -> tuple[int, ...]:
         """To which child each state of a split's variable goes."""
-        if state == COMPLETE and leaf in self._leaves.groups:
-            return self._leaves.groups[leaf]
-        return usual_groups(int(self._n_states[variable]), state)
+        return self._leaves.groups(leaf, variable) or usual_groups(int(self._n_states[variable]), state)

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels import children
 from leafwise.kernels.arrays import Layout, grown
+from leafwise.kernels.nodes import Pool
 
 Integers = NDArray[np.int64]
 
 
-_PLENTY = 2**26  # cells, 256 MB: beyond that, histograms that may not be needed again are given back
+_PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back
 
 
 class Histograms:
@@ -18,34 +18,21 @@ class Histograms:
     def __init__(self, layout: Layout, nodes: NDArray[np.void]) -> None:
         sizes = np.maximum((layout.n_rows[layout.of_target] + 1) * layout.n_states, 2)  # a free one holds a link
         self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
-        self._nodes = nodes
         self._used = np.zeros(2, np.int64)
-        self.free = np.full(len(self._sizes), -1)
+        self._free = np.full(len(self._sizes), -1)
         self.cells = np.zeros(0, np.int32)
         self.counts = np.zeros(0, np.int64)
 
     @property
-    def are_plenty(self) -> bool:
-        return int(self._used[0]) > _PLENTY
+    def pool(self) -> Pool:
+        return Pool(self.cells, self._free, self._sizes, self._used, np.int64(_PLENTY))
 
-    def add_leaves(self, targets: Integers, cases: int, first: int, records: NDArray[np.void]) -> None:
-        """Fill new records, with room for a histogram each, for leaves that hold the sets from `cases` on."""
-        children.add_leaves(targets, cases, first, records, self._nodes, self._pool())
-        self._make_room()
-
-    def take_back(self, leaves: Integers, records: NDArray[np.void]) -> None:
-        """Room for the histograms of leaves whose own were given back."""
-        children.take_histograms(leaves, records, self._nodes, self._pool())
-        self._make_room()
-
-    def _pool(self) -> children.Pool:
-        return children.Pool(self.cells, self.free, self._sizes, self._used)
-
-    def _make_room(self) -> None:
-        if self._used[0] > len(self.cells):
-            self.cells = grown(self.cells, int(self._used[0]))
-        if self._used[1] > len(self.counts):
-            self.counts = grown(self.counts, int(self._used[1]))
+    def make_room(self, n_cells: int, n_counts: int) -> None:
+        """Room for so many more, where it is short; what grows at least doubles."""
+        if self._used[0] + n_cells > len(self.cells):
+            self.cells = grown(self.cells, int(self._used[0]) + n_cells)
+        if self._used[1] + n_counts > len(self.counts):
+            self.counts = grown(self.counts, int(self._used[1]) + n_counts)
 
 
 def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:

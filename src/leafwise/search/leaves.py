@@ -1,11 +1,10 @@
-"""The leaves of all nodes under search: their cases are held by a counter, their histograms and prices here.
+"""The leaves of all nodes under search: their cases, histograms and prices, and the log of the steps that led here.
 
-`advance` applies operators until it needs leaves that are not there yet; `feed` then counts and prices, in one batch,
-what every node will need next: the children of each leaf's best split and each node's best merge.
+Compiled code searches (`kernels/frontier`), with all threads, until it needs something that it has not: room, or what
+the prior has to say of new leaves, which depends on where they are. Python gives it that, and it goes on.
 """
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,19 @@ from leafwise.kernels import children, frontier, gains, nodes
 from leafwise.kernels.arrays import grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region, flags_of, set_of
+from leafwise.search.growth import usual_groups
 from leafwise.search.histograms import Histograms, make_layout
 from leafwise.search.planting import sets_of_leaves
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_ROOM_FOR_STEPS = 4096
 _AHEAD = 0.5  # nodes run ahead as long as their steps gain this share of the next step's gain
 _TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
 
 
 class Leaves:
-    """All leaves that are, those counted ahead, and the log of the steps that led here."""
+    """All leaves that are, those made ahead, and the log."""
 
     def __init__(
         self,
@@ -43,42 +42,38 @@ class Leaves:
         parents: ParentRules,
         n_states: Integers,
         targets: Integers,
+        log_kappa: float,
     ) -> None:
         self.rules, self.targets = rules, targets
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
         n = len(n_states)
-        layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
+        self._layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
         self.records = np.zeros(4 * n, gains.LEAF)
-        self.n_records = 0
         self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
         self.nodes["n_states"] = n_states
         self.nodes["room"] = rules.most_children
-        self.histograms = Histograms(layout, self.nodes)
-        self.pricing = gains.Pricing(
-            layout,
-            parents.allowed.copy(),
-            self.nodes,
-            self.histograms.counts,
-            gains.log_factorials(counter.n_cases + int(n_states.max())),
-            rules.log_kappa,
-            "C" in operators,
-            "B" in operators,
-        )
+        self.histograms = Histograms(self._layout, self.nodes)
+        self._allowed = parents.allowed.copy()
+        self._log_factorial = gains.log_factorials(counter.n_cases + int(n_states.max()))
+        self._kinds = (log_kappa, "C" in operators, "B" in operators)
         self.is_parent = parents.is_parent.copy()
         self.ancestors = np.zeros((n, -(-n // 64)), np.uint64)
-        self._log = np.zeros(_ROOM_FOR_STEPS, nodes.STEP)
-        self._committed = np.zeros(_ROOM_FOR_STEPS, np.int64)
+        self._log = np.zeros(0, nodes.STEP)
+        self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
-        self.groups: dict[int, tuple[int, ...]] = {}  # complete splits of leaves where some state cannot occur
+        self._groups = np.zeros(0, np.int64)  # complete splits of leaves where some state cannot occur
         self._exponents = np.zeros(0)
         self._n_exponents = 0
-        self._n_spent = 0  # records before this one have been looked at for histograms to give back
-        self._priced = True  # since the nodes last looked for their best leaves
         self._dropped = np.zeros(len(self.records), np.int64)
-        self._totals = np.zeros(3, np.int64)
-        self._tracks_regions = not isinstance(prior, Uniform) or ("C" in operators and rules.most_children > 2)
+        self._made = np.zeros((3, len(self.records)), np.int64)
+        self._n_forgotten = 0
+        self._totals = np.zeros(7, np.int64)
+        self._wanted = np.zeros(children.FIRST_WANTED_SET + int(n_states.max()), np.int64)
+        self._queue, self._least = np.zeros(n, np.int64), np.zeros(1)
+        self._crew = np.zeros(frontier.CREW, np.int64)
+        self._priced = True  # since the nodes last looked for their best leaves
 
     @property
     def n_steps(self) -> int:
@@ -88,18 +83,30 @@ class Leaves:
         """The committed steps from one to another."""
         return self._log[self._committed[begin:end]]
 
+    def groups(self, leaf: int, variable: int) -> tuple[int, ...] | None:
+        """To which child each state goes that a leaf's split tests; None: as usual."""
+        at = int(self.records[leaf]["groups"])
+        return tuple(self._groups[at : at + self._layout.n_states[variable]].tolist()) if at >= 0 else None
+
     def plant(self, graphs: dict[int, DecisionGraph]) -> dict[int, list[int]]:
         """Begin with these graphs, one for each target; the records of each one's leaves."""
-        if self._parents.is_parent.any():
-            frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
         sets = {
-            target: sets_of_leaves(target, graphs[target], self._counter, self.pricing.layout, self._tracks_regions)
+            target: sets_of_leaves(target, graphs[target], self._counter, self._layout, self.rules.weighs)
             for target in self.targets.tolist()
         }
-        where = np.array([target for target, own in sets.items() for _ in own])
-        new = self._add(where, 0)
-        self.records["cases"][new] = [cases for own in sets.values() for cases, _ in own]
-        self._count(new)
+        targets = np.array([target for target, own in sets.items() for _ in own])
+        self._wanted[: children.FIRST_WANTED_SET] = (
+            len(targets),
+            self.histograms.pool.sizes[self.nodes["size_class"][targets]].sum(),
+            self.nodes["n_states"][targets].sum(),
+        )
+        self._make_room()
+        cases = np.array([cases for own in sets.values() for cases, _ in own])
+        children.plant(targets, cases, self._frontier())
+        if self._parents.is_parent.any():
+            frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
+        new = np.arange(len(targets))
+        self._counter.count(cases, targets, self.records["histogram"][new], self.histograms.cells, self._layout)
         records = iter(new.tolist())
         out: dict[int, list[int]] = {}
         for target, own in sets.items():
@@ -109,7 +116,6 @@ class Leaves:
         self._price(new)
         self._link(out)
         self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        self._priced = True
         return out
 
     def _link(self, leaves: dict[int, list[int]]) -> None:
@@ -121,22 +127,18 @@ class Leaves:
             node["head"], node["tail"], node["n_leaves"] = own[0], own[-1], len(own)
 
     def advance(self, n_steps: int, seconds: float) -> int:
-        """Take steps until there are so many in all, or for so long, feeding as needed. FULL, FINISHED or MERGED."""
+        """Take steps until there are so many in all, or for so long. FULL, FINISHED or MERGED."""
         until = time.perf_counter() + seconds
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
         while True:
-            if self._totals[nodes.N_STEPS] + _ROOM_FOR_STEPS > len(self._log):
-                self._log = grown(self._log, len(self._log) + _ROOM_FOR_STEPS)
-            found = np.empty((3, self.n_records + len(self.nodes)), np.int64)
-            status, *wanted = frontier.advance(n_steps, _AHEAD, self._priced, found, self._frontier())
-            self._priced = False
-            self._release()
+            self._make_room()
+            status = self._run(n_steps)
+            self._weigh()
             if status != nodes.HUNGRY:
                 return status
             if time.perf_counter() > until:
                 return nodes.FULL
-            self._feed(*(found[row, :n] for row, n in enumerate(wanted)))
 
     def live(self, target: int) -> list[int]:
         """The records of a node's leaves, oldest first."""
@@ -154,7 +156,7 @@ class Leaves:
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this."""
-        cases = self.records["cases"][: self.n_records]
+        cases = self.records["cases"]
         self._counter.release(cases[cases > 0])
         cases[:] = 0
 
@@ -170,169 +172,133 @@ class Leaves:
         allowed = self._parents.allowed & ~above.T
         full = self.nodes["n_parents"] >= self.rules.most_parents
         allowed[full] &= self.is_parent[full]
-        for child in np.flatnonzero((allowed > self.pricing.allowed).any(axis=1)).tolist():
+        for child in np.flatnonzero((allowed > self._allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
-                self._start_afresh(child)
-        self.pricing.allowed[:] = allowed
+                frontier.start_afresh(child, self._frontier())
+        self._allowed[:] = allowed
         self._priced = True
 
-    def _start_afresh(self, target: int) -> None:
-        """Forget what the node was about to do, and all prices."""
-        frontier.roll_back(target, self._frontier())
-        own = np.array(self.live(target))
-        nodes.drop_children(own, self._frontier())
-        if self.nodes[target]["merged"] >= 0:
-            nodes.drop_leaves(self.nodes["merged"][[target]], self._frontier())
-            self.nodes[target]["merged"] = -1
-        self.records["gain"][own] = np.inf
-        self.records["room"][own] = -1
+    def _run(self, n_steps: int) -> int:
+        """Let all threads search until the one that leads must look up."""
+        crew, priced, state = self._crew, self._priced, self._frontier()
+        crew[:] = 0
+        crew[nodes.NEXT] = frontier.CLOSED
+        self._priced = False
+
+        def search(leads: bool) -> int:
+            try:
+                return frontier.advance(leads, n_steps, _AHEAD, priced, state)
+            finally:
+                if leads:
+                    crew[nodes.OVER] = 1
+
+        return self._workers.together(search)
+
+    def _pricing(self) -> gains.Pricing:
+        return gains.Pricing(
+            self._layout, self._allowed, self.nodes, self.histograms.counts, self._log_factorial, *self._kinds
+        )
 
     def _frontier(self) -> nodes.Frontier:
         return nodes.Frontier(
             self.records,
             self.nodes,
             self.targets,
-            self.histograms.cells,
-            self.histograms.free,
-            self.histograms.counts,
+            self.histograms.pool,
+            self._counter.cases,
+            self._pricing(),
             self._exponents,
-            self.pricing.log_factorial,
-            self.pricing.allowed,
+            self._groups,
             self.ancestors,
             self.is_parent,
             self._log,
             self._committed,
             self._dropped,
+            self._made,
             self._totals,
+            self._wanted,
+            self._queue,
+            self._least,
+            self._crew,
             self.rules,
         )
 
-    def _add(self, targets: Integers, cases: int) -> Integers:
-        """Records, with room for a histogram, for new leaves of these targets that hold the sets from `cases` on."""
-        first = self.n_records
-        self.n_records += len(targets)
-        if self.n_records > len(self.records):
-            self.records = grown(self.records, self.n_records)
+    def _make_room(self) -> None:
+        """Make room where it was found to be short."""
+        n_leaves, n_cells, n_counts = self._wanted[: children.FIRST_WANTED_SET].tolist()
+        if self._totals[nodes.N_LEAVES] + n_leaves > len(self.records):
+            self.records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves)
             self._dropped = grown(self._dropped, len(self.records))
-        self.histograms.add_leaves(targets, cases, first, self.records)
-        self.pricing = self.pricing._replace(counts=self.histograms.counts)
-        return np.arange(first, self.n_records)
+            self._made = np.zeros((3, len(self.records)), np.int64)
+        if self._totals[nodes.N_STEPS] + frontier.SPARE_STEPS > len(self._log):
+            self._log = grown(self._log, len(self._log) + 4 * frontier.SPARE_STEPS)
+        self.histograms.make_room(n_cells, n_counts)
+        self._counter.make_room(self._wanted[children.FIRST_WANTED_SET :][:n_leaves])
+        self._wanted[:] = 0
 
-    def _count(self, leaves: Integers) -> None:
-        own = self.records[leaves]
-        self._counter.count(
-            own["cases"], own["target"].astype(np.int64), own["histogram"], self.histograms.cells, self.pricing.layout
-        )
+    def _weigh(self) -> None:
+        """Price what was made and waits for weights; forget what was dropped."""
+        if not self.rules.weighs:
+            return
+        totals = self._totals
+        stale, split, merged = (self._made[row, : totals[nodes.N_STALE + row]] for row in range(3))
+        totals[nodes.N_STALE : nodes.N_MERGED + 1] = 0
+        new = [stale, *(self._cut_region(at) for at in split.tolist())]
+        for target in merged.tolist():
+            node = self.nodes[target]
+            one, two, both = (int(node[field]) for field in ("merged_first", "merged_second", "merged"))
+            self.regions[both] = self.regions[one].join(self.regions[two])
+        batch = np.concatenate([*new, self.nodes["merged"][merged]])
+        if len(batch):
+            self._price(batch)
+            frontier.free_spent(batch, self._frontier())
+        for at in self._dropped[self._n_forgotten : totals[nodes.N_DROPPED]].tolist():
+            del self.regions[at]
+        self._n_forgotten = int(totals[nodes.N_DROPPED])
 
-    def _feed(self, stale: Integers, splits: Integers, merges: Integers) -> None:
-        """Price again, and count and price ahead, what the nodes need for their next steps."""
-        if len(stale):
-            nodes.drop_children(stale, self._frontier())
-            self._price(stale)
-            self._priced = True
-        if len(splits):
-            self._split(splits)
-        if len(merges):
-            self._merge(merges)
-        if self.histograms.are_plenty:
-            nodes.free_spent(np.arange(self._n_spent, self.n_records), self._frontier())
-            self._n_spent = self.n_records
-
-    def _split(self, batch: Integers) -> None:
-        """Make the children of each leaf's best split."""
-        self._recount(batch)
-        layout = self.pricing.layout
-        plan = children.make_plan(len(batch), *children.measure_splits(batch, self.records, layout))
-        possible = self._possible_of_splits(batch)
-        n_to_count = children.plan_splits(batch, self.records, self.histograms.cells, layout, possible, plan)
-        cases = self._counter.cut(plan.cases, plan.variables, plan.n_children, plan.groups, plan.sizes)
-        new = self._add(plan.targets, cases)
-        ends = np.cumsum(plan.n_children)
-        self.records["first_child"][batch] = new[0] + ends - plan.n_children
-        self._count(new[plan.to_count[:n_to_count]])
-        if self._tracks_regions:
-            self._cut_regions(batch, plan.groups)
-        price = self._pricer(new)
-
-        def finish(begin: int, end: int) -> None:
-            children.derive_children(batch, begin, end, self.records, plan.sizes, self.histograms.cells, layout)
-            price(ends[begin] - plan.n_children[begin], ends[end - 1])
-
-        self._workers.run(finish, 2 * self._price_costs(self.records["target"][batch]))
-
-    def _possible_of_splits(self, batch: Integers) -> NDArray[np.uint8]:
-        """For each state of each leaf's best split's variable: can it occur? Empty when all can."""
-        if not self._tracks_regions:
-            return np.empty(0, np.uint8)
-        flags = []
-        for at in batch.tolist():
-            variable = int(self.records[at]["variable"])
-            r = int(self.pricing.layout.n_states[variable])
-            possible = self.regions[at].possible(variable, r)
-            flags.append(flags_of(possible, r))
-        return np.concatenate(flags)
-
-    def _cut_regions(self, batch: Integers, groups: Integers) -> None:
-        begin = 0
-        for at in batch.tolist():
-            leaf = self.records[at]
-            variable, n_children = int(leaf["variable"]), int(leaf["n_children"])
-            r = int(self.pricing.layout.n_states[variable])
-            group = groups[begin : begin + r]
-            begin += r
-            for child in range(n_children):
-                part = set_of(group == child)
-                self.regions[int(leaf["first_child"]) + child] = self.regions[at].cut(variable, part, r)
-            if leaf["state"] == gains.COMPLETE and n_children < r:
-                self.groups[at] = tuple(group.tolist())
-
-    def _merge(self, targets: Integers) -> None:
-        """Make each node's best merged leaf."""
-        first = self.nodes["merge_leaf"][targets]
-        second = self.records["partner"][first]
-        made_before = self.nodes["merged"][targets]
-        if (made_before >= 0).any():
-            nodes.drop_leaves(made_before[made_before >= 0], self._frontier())
-        cases = self._counter.join(self.records["cases"][first], self.records["cases"][second])
-        new = self._add(targets, cases)
-        pairs = np.stack([first, second, new], axis=1)
-        has_both = (self.records["histogram"][first] >= 0) & (self.records["histogram"][second] >= 0)
-        children.add_histograms(pairs[has_both], self.records, self.histograms.cells, self.pricing.layout)
-        self._count(new[~has_both])
-        if self._tracks_regions:
-            for one, two, both in pairs.tolist():
-                self.regions[both] = self.regions[one].join(self.regions[two])
-        self._price(new)
-        for field, values in (("merged", new), ("merged_first", first), ("merged_second", second)):
-            self.nodes[field][targets] = values
+    def _cut_region(self, at: int) -> Integers:
+        """Where the children of a leaf's split are; their records."""
+        leaf = self.records[at]
+        variable, first, n = int(leaf["variable"]), int(leaf["first_child"]), int(leaf["n_children"])
+        r = int(self._layout.n_states[variable])
+        group = np.array(self.groups(at, variable) or usual_groups(r, int(leaf["state"])))
+        for child in range(n):
+            self.regions[first + child] = self.regions[at].cut(variable, set_of(group == child), r)
+        return np.arange(first, first + n)
 
     def _price(self, batch: Integers) -> None:
         """Find the best split of each leaf."""
-        self._recount(batch)
-        self._workers.run(self._pricer(batch), self._price_costs(self.records["target"][batch]))
-
-    def _recount(self, batch: Integers) -> None:
-        """Count again the histograms that were given back, as after a step that was rolled back."""
-        dropped = batch[self.records["histogram"][batch] < 0]
-        if len(dropped):
-            self.histograms.take_back(dropped, self.records)
-            self._count(dropped)
-
-    def _pricer(self, batch: Integers) -> Callable[[int, int], None]:
-        """The function that prices a range of the batch."""
         weights, at = self._weights(batch)
-        kernel = gains.price_by_table if isinstance(self._prior, Uniform) else gains.price_by_exponents
-        cells = self.histograms.cells
-        return lambda begin, end: kernel(batch, begin, end, self.records, cells, weights, at, self.pricing)
+        is_uniform = isinstance(self._prior, Uniform)
+        kernel = gains.price_all_by_table if is_uniform else gains.price_all_by_exponents
+        cells, pricing, records, layout = self.histograms.cells, self._pricing(), self.records, self._layout
+        targets = records["target"][batch]
+        n_cells = layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
+        self._workers.run(
+            lambda begin, end: kernel(batch, begin, end, records, cells, weights, at, pricing),
+            (_TABLE_COST if is_uniform else _EXPONENT_COST) * n_cells,
+        )
+        self._priced = True
+        if self.rules.weighs:
+            self._note_groups(batch)
 
-    def _price_costs(self, targets: NDArray[np.int32]) -> NDArray[np.float64]:
-        layout = self.pricing.layout
-        cost = _TABLE_COST if isinstance(self._prior, Uniform) else _EXPONENT_COST
-        return cost * layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
+    def _note_groups(self, batch: Integers) -> None:
+        """Which child each state goes to, for complete splits where some state cannot occur: these go with the last."""
+        own = self.records[batch]
+        is_odd = (own["gain"] > 0) & (own["state"] == gains.COMPLETE)
+        is_odd &= own["n_children"] < self._layout.n_states[own["variable"]]
+        self.records["groups"][batch] = -1
+        for at in batch[is_odd].tolist():
+            variable = int(self.records[at]["variable"])
+            r = int(self._layout.n_states[variable])
+            flags = flags_of(self.regions[at].possible(variable, r), r)
+            group = np.where(flags, np.cumsum(flags) - 1, flags.sum() - 1)
+            self.records[at]["groups"] = len(self._groups)
+            self._groups = np.append(self._groups, group)
 
     def _weights(self, batch: Integers) -> tuple[NDArray[Any], Integers]:
         """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""
-        if not self._tracks_regions:
+        if not self.rules.weighs:
             return np.empty(0, np.uint8), np.zeros(len(batch) + 1, np.int64)
         regions = [self.regions[at] for at in batch.tolist()]
         targets = self.records["target"][batch].tolist()
@@ -342,15 +308,15 @@ class Leaves:
             ]
         else:
             rows = [
-                self._prior.exponents(t, region, self.pricing.layout)
-                for t, region in zip(targets, regions, strict=True)
+                self._prior.exponents(target, region, self._layout)
+                for target, region in zip(targets, regions, strict=True)
             ]
             self._keep_exponents(batch, targets, rows)
         return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
 
     def _flags(self, target: int, region: Region) -> NDArray[np.uint8]:
         """Which states of the target's candidates can occur in the region."""
-        layout = self.pricing.layout
+        layout = self._layout
         flags = np.ones(layout.n_rows[layout.of_target[target]], np.uint8)
         tested = region.tested()
         for variable, rows in zip(tested, layout.rows(target, tested), strict=True):
@@ -360,7 +326,7 @@ class Leaves:
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
         """The leaves' own exponents, for merges."""
-        n_states = self.pricing.layout.n_states
+        n_states = self._layout.n_states
         own = [row[len(row) - n_states[target] :] for target, row in zip(targets, rows, strict=True)]
         sizes = np.array([len(part) for part in own])
         self.records["exponents"][batch] = self._n_exponents + np.cumsum(sizes) - sizes
@@ -369,16 +335,3 @@ class Leaves:
             self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
-
-    def _release(self) -> None:
-        """Give back the sets of leaves that are not needed any more."""
-        gone = self._dropped[: self._totals[nodes.N_DROPPED]]
-        if len(gone) == 0:
-            return
-        cases = self.records["cases"][gone]
-        self._counter.release(cases[cases > 0])
-        self.records["cases"][gone] = 0
-        if self._tracks_regions:
-            for at in gone.tolist():
-                del self.regions[at]
-        self._totals[nodes.N_DROPPED] = 0
