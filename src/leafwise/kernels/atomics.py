@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from leafwise.kernels.arrays import Array
-from leafwise.kernels.jit import part
+from leafwise.kernels.jit import bare
 
 _ONE_AT_A_TIME = Lock()
 
@@ -96,13 +96,13 @@ def _compiled_rest() -> Any:
     return yield_
 
 
-@part
+@bare
 def lock(locks: Array, which: int) -> None:
     """Wait until the lock is open, and close it."""
     while swap(locks, which, np.int64(1)) != 0:
         rest()
 
 
-@part
+@bare
 def unlock(locks: Array, which: int) -> None:
     swap(locks, which, np.int64(0))

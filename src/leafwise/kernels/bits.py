@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Layout
-from leafwise.kernels.jit import inlined, jit, part
+from leafwise.kernels.jit import bare, inlined, jit, part
 from leafwise.kernels.sets import Cases, mask_of, rows_of
 from leafwise.kernels.words import popcount
 
@@ -45,7 +45,7 @@ def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: 
         totals[state] = n
 
 
-@part
+@bare
 def _count_binary(
     variables: Array,
     bases: Array,
@@ -80,7 +80,7 @@ def _count_binary(
         out[at + 1] = left_ones
 
 
-@part
+@bare
 def _count_many(
     variables: Array,
     bases: Array,
@@ -179,7 +179,7 @@ def make_scratch(most_classes: int, most_rows: int, layout: Layout, cases: Cases
     )
 
 
-@part
+@bare
 def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
     """One histogram, by planes where these are cheaper, else in one pass over the rows."""
     data = cases.data
@@ -212,7 +212,7 @@ def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, 
                 totals[data.rows[rows[k], target]] += 1
 
 
-@part
+@bare
 def size_of(target: int, layout: Layout) -> int:
     """How many cells a histogram of the target has."""
     return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]

@@ -13,11 +13,9 @@ from leafwise.kernels.arrays import Array, Layout
 from leafwise.kernels.atomics import lock, swap, unlock
 from leafwise.kernels.bits import count_set, size_of
 from leafwise.kernels.gains import COMPLETE, price_by_table
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, inlined, jit, part
 from leafwise.kernels.nodes import (
     N_LEAVES,
-    N_MERGED,
-    N_SPLIT,
     N_STALE,
     POOL,
     SHORT,
@@ -38,6 +36,8 @@ class Scratch(NamedTuple):
     counting: bits.Scratch
     groups: Array  # for each state of a split's variable: the child it goes to
     sizes: Array  # for each child: how many cases it gets
+    fill: Array  # for each child: how many it has so far
+    possible: Array  # empty: all states are
     spent: Array  # nanoseconds, roughly
 
 
@@ -54,11 +54,13 @@ def make_scratch(frontier: Frontier) -> Scratch:
         bits.make_scratch(most_classes, cases.n_cases, layout, cases),
         np.empty(most_states, np.int64),
         np.empty(most_states, np.int64),
+        np.empty(most_states, np.int64),
+        np.empty(0, np.uint8),
         np.zeros(1),
     )
 
 
-@part
+@bare
 def _take_histogram(which: int, pool: Pool) -> int:
     at = pool.free[which]
     if at < 0:
@@ -68,7 +70,7 @@ def _take_histogram(which: int, pool: Pool) -> int:
     return at
 
 
-@part
+@bare
 def _has_histograms(which: int, n: int, pool: Pool) -> bool:
     at = pool.free[which]
     while n > 0 and at >= 0:
@@ -77,7 +79,7 @@ def _has_histograms(which: int, n: int, pool: Pool) -> bool:
     return pool.used[0] + n * pool.sizes[which] <= pool.cells.shape[0]
 
 
-@part
+@bare
 def _ask_for_room(n: int, n_cells: int, n_counts: int, sizes: Array, frontier: Frontier) -> None:
     wanted = frontier.wanted
     wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n, n_cells, n_counts
@@ -86,7 +88,7 @@ def _ask_for_room(n: int, n_cells: int, n_counts: int, sizes: Array, frontier: F
     swap(frontier.crew, SHORT, np.int64(1))
 
 
-@part
+@bare
 def _add_leaf(target: int, cases: int, frontier: Frontier) -> None:
     """A record for a leaf that holds this set; there is room."""
     pool, node = frontier.pool, frontier.nodes[target]
@@ -106,7 +108,7 @@ def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
         _add_leaf(targets[k], cases[k], frontier)
 
 
-@part
+@bare
 def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
     """Records for n new leaves of these sizes, and room for their cases; the first, or -1: room is short."""
     lock(frontier.crew, POOL)
@@ -129,12 +131,12 @@ def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
     return first
 
 
-@part
+@inlined
 def _histogram(leaf: Any, frontier: Frontier) -> Array:
     return frontier.pool.cells[leaf["histogram"] : leaf["histogram"] + size_of(leaf["target"], frontier.pricing.layout)]
 
 
-@part
+@bare
 def _count(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
     layout, cases = frontier.pricing.layout, frontier.cases
     set_ = cases.sets[leaf["cases"]]
@@ -143,7 +145,7 @@ def _count(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
     scratch.spent[0] += 0.05 * out.shape[0] * min(set_["size"], cases.data.words.shape[1])
 
 
-@part
+@bare
 def has_histogram(leaf: Any, frontier: Frontier, scratch: Scratch) -> bool:
     """Count the leaf again if its histogram was given back. False: room is short."""
     if leaf["histogram"] < 0:
@@ -160,7 +162,7 @@ def has_histogram(leaf: Any, frontier: Frontier, scratch: Scratch) -> bool:
     return True
 
 
-@part
+@bare
 def _wait(which: int, what: int, frontier: Frontier) -> None:
     """Something new waits for weights."""
     lock(frontier.crew, POOL)
@@ -169,14 +171,14 @@ def _wait(which: int, what: int, frontier: Frontier) -> None:
     unlock(frontier.crew, POOL)
 
 
-@part
+@bare
 def _price(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
-    price_by_table(leaf, frontier.pool.cells, np.empty(0, np.uint8), frontier.pricing)
+    price_by_table(leaf, frontier.pool.cells, scratch.possible, frontier.pricing)
     scratch.spent[0] += 4.0 * size_of(leaf["target"], frontier.pricing.layout)
     free_if_spent(leaf, frontier)
 
 
-@part
+@bare
 def price_again(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     """Find the best split of a leaf that is there. False: not yet."""
     leaf = frontier.leaves[at]
@@ -189,7 +191,7 @@ def price_again(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     return True
 
 
-@part
+@bare
 def _plan_split(leaf: Any, frontier: Frontier, scratch: Scratch) -> int:
     """Which state goes to which child, and how many cases each child gets; how many states there are."""
     layout = frontier.pricing.layout
@@ -210,7 +212,7 @@ def _plan_split(leaf: Any, frontier: Frontier, scratch: Scratch) -> int:
     return n_states
 
 
-@part
+@bare
 def _base(variable: int, target: int, layout: Layout) -> int:
     which = layout.of_target[target]
     begin, end = layout.start[which], layout.start[which + 1]
@@ -223,7 +225,7 @@ def _base(variable: int, target: int, layout: Layout) -> int:
     return layout.bases[begin]
 
 
-@part
+@bare
 def _count_children(parent: Any, first: int, frontier: Frontier, scratch: Scratch) -> None:
     """The smaller children by counting, the largest (the earliest of equal ones) by subtraction."""
     n, sizes = parent["n_children"], scratch.sizes
@@ -246,7 +248,7 @@ def _count_children(parent: Any, first: int, frontier: Frontier, scratch: Scratc
                     rest[cell] -= part_of_it[cell]
 
 
-@part
+@bare
 def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     """The leaves that the leaf's best split makes. False: not yet, since room is short or they wait for weights."""
     leaf, cases = frontier.leaves[at], frontier.cases
@@ -264,6 +266,7 @@ def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
         cases.sets[sets : sets + n],
         cases,
         scratch.counting.rows,
+        scratch.fill,
     )
     _count_children(leaf, first, frontier, scratch)
     leaf["first_child"] = first
@@ -275,7 +278,7 @@ def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     return True
 
 
-@part
+@bare
 def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for weights."""
     node, cases = frontier.nodes[target], frontier.cases

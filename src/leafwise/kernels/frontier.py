@@ -19,7 +19,7 @@ from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add, look, rest, swap
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
 from leafwise.kernels.gains import TIE
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit
 from leafwise.kernels.nodes import (
     FINISHED,
     FULL,
@@ -60,7 +60,7 @@ SPARE_STEPS = 1024  # more than there are threads
 _MOMENT = 2e7  # nanoseconds, roughly, between two looks at the world outside
 
 
-@part
+@bare
 def _push_step(target: int, frontier: Frontier) -> Any:
     node = frontier.nodes[target]
     number = add(frontier.totals, N_STEPS, np.int64(1))
@@ -76,7 +76,7 @@ def _push_step(target: int, frontier: Frontier) -> Any:
     return step
 
 
-@part
+@bare
 def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
     node = frontier.nodes[target]
     room = max(0, min(frontier.rules.most_leaves - node["n_leaves"] + 1, frontier.rules.most_children))
@@ -94,7 +94,7 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, front
         drop_merged(node, frontier)
 
 
-@part
+@bare
 def _apply_split(at: int, frontier: Frontier) -> None:
     leaf = frontier.leaves[at]
     step = _push_step(leaf["target"], frontier)
@@ -108,7 +108,7 @@ def _apply_split(at: int, frontier: Frontier) -> None:
     _leaves_changed(leaf["target"], at, np.int64(NO_LEAF), leaf["first_child"], frontier)
 
 
-@part
+@bare
 def _apply_merge(target: int, frontier: Frontier) -> None:
     node = frontier.nodes[target]
     at, other, new = node["merged_first"], node["merged_second"], node["merged"]
@@ -123,14 +123,14 @@ def _apply_merge(target: int, frontier: Frontier) -> None:
     _leaves_changed(target, at, other, new, frontier)
 
 
-@part
+@bare
 def _merge_is_ready(node: Any, leaves: Array) -> bool:
     """Whether the leaf that the node's best merge makes is there."""
     first = node["merge_leaf"]
     return node["merged"] >= 0 and node["merged_first"] == first and node["merged_second"] == leaves[first]["partner"]
 
 
-@part
+@bare
 def _is_ready(node: Any, frontier: Frontier) -> bool:
     """Whether what the node's best operator makes is there."""
     if node["best_kind"] == MERGE:
@@ -139,7 +139,7 @@ def _is_ready(node: Any, frontier: Frontier) -> bool:
     return leaf["first_child"] >= 0 and not is_stale(leaf, frontier)
 
 
-@part
+@bare
 def _price_anew(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     leaf = frontier.leaves[at]
     drop_children(leaf, frontier)
@@ -149,7 +149,7 @@ def _price_anew(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     return True
 
 
-@part
+@bare
 def _make_ready(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     """Make what the node's best operator makes; perhaps find that another is the best. False: it must wait."""
     node = frontier.nodes[target]
@@ -161,7 +161,7 @@ def _make_ready(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     return make_children(at, frontier, scratch)
 
 
-@part
+@bare
 def _make_all(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
     """Make what all the node's leaves need that gain `least`, but not where a leaf may be merged before its turn."""
     rules, node = frontier.rules, frontier.nodes[target]
@@ -176,7 +176,7 @@ def _make_all(target: int, least: float, frontier: Frontier, scratch: Scratch) -
         at = leaf["next"]
 
 
-@part
+@bare
 def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
     """Apply the node's best operators as long as they gain `least`, or until something must wait."""
     node, rules = frontier.nodes[target], frontier.rules
@@ -201,7 +201,7 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
             return
 
 
-@part
+@bare
 def _roll_back(target: int, first: int, frontier: Frontier) -> None:
     """Undo the node's pending steps, the last first, down to the given one."""
     node = frontier.nodes[target]
@@ -232,7 +232,7 @@ def add_arcs(arcs: Array, frontier: Frontier) -> None:
         _add_arc(arcs[k, 0], arcs[k, 1], frontier)
 
 
-@part
+@bare
 def _forbid(target: int, variable: int, frontier: Frontier) -> None:
     """The target's graph may not test the variable from now on."""
     frontier.pricing.allowed[target, variable] = 0
@@ -244,20 +244,20 @@ def _forbid(target: int, variable: int, frontier: Frontier) -> None:
         pending = frontier.steps[pending]["next"]
 
 
-@part
+@bare
 def _add_arc(parent: int, child: int, frontier: Frontier) -> None:
     """Make the parent an ancestor of the child and all its descendants; none of these may be tested upstream now."""
     n = frontier.nodes.shape[0]
     word, bit = child >> 6, np.uint64(1) << np.uint64(child & 63)
-    new = frontier.ancestors[parent].copy()
-    new[parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
+    new = frontier.ancestors[parent]
     for below in range(n):
         row = frontier.ancestors[below]
         if below != child and row[word] & bit == np.uint64(0):
             continue
         for w in range(row.shape[0]):
-            fresh = new[w] & ~row[w]
-            row[w] |= new[w]
+            above = new[w] | (np.uint64(1) << np.uint64(parent & 63) if w == parent >> 6 else np.uint64(0))
+            fresh = above & ~row[w]
+            row[w] |= above
             while fresh != np.uint64(0):
                 _forbid(w * 64 + lowest(fresh), below, frontier)
                 fresh &= fresh - np.uint64(1)
@@ -268,7 +268,7 @@ def _add_arc(parent: int, child: int, frontier: Frontier) -> None:
             frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
 
 
-@part
+@bare
 def _commit(target: int, frontier: Frontier) -> None:
     """The node's first pending step is now a step of the search."""
     node = frontier.nodes[target]
@@ -294,7 +294,7 @@ def _commit(target: int, frontier: Frontier) -> None:
         _add_arc(step["variable"], target, frontier)
 
 
-@part
+@bare
 def _best_next(nodes: Array, targets: Array, steps: Array, splits_first: bool) -> tuple[int, float]:
     """The node whose next step (pending, or else its best operator) is the best, and its gain; -1 if none gains."""
     split, split_gain, merge, gain_of_merge = -1, 0.0, -1, 0.0
@@ -316,7 +316,7 @@ def _best_next(nodes: Array, targets: Array, steps: Array, splits_first: bool) -
     return split, split_gain
 
 
-@part
+@bare
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
     while frontier.totals[N_COMMITTED] < n_steps:
@@ -333,7 +333,7 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
     return FULL
 
 
-@part
+@bare
 def _work_off(frontier: Frontier, scratch: Scratch) -> None:
     """Run nodes from the queue until there are no more."""
     while scratch.spent[0] < _MOMENT and not look(frontier.crew, SHORT):
@@ -343,7 +343,7 @@ def _work_off(frontier: Frontier, scratch: Scratch) -> None:
         _run_node(frontier.queue[place], frontier.least[0], frontier, scratch)
 
 
-@part
+@bare
 def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
     """Let the nodes run ahead whose operators gain a share of what the next step does."""
     crew, rules = frontier.crew, frontier.rules
@@ -363,7 +363,7 @@ def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
         rest()
 
 
-@part
+@bare
 def _help(frontier: Frontier, scratch: Scratch) -> None:
     """Run nodes from the queue whenever there are some, until all is over."""
     crew = frontier.crew
@@ -376,7 +376,7 @@ def _help(frontier: Frontier, scratch: Scratch) -> None:
         rest()
 
 
-@part
+@bare
 def _must_wait(frontier: Frontier) -> bool:
     """Whether room is short, or something waits for weights."""
     totals = frontier.totals

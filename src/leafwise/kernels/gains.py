@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Layout
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit, part
 
 TIE = 1e-9
 COMPLETE = -1  # in the place of a binary split's state
@@ -83,7 +83,7 @@ def _log_likelihood(counts: Array, exponents: Array) -> float:
     return value + math.lgamma(total_exponent) - math.lgamma(total_count + total_exponent)
 
 
-@part
+@bare
 def _by_table(counts: Array, begin: Int, end: Int, log_factorial: Array) -> float:
     n, value = 0, 0.0
     for k in range(begin, end):
@@ -92,7 +92,7 @@ def _by_table(counts: Array, begin: Int, end: Int, log_factorial: Array) -> floa
     return value + log_factorial[end - begin - 1] - log_factorial[n + end - begin - 1]
 
 
-@part
+@bare
 def _rest_by_table(counts: Array, at: int, totals: Array, log_factorial: Array) -> float:
     n, value = 0, 0.0
     for k in range(totals.shape[0]):
@@ -102,7 +102,7 @@ def _rest_by_table(counts: Array, at: int, totals: Array, log_factorial: Array) 
     return value + log_factorial[totals.shape[0] - 1] - log_factorial[n + totals.shape[0] - 1]
 
 
-@part
+@bare
 def _total(counts: Array, at: Int, n_classes: int) -> int:
     n = 0
     for k in range(n_classes):
@@ -110,7 +110,7 @@ def _total(counts: Array, at: Int, n_classes: int) -> int:
     return n
 
 
-@part
+@bare
 def _settle(leaf: Any, log_likelihood: float, totals: Array, pricing: Pricing) -> None:
     for k in range(totals.shape[0]):
         pricing.counts[leaf["counts"] + k] = totals[k]
@@ -122,7 +122,7 @@ def _settle(leaf: Any, log_likelihood: float, totals: Array, pricing: Pricing) -
     leaf["room"] = pricing.nodes[leaf["target"]]["room"]
 
 
-@part
+@bare
 def _offer(leaf: Any, gain: float, variable: int, state: Int, n_children: Int) -> None:
     if gain > leaf["gain"] + TIE and n_children <= leaf["room"]:
         leaf["gain"] = gain
@@ -131,7 +131,7 @@ def _offer(leaf: Any, gain: float, variable: int, state: Int, n_children: Int) -
         leaf["n_children"] = n_children
 
 
-@part
+@bare
 def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing) -> None:
     """The one split on a binary variable, for a binary target."""
     log_factorial = pricing.log_factorial
@@ -145,7 +145,7 @@ def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Prici
     _offer(leaf, gain, variable, np.int64(COMPLETE if pricing.complete else 0), np.int64(2))
 
 
-@part
+@bare
 def _price_variable(
     leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing, totals: Array, possible: Array
 ) -> None:
@@ -175,7 +175,7 @@ def _price_variable(
                 _offer(leaf, one + rest - leaf["log_likelihood"] + penalty, variable, state, np.int64(2))
 
 
-@part
+@bare
 def price_by_table(leaf: Any, histograms: Array, possible: Array, pricing: Pricing) -> None:
     """The leaf's best split under the uniform prior; `possible` is empty where all states are."""
     layout = pricing.layout
@@ -256,7 +256,7 @@ def price_all_by_exponents(
                 _price_exponents(leaf, counts, cells, layout.bases[entry] * n_classes, variable, pricing, n_classes)
 
 
-@part
+@bare
 def merge_gain(
     first: Any,
     second: Any,

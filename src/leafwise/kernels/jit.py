@@ -39,6 +39,11 @@ def part(function: F) -> F:
     return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
 
 
+def bare(function: F) -> F:
+    """A `part` that neither makes nor returns arrays: who holds them is not counted, which takes long in small steps."""
+    return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)(function))
+
+
 def inlined(function: F) -> F:
     """Compile a function as if it were written where it is called: quicker to compile, if it is called in one place."""
     return cast(F, _compile(nogil=True, inline="always")(function))

@@ -11,7 +11,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import lock, unlock
 from leafwise.kernels.gains import TIE, Pricing, merge_gain
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare
 from leafwise.kernels.sets import Cases, release
 
 NODE = np.dtype(
@@ -113,14 +113,14 @@ class Rules(NamedTuple):
     weighs: bool  # what a leaf is worth depends on where it is: new leaves wait for weights before they are priced
 
 
-@part
+@bare
 def is_stale(leaf: Any, frontier: Frontier) -> bool:
     """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
     target = leaf["target"]
     return not frontier.pricing.allowed[target, leaf["variable"]] or leaf["room"] != frontier.nodes[target]["room"]
 
 
-@part
+@bare
 def _offer_partner(leaf: Any, other: Int, frontier: Frontier) -> None:
     node = frontier.nodes[leaf["target"]]
     gain = merge_gain(
@@ -137,7 +137,7 @@ def _offer_partner(leaf: Any, other: Int, frontier: Frontier) -> None:
         leaf["partner"] = other
 
 
-@part
+@bare
 def _find_partner(leaf: Any, frontier: Frontier) -> None:
     """The best merge of this leaf with a later one of its node."""
     leaf["merge_gain"] = 0.0
@@ -148,7 +148,7 @@ def _find_partner(leaf: Any, frontier: Frontier) -> None:
         other = frontier.leaves[other]["next"]
 
 
-@part
+@bare
 def _refresh_split(target: int, frontier: Frontier) -> None:
     """The node's best split, from what its leaves know."""
     node = frontier.nodes[target]
@@ -163,7 +163,7 @@ def _refresh_split(target: int, frontier: Frontier) -> None:
         at = leaf["next"]
 
 
-@part
+@bare
 def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
     """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end."""
     node = frontier.nodes[target]
@@ -188,7 +188,7 @@ def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, fronti
     node["merges_known"] = 1
 
 
-@part
+@bare
 def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
     """The node's best operators after its leaves changed; with splits first, a merge only where no split gains."""
     node = frontier.nodes[target]
@@ -205,14 +205,14 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Fro
         node["best_kind"], node["best_gain"] = MERGE, node["merge_gain"]
 
 
-@part
+@bare
 def refresh_all(frontier: Frontier) -> None:
     """All nodes' best operators, after leaves were priced."""
     for k in range(frontier.targets.shape[0]):
         refresh(frontier.targets[k], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
 
 
-@part
+@bare
 def unlink(at: int, frontier: Frontier) -> None:
     """Take a leaf out of its node's list."""
     leaf = frontier.leaves[at]
@@ -228,7 +228,7 @@ def unlink(at: int, frontier: Frontier) -> None:
     node["n_leaves"] -= 1
 
 
-@part
+@bare
 def relink(at: int, frontier: Frontier) -> None:
     """Undo `unlink`: the leaf still knows its neighbours, provided that later changes were undone before."""
     leaf = frontier.leaves[at]
@@ -244,7 +244,7 @@ def relink(at: int, frontier: Frontier) -> None:
     node["n_leaves"] += 1
 
 
-@part
+@bare
 def link(at: int, frontier: Frontier) -> None:
     """Append a leaf to its node's list."""
     leaf = frontier.leaves[at]
@@ -253,7 +253,7 @@ def link(at: int, frontier: Frontier) -> None:
     relink(at, frontier)
 
 
-@part
+@bare
 def _give_back(leaf: Any, frontier: Frontier) -> None:
     """Put the leaf's histogram among the free ones of its size, a list whose links are in the first two cells."""
     at = leaf["histogram"]
@@ -266,13 +266,13 @@ def _give_back(leaf: Any, frontier: Frontier) -> None:
         leaf["histogram"] = -1
 
 
-@part
+@bare
 def next_free(at: int, cells: Array) -> int:
     """The free histogram after this one."""
     return np.int64(cells[at]) << 31 | np.int64(cells[at + 1])
 
 
-@part
+@bare
 def free_histogram(leaf: Any, frontier: Frontier) -> None:
     """Give the leaf's histogram back."""
     lock(frontier.crew, POOL)
@@ -280,14 +280,14 @@ def free_histogram(leaf: Any, frontier: Frontier) -> None:
     unlock(frontier.crew, POOL)
 
 
-@part
+@bare
 def free_if_spent(leaf: Any, frontier: Frontier) -> None:
     """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again."""
     if leaf["gain"] == 0.0 and frontier.pool.used[0] > frontier.pool.plenty:
         free_histogram(leaf, frontier)
 
 
-@part
+@bare
 def drop(at: int, n: int, frontier: Frontier) -> None:
     """Give up n leaves from this one on, and all that was made ahead below them."""
     lock(frontier.crew, POOL)
@@ -311,7 +311,7 @@ def drop(at: int, n: int, frontier: Frontier) -> None:
     unlock(frontier.crew, POOL)
 
 
-@part
+@bare
 def drop_children(leaf: Any, frontier: Frontier) -> None:
     """Give up what was made ahead for the leaf."""
     if leaf["first_child"] >= 0:
@@ -319,7 +319,7 @@ def drop_children(leaf: Any, frontier: Frontier) -> None:
         leaf["first_child"] = -1
 
 
-@part
+@bare
 def drop_merged(node: Any, frontier: Frontier) -> None:
     """Give up the leaf that the node's best merge would have made."""
     if node["merged"] >= 0:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Planes
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.words import lowest
 
 SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
@@ -31,13 +31,13 @@ class Cases(NamedTuple):
     data: Planes
 
 
-@part
+@bare
 def takes_mask(size: int, n_cases: int) -> bool:
     """A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case."""
     return size * 32 >= n_cases
 
 
-@part
+@bare
 def place(sizes: Array, n: int, cases: Cases) -> int:
     """Records, and room, for n new sets of these sizes; the first. Where room is short, nothing is done: -1."""
     marks = cases.marks
@@ -74,7 +74,7 @@ def place_sets(sizes: Array, cases: Cases) -> int:
     return place(sizes, sizes.shape[0], cases)
 
 
-@part
+@bare
 def release(which: int, cases: Cases) -> None:
     """Take back the mask of a set; rows of lists come free when the lists move."""
     set_ = cases.sets[which]
@@ -106,7 +106,7 @@ def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
     marks[N_LISTED] = n
 
 
-@part
+@bare
 def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
     """Write the row numbers of a set to `out`; how many."""
     n = 0
@@ -125,13 +125,13 @@ def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
     return n
 
 
-@part
+@bare
 def _add_rows(lists: Array, begin: int, n: int, mask: Array) -> None:
     for k in range(begin, begin + n):
         mask[lists[k] >> 6] |= np.uint64(1) << np.uint64(lists[k] & 63)
 
 
-@part
+@bare
 def _cut_by_planes(
     parent: Array, words: Array, first: int, group: Array, child: int, child_set: Any, masks: Array, lists: Array
 ) -> None:
@@ -155,10 +155,12 @@ def _cut_by_planes(
                 n += 1
 
 
-@part
-def _cut_by_rows(rows: Array, column: Array, group: Array, children: Array, masks: Array, lists: Array) -> None:
-    fill = np.zeros(children.shape[0], np.int64)
+@bare
+def _cut_by_rows(
+    rows: Array, column: Array, group: Array, children: Array, masks: Array, lists: Array, fill: Array
+) -> None:
     for child in range(children.shape[0]):
+        fill[child] = 0
         if children[child]["is_mask"]:
             for word in range(masks.shape[1]):
                 masks[children[child]["offset"], word] = np.uint64(0)
@@ -173,8 +175,10 @@ def _cut_by_rows(rows: Array, column: Array, group: Array, children: Array, mask
             fill[child] += 1
 
 
-@part
-def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array) -> None:
+@bare
+def cut(
+    parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array
+) -> None:
     """Cut a set by the groups of a variable's states into sets whose records are already placed."""
     data = cases.data
     if parent["is_mask"] and data.first[variable] >= 0:
@@ -191,24 +195,25 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
             )
     else:
         n = rows_of(parent, cases.masks, cases.lists, buffer)
-        _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists)
+        _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists, fill)
 
 
 @jit
 def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases) -> None:
     """Cut each requested set."""
-    most = 0
+    most_rows, most_children = 0, 0
     for r in range(begin, end):
-        most = max(most, cases.sets[requests[r]["parent"]]["size"])
-    buffer = np.empty(most, np.int32)
+        most_rows = max(most_rows, cases.sets[requests[r]["parent"]]["size"])
+        most_children = max(most_children, requests[r]["n_children"])
+    buffer, fill = np.empty(most_rows, np.int32), np.empty(most_children, np.int64)
     for r in range(begin, end):
         request = requests[r]
         group = groups[request["group"] : request["group"] + request["n_states"]]
         children = cases.sets[request["first_child"] : request["first_child"] + request["n_children"]]
-        cut(cases.sets[request["parent"]], request["variable"], group, children, cases, buffer)
+        cut(cases.sets[request["parent"]], request["variable"], group, children, cases, buffer, fill)
 
 
-@part
+@bare
 def _join_lists(one: Any, two: Any, at: int, lists: Array) -> None:
     """Merge two sorted lists; both are lists, as the sum of them is."""
     a, b = one["offset"], two["offset"]
@@ -222,7 +227,7 @@ def _join_lists(one: Any, two: Any, at: int, lists: Array) -> None:
             b += 1
 
 
-@part
+@bare
 def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
     """The union of two disjoint sets, whose record is already placed."""
     if not union["is_mask"]:
@@ -246,7 +251,7 @@ def join_sets(pairs: Array, cases: Cases) -> None:
         join(cases.sets[pairs[p, 0]], cases.sets[pairs[p, 1]], cases.sets[pairs[p, 2]], cases)
 
 
-@part
+@inlined
 def mask_of(set_: Any, masks: Array, lists: Array, spare: Array) -> Array:
     """The set as a mask; a list is written to the spare one."""
     if set_["is_mask"]:
