@@ -5,9 +5,10 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.decision_graph import DecisionGraph
+from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.table import Variable, index_of
 
 if TYPE_CHECKING:
@@ -43,13 +44,14 @@ class Node:
 
     def __post_init__(self) -> None:
         """Freeze private copies of the arrays, and check what can be checked without the variables."""
-        _freeze(self, "probabilities", np.float64)
+        object.__setattr__(self, "probabilities", _frozen(self.probabilities, np.float64))
         if (self.counts is None) != (self.exponents is None):
             raise ValueError("a node got counts or exponents alone, and it takes both or neither: give the other too.")
         if self.counts is not None and self.exponents is not None:
-            _freeze(self, "counts", np.int64)
-            _freeze(self, "exponents", np.float64)
-        _check_node(self)
+            object.__setattr__(self, "counts", _frozen(self.counts, np.int64))
+            object.__setattr__(self, "exponents", _frozen(self.exponents, np.float64))
+        _check_numbers(self)
+        _check_parents(self)
 
     @classmethod
     def learned(
@@ -61,6 +63,37 @@ class Node:
     ) -> "Node":
         """A node whose probabilities are the posterior means (counts + exponents) / their sum over the leaf."""
         return cls(parents, graph, _posterior_means(counts, exponents), counts, exponents)
+
+    @classmethod
+    def all_learned(
+        cls,
+        parents: Sequence[tuple[int, ...]],
+        graphs: Sequence[DecisionGraph],
+        counts: NDArray[np.int64],
+        exponents: NDArray[np.float64],
+    ) -> "list[Node]":
+        """Many nodes of equally many states, as by `learned`: what their leaves hold comes one below the other.
+
+        >>> two = Node.all_learned([(), ()], [DecisionGraph.single()] * 2, np.array([[1, 1], [0, 2]]), np.ones((2, 2)))
+        >>> [node.probabilities.tolist() for node in two]
+        [[[0.5, 0.5]], [[0.25, 0.75]]]
+        """
+        arrays = (_posterior_means(counts, exponents), counts, exponents)
+        whole = cls((), DecisionGraph((LEAF,) * len(counts), ((),) * len(counts)), *arrays)  # checks all numbers
+        ends = np.cumsum([0, *(graph.n_leaves for graph in graphs)]).tolist()
+        nodes = []
+        for own, graph, (begin, end) in zip(parents, graphs, pairwise(ends), strict=True):
+            node = object.__new__(cls)
+            vars(node).update(
+                parents=own,
+                graph=graph,
+                probabilities=whole.probabilities[begin:end],
+                counts=whole.counts[begin:end],
+                exponents=whole.exponents[begin:end],
+            )
+            _check_parents(node)
+            nodes.append(node)
+        return nodes
 
     @property
     def n_states(self) -> int:
@@ -259,10 +292,10 @@ def _posterior_means(counts: NDArray[np.int64], exponents: NDArray[np.float64]) 
     return means
 
 
-def _freeze(node: Node, name: str, dtype: type[np.generic]) -> None:
-    array = np.array(getattr(node, name), dtype=dtype, order="C")
+def _frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    array = np.array(array, dtype=dtype, order="C")
     array.flags.writeable = False
-    object.__setattr__(node, name, array)
+    return array
 
 
 def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
@@ -271,8 +304,8 @@ def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
     return np.array_equal(one, other)
 
 
-def _check_node(node: Node) -> None:
-    """Raise a ValueError unless parents and arrays are well-formed."""
+def _check_numbers(node: Node) -> None:
+    """Raise a ValueError unless the arrays are well-formed."""
     if node.probabilities.ndim != 2 or node.probabilities.shape[0] != node.graph.n_leaves:
         raise ValueError(
             f"the probabilities have the shape {node.probabilities.shape}, and the graph has {node.graph.n_leaves} "
@@ -288,6 +321,10 @@ def _check_node(node: Node) -> None:
             raise ValueError("the probabilities are not those of the counts and exponents: build it by Node.learned.")
     elif not (node.probabilities >= 0).all() or (abs(node.probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
         raise ValueError("a leaf's probabilities do not sum to one, and every row must: normalise the rows.")
+
+
+def _check_parents(node: Node) -> None:
+    """Raise a ValueError unless the parents are well-formed, and all that the graph tests."""
     if node.parents != tuple(sorted(set(node.parents))):
         raise ValueError(f"the parents {node.parents} are not sorted and distinct: sort them, each once.")
     if not set(node.graph.tested) <= set(node.parents):

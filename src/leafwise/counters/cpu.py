@@ -13,6 +13,7 @@ from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
+_ROOM = 4096  # sets to begin with; memory is not touched before it is used
 
 
 class CpuCounter:
@@ -25,11 +26,12 @@ class CpuCounter:
         self._data = _planes(table)
         self._n_states = np.array([variable.n_states for variable in table.variables])
         n_words = self._data.words.shape[1]
-        self._sets = np.zeros(64, sets.SET)
-        self._masks = np.empty((8, n_words), np.uint64)
-        self._free = np.arange(8)  # a stack of masks
-        self._lists = np.empty(1024, np.int32)
-        self._marks = np.array([0, 8, 0])
+        n_masks = max(8, min(_ROOM, 2**19 // n_words))
+        self._sets = np.zeros(_ROOM, sets.SET)
+        self._masks = np.empty((n_masks, n_words), np.uint64)
+        self._free = np.arange(n_masks)  # a stack of masks
+        self._lists = np.empty(16 * _ROOM, np.int32)
+        self._marks = np.array([0, n_masks, 0])
         everything = self._masks[self._sets["offset"][self._place(np.array([self.n_cases]))]]
         everything[:] = np.uint64(2**64 - 1)
         everything[-1] >>= np.uint64(64 * n_words - self.n_cases)
@@ -71,9 +73,7 @@ class CpuCounter:
         sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
         costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
         cases = self.cases
-        self._workers.run(
-            lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs
-        )
+        self._workers.run(lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs)
 
     def copying(self, variables: list[int]) -> "CpuCounter":
         copies = [replace(self._table.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]

@@ -48,11 +48,7 @@ def place(sizes: Array, n: int, cases: Cases) -> int:
         else:
             n_rows += sizes[k]
     first = marks[N_SETS]
-    if (
-        first + n > cases.sets.shape[0]
-        or n_masks > marks[N_FREE]
-        or marks[N_LISTED] + n_rows > cases.lists.shape[0]
-    ):
+    if first + n > cases.sets.shape[0] or n_masks > marks[N_FREE] or marks[N_LISTED] + n_rows > cases.lists.shape[0]:
         return -1
     for k in range(n):
         set_ = cases.sets[first + k]
@@ -176,9 +172,7 @@ def _cut_by_rows(
 
 
 @bare
-def cut(
-    parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array
-) -> None:
+def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array) -> None:
     """Cut a set by the groups of a variable's states into sets whose records are already placed."""
     data = cases.data
     if parent["is_mask"] and data.first[variable] >= 0:

@@ -20,7 +20,7 @@ from leafwise.kernels import nodes
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, Uniform, log_kappa
-from leafwise.search.growth import Growth, LoggedStep, usual_groups
+from leafwise.search.growth import Deletion, Drawing, operator, start_of, usual_groups
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
 from leafwise.table import Variable
@@ -136,10 +136,8 @@ class Search:
         )
         graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
         records = self._leaves.plant(graphs)
-        self._growth = {target: Growth(target, graphs[target], records[target]) for target in problem.targets}
-        self._n_grown = 0
-        self._last_operator: Operator
-        self.n_deleted = 0
+        self._graphs = start_of(graphs, records)
+        self._deleted: list[Deletion] = []
         self.stopped = ""
         self._start = self._measure()
         self._gained = 0.0
@@ -154,8 +152,7 @@ class Search:
             self._advance(1)
         if self.n_steps == before:
             raise StopIteration
-        self._grow_to_now()
-        return Step(self._last_operator, self.log_score, self.n_leaves, self.n_arcs)
+        return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["Search"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
@@ -187,11 +184,16 @@ class Search:
 
     @property
     def n_arcs(self) -> int:
-        return int(self._leaves.is_parent[list(self._problem.targets)].sum())
+        return int(self._leaves.nodes["n_parents"][list(self._problem.targets)].sum())
 
     @property
     def n_parameters(self) -> int:
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
+
+    @property
+    def n_deleted(self) -> int:
+        """How many parents were deleted."""
+        return len(self._deleted)
 
     @property
     def log_score(self) -> float:
@@ -206,8 +208,8 @@ class Search:
     def network(self) -> Network:
         """The network as it is now."""
         nodes: list[Node | None] = [None] * len(self._problem.variables)
-        for target in self._problem.targets:
-            nodes[target] = self.node(target)
+        for target, node in zip(self._problem.targets, self._nodes(self._problem.targets), strict=True):
+            nodes[target] = node
         return Network(
             self._problem.variables,
             tuple(nodes),
@@ -218,16 +220,11 @@ class Search:
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        self._grow_to_now()
-        growth = self._growth[target]
-        parents = tuple(np.flatnonzero(self._leaves.is_parent[target]).tolist())
-        exponents = self._exponents(target, growth.leaves)
-        return Node.learned(parents, growth.graph(), self._leaves.counts(growth.leaves), exponents)
+        return self._nodes((target,))[0]
 
     def node_log_score(self, target: int) -> float:
         """What one node adds to the log score."""
-        self._grow_to_now()
-        leaves = self._growth[target].leaves
+        leaves = self._draw().leaves(target)
         fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
         return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
 
@@ -253,12 +250,34 @@ class Search:
             "stopped": self.stopped,
         }
 
-    def _exponents(self, target: int, records: list[int]) -> NDArray[np.float64]:
-        prior = self._problem.prior
+    def _nodes(self, targets: tuple[int, ...]) -> list[Node]:
+        drawn = self._draw()
+        parents: dict[int, list[int]] = {target: [] for target in targets}
+        for row, parent in np.argwhere(self._leaves.is_parent[list(targets)].view(np.bool_)).tolist():
+            parents[targets[row]].append(parent)
+        nodes: dict[int, Node] = {}
+        for r in np.unique(self._n_states[list(targets)]).tolist():  # numbers of all their leaves in one array
+            own = [target for target in targets if self._n_states[target] == r]
+            leaves = [drawn.leaves(target) for target in own]
+            counts = self._leaves.counts(np.concatenate(leaves))
+            made = Node.all_learned(
+                [tuple(parents[target]) for target in own],
+                [drawn.graph(target) for target in own],
+                counts,
+                self._exponents(own, leaves),
+            )
+            nodes.update(zip(own, made, strict=True))
+        return [nodes[target] for target in targets]
+
+    def _exponents(self, targets: list[int], leaves: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+        prior, regions, n_states = self._problem.prior, self._leaves.regions, self._n_states
         if isinstance(prior, Uniform):
-            return np.ones((len(records), self._n_states[target]))
-        regions = [self._leaves.regions[at] for at in records]
-        return np.stack([prior.leaf_exponents(target, region, self._n_states) for region in regions])
+            return np.ones((sum(map(len, leaves)), n_states[targets[0]]))
+        pairs = [(target, at) for target, own in zip(targets, leaves, strict=True) for at in own.tolist()]
+        return np.stack([prior.leaf_exponents(target, regions[at], n_states) for target, at in pairs])
+
+    def _draw(self) -> Drawing:
+        return self._leaves.draw(self._graphs, self.n_steps, self._deleted)
 
     def _measure(self) -> float:
         live = [at for target in self._problem.targets for at in self._leaves.live(target)]
@@ -286,27 +305,19 @@ class Search:
     def _delete_parents(self) -> None:
         """After a merge: delete the parents that its node no longer depends on."""
         target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
-        self._grow_to_now()
-        growth = self._growth[target]
         parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
-        gone = sorted(parents - set(growth.graph().relevant_parents(self._n_states.tolist())))
+        gone = sorted(parents - set(self._draw().graph(target).relevant_parents(self._n_states.tolist())))
         if gone:
-            for variable in gone:
-                growth.delete(variable)
+            self._deleted += [(self.n_steps, target, variable) for variable in gone]
             self._leaves.delete_parents(target, gone)
-            self.n_deleted += len(gone)
 
-    def _grow_to_now(self) -> None:
-        """Let the graphs follow the log."""
-        for record in self._leaves.steps(self._n_grown, self.n_steps).tolist():
-            step = LoggedStep(*record[: len(LoggedStep._fields)])
-            growth = self._growth[step.target]
-            groups = () if step.other >= 0 else self._groups(step.leaf, step.variable, step.state)
-            self._n_grown += 1
-            if self._n_grown == self.n_steps:
-                self._last_operator = growth.operator(step, groups)
-            growth.follow(step, groups)
-
-    def _groups(self, leaf: int, variable: int, state: int) -> tuple[int, ...]:
-        """To which child each state of a split's variable goes."""
-        return self._leaves.groups(leaf, variable) or usual_groups(int(self._n_states[variable]), state)
+    def _operator(self, number: int) -> Operator:
+        """A step as a value, in terms of the graph before it."""
+        step = self._leaves.steps(number, number + 1)[0]
+        before = [gone for gone in self._deleted if gone[0] <= number]
+        leaves = self._leaves.draw(self._graphs, number, before).leaves(int(step["target"]))
+        variable = int(step["variable"])
+        groups = self._leaves.groups(int(step["leaf"]), variable)
+        return operator(
+            step, leaves.tolist(), groups or usual_groups(int(self._n_states[variable]), int(step["state"]))
+        )

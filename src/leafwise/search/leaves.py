@@ -14,11 +14,11 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import children, frontier, gains, nodes
+from leafwise.kernels import children, drawing, frontier, gains, nodes
 from leafwise.kernels.arrays import grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region, flags_of, set_of
-from leafwise.search.growth import usual_groups
+from leafwise.search.growth import Deletion, Drawing, usual_groups
 from leafwise.search.histograms import Histograms, make_layout
 from leafwise.search.planting import sets_of_leaves
 from leafwise.workers import Workers
@@ -26,6 +26,7 @@ from leafwise.workers import Workers
 Integers = NDArray[np.int64]
 
 _AHEAD = 0.5  # nodes run ahead as long as their steps gain this share of the next step's gain
+_ROOM = 4096  # leaves to begin with; memory is not touched before it is used
 _TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
 
 
@@ -48,7 +49,7 @@ class Leaves:
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
         n = len(n_states)
         self._layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
-        self.records = np.zeros(4 * n, gains.LEAF)
+        self.records = np.zeros(max(4 * n, _ROOM), gains.LEAF)
         self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
@@ -82,6 +83,12 @@ class Leaves:
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
         return self._log[self._committed[begin:end]]
+
+    def draw(self, start: drawing.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
+        """The graphs after so many steps, some parents having been deleted on the way."""
+        gone = np.array(deletions, np.int64).reshape(-1, 3)
+        steps = self.steps(0, n_steps)
+        return Drawing(drawing.draw(start, steps, gone, self.records, self._groups, self._layout.n_states))
 
     def groups(self, leaf: int, variable: int) -> tuple[int, ...] | None:
         """To which child each state goes that a leaf's split tests; None: as usual."""
@@ -148,8 +155,8 @@ class Leaves:
             at = int(self.records[at]["next"])
         return out
 
-    def counts(self, records: list[int]) -> NDArray[np.int64]:
-        """The target's counts in each of these leaves of one node."""
+    def counts(self, records: Integers) -> Integers:
+        """The target's counts in each of these leaves, of targets with the same number of states."""
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
         counts: Integers = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts
@@ -231,7 +238,7 @@ class Leaves:
             self._dropped = grown(self._dropped, len(self.records))
             self._made = np.zeros((3, len(self.records)), np.int64)
         if self._totals[nodes.N_STEPS] + frontier.SPARE_STEPS > len(self._log):
-            self._log = grown(self._log, len(self._log) + 4 * frontier.SPARE_STEPS)
+            self._log = grown(self._log, len(self._log) + 8 * frontier.SPARE_STEPS)
         self.histograms.make_room(n_cells, n_counts)
         self._counter.make_room(self._wanted[children.FIRST_WANTED_SET :][:n_leaves])
         self._wanted[:] = 0
@@ -291,7 +298,7 @@ class Leaves:
         for at in batch[is_odd].tolist():
             variable = int(self.records[at]["variable"])
             r = int(self._layout.n_states[variable])
-            flags = flags_of(self.regions[at].possible(variable, r), r)
+            flags = flags_of(self.regions[at].possible(variable, r), r).astype(np.int64)
             group = np.where(flags, np.cumsum(flags) - 1, flags.sum() - 1)
             self.records[at]["groups"] = len(self._groups)
             self._groups = np.append(self._groups, group)

@@ -1,0 +1,172 @@
+"""From the log of a search to decision graphs.
+
+Every leaf that ever was has a number of its own (its place in the search's records), and so has every test of the
+graphs that the search began with; here these come first. A split turns a leaf into a test of its new leaves; a merge,
+or the deletion of a parent, makes one number stand for another.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array
+from leafwise.kernels.gains import COMPLETE
+from leafwise.kernels.jit import jit, part
+
+_LEAF = -1
+
+
+class Start(NamedTuple):
+    """The graphs that a search began with, node by node."""
+
+    numbers: Array  # of the nodes of each graph, graph after graph,
+    targets: Array  # ... and whose they are
+    tests: Array  # for each test: the variable, and
+    first_kids: Array  # where the numbers of its children, one a state, begin in
+    kids: Array
+
+
+class Drawn(NamedTuple):
+    """The graphs of all targets: target t has the nodes from begin[t] to begin[t + 1]."""
+
+    begin: Array
+    tests: Array  # a variable, or -1: a leaf
+    records: Array  # of the leaves
+    first_kids: Array  # for each node, and one more: where its children begin in
+    kids: Array  # ... places in the graph
+
+
+class _Made(NamedTuple):
+    """All that was ever made, by number."""
+
+    tests: Array
+    first_kids: Array
+    stands_for: Array
+    kids: Array
+
+
+@part
+def _resolve(number: int, stands_for: Array) -> int:
+    while stands_for[number] >= 0:
+        number = stands_for[number]
+    return number
+
+
+@part
+def _room_for_kids(start: Start, steps: Array, n_states: Array) -> int:
+    n = start.kids.shape[0]
+    for k in range(steps.shape[0]):
+        if steps[k]["other"] < 0:
+            n += n_states[steps[k]["variable"]]
+    return n
+
+
+@part
+def _order(start: Start, steps: Array, n_targets: int) -> tuple[Array, Array]:
+    """The numbers of each target's nodes in the order they were made, and where those of each target begin."""
+    begin = np.zeros(n_targets + 2, np.int64)
+    for k in range(start.targets.shape[0]):
+        begin[start.targets[k] + 2] += 1
+    for k in range(steps.shape[0]):
+        begin[steps[k]["target"] + 2] += steps[k]["n_new"]
+    begin = np.cumsum(begin)
+    order = np.empty(begin[-1], np.int64)
+    for k in range(start.targets.shape[0]):
+        order[begin[start.targets[k] + 1]] = start.numbers[k]
+        begin[start.targets[k] + 1] += 1
+    n_tests = start.tests.shape[0]
+    for k in range(steps.shape[0]):
+        for new in range(steps[k]["first_new"], steps[k]["first_new"] + steps[k]["n_new"]):
+            order[begin[steps[k]["target"] + 1]] = n_tests + new
+            begin[steps[k]["target"] + 1] += 1
+    return order, begin[:-1]
+
+
+@part
+def _follow(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> _Made:
+    """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
+    n_tests = start.tests.shape[0]
+    n = n_tests + leaves.shape[0]
+    made = _Made(
+        np.full(n, _LEAF),
+        np.zeros(n, np.int64),
+        np.full(n, -1),
+        np.empty(_room_for_kids(start, steps, n_states), np.int64),
+    )
+    made.tests[:n_tests], made.first_kids[:n_tests] = start.tests, start.first_kids
+    made.kids[: start.kids.shape[0]] = start.kids
+    n_kids, deletion = start.kids.shape[0], 0
+    for k in range(steps.shape[0] + 1):
+        while deletion < deletions.shape[0] and deletions[deletion, 0] == k:
+            _delete(deletions[deletion, 1], deletions[deletion, 2], start, steps[:k], made)
+            deletion += 1
+        if k == steps.shape[0]:
+            break
+        step = steps[k]
+        number, first = n_tests + step["leaf"], n_tests + step["first_new"]
+        if step["other"] >= 0:
+            made.stands_for[number] = made.stands_for[n_tests + step["other"]] = first
+            continue
+        made.tests[number], made.first_kids[number] = step["variable"], n_kids
+        at = leaves[step["leaf"]]["groups"]
+        for state in range(n_states[step["variable"]]):
+            usual = state if step["state"] == COMPLETE else np.int64(state != step["state"])
+            made.kids[n_kids] = first + (usual if at < 0 else groups[at + state])
+            n_kids += 1
+    return made
+
+
+@part
+def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made) -> None:
+    """Leave out the target's tests of a variable that does not matter: its state 0 speaks for all."""
+    for k in range(start.targets.shape[0]):
+        if start.targets[k] == target:
+            _leave_out(start.numbers[k], variable, made)
+    for k in range(steps.shape[0]):
+        if steps[k]["target"] == target:
+            _leave_out(start.tests.shape[0] + steps[k]["leaf"], variable, made)
+
+
+@part
+def _leave_out(number: int, variable: int, made: _Made) -> None:
+    if made.tests[number] == variable:
+        made.tests[number] = _LEAF
+        made.stands_for[number] = made.kids[made.first_kids[number]]
+
+
+@jit
+def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> Drawn:
+    """The graphs after these steps; the leaves of each are in the order they were made."""
+    order, begin = _order(start, steps, n_states.shape[0])
+    made = _follow(start, steps, deletions, leaves, groups, n_states)
+    place = np.full(made.tests.shape[0], -1)  # -1: not needed, or not yet known to be; then the place in the graph
+    drawn = Drawn(
+        np.zeros_like(begin),
+        np.empty(order.shape[0], np.int64),
+        np.empty(order.shape[0], np.int64),
+        np.zeros(order.shape[0] + 1, np.int64),
+        np.empty_like(made.kids),
+    )
+    n, n_kids = 0, 0
+    for target in range(n_states.shape[0]):
+        if begin[target] < begin[target + 1]:
+            place[_resolve(order[begin[target]], made.stands_for)] = 0
+        first = n
+        for k in range(begin[target], begin[target + 1]):
+            number = order[k]
+            if place[number] < 0:
+                continue
+            place[number] = n - first
+            drawn.tests[n], drawn.records[n] = made.tests[number], number - start.tests.shape[0]
+            if made.tests[number] != _LEAF:
+                at = made.first_kids[number]
+                for kid in range(at, at + n_states[made.tests[number]]):
+                    drawn.kids[n_kids] = _resolve(made.kids[kid], made.stands_for)
+                    place[drawn.kids[n_kids]] = 0
+                    n_kids += 1
+            n += 1
+            drawn.first_kids[n] = n_kids
+        drawn.begin[target + 1] = n
+    for kid in range(n_kids):
+        drawn.kids[kid] = place[drawn.kids[kid]]
+    return Drawn(drawn.begin, drawn.tests[:n], drawn.records[:n], drawn.first_kids[: n + 1], drawn.kids[:n_kids])
