@@ -13,7 +13,7 @@ from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
-_ROOM = 4096  # sets to begin with; memory is not touched before it is used
+_ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
 class CpuCounter:
@@ -30,7 +30,7 @@ class CpuCounter:
         self._sets = np.zeros(_ROOM, sets.SET)
         self._masks = np.empty((n_masks, n_words), np.uint64)
         self._free = np.arange(n_masks)  # a stack of masks
-        self._lists = np.empty(16 * _ROOM, np.int32)
+        self._lists = np.empty(128 * _ROOM, np.int32)
         self._marks = np.array([0, n_masks, 0])
         everything = self._masks[self._sets["offset"][self._place(np.array([self.n_cases]))]]
         everything[:] = np.uint64(2**64 - 1)
@@ -104,7 +104,7 @@ class CpuCounter:
             self._free[free_masks : self._marks[sets.N_FREE]] = np.arange(old, len(self._masks))
         if used_rows + n_rows > len(self._lists):
             in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
-            lists = np.empty(2 * (in_use + n_rows), np.int32)
+            lists = np.empty(max(len(self._lists), 2 * (in_use + n_rows)), np.int32)
             sets.move_lists(self._sets, self._lists, lists, self._marks)
             self._lists = lists
 

@@ -9,6 +9,7 @@ from leafwise.kernels.nodes import Pool
 Integers = NDArray[np.int64]
 
 
+_ROOM = 2**21  # cells to begin with; memory is not touched before it is used
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back
 
 
@@ -20,8 +21,8 @@ class Histograms:
         self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
         self._used = np.zeros(2, np.int64)
         self._free = np.full(len(self._sizes), -1)
-        self.cells = np.zeros(0, np.int32)
-        self.counts = np.zeros(0, np.int64)
+        self.cells = np.zeros(_ROOM, np.int32)
+        self.counts = np.zeros(_ROOM // 64, np.int64)
 
     @property
     def pool(self) -> Pool:
