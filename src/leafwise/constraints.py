@@ -106,7 +106,7 @@ def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:
 
 
 def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], table: Table) -> None:
-    for child, parent in np.argwhere((required == 1) & (allowed == 0))[:1].tolist():
+    for child, parent in np.argwhere(required > allowed)[:1].tolist():
         raise ValueError(
             f"the arc {table.names[parent]} -> {table.names[child]} is asked for and ruled out at once: "
             f"drop one of the two"
@@ -119,7 +119,7 @@ def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) ->
     if len(crowded):
         name = table.names[crowded[0]]
         raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
-    cycle = dag.find_cycle([tuple(np.flatnonzero(row).tolist()) for row in is_parent])
+    cycle = dag.find_cycle(dag.parent_lists(is_parent))
     if cycle:
         arrows = " -> ".join(table.names[variable] for variable in cycle)
         raise ValueError(f"the arcs asked for close a cycle ({arrows}): leave one of them out")

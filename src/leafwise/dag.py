@@ -33,6 +33,18 @@ def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(order)
 
 
+def parent_lists(is_parent: NDArray[np.uint8]) -> list[list[int]]:
+    """The parents of each node, from a matrix whose element [i, j] tells whether j is a parent of i.
+
+    >>> parent_lists(np.array([[0, 0], [1, 0]], np.uint8))
+    [[], [0]]
+    """
+    parents: list[list[int]] = [[] for _ in is_parent]
+    for place in np.flatnonzero(np.ascontiguousarray(is_parent).view(np.bool_)).tolist():  # in one row: it is quicker
+        parents[place // len(parents)].append(place % len(parents))
+    return parents
+
+
 def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """A cycle, in the direction of its arcs and with its smallest node first and last; () when there is none.
 

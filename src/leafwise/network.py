@@ -78,19 +78,17 @@ class Node:
         >>> [node.probabilities.tolist() for node in two]
         [[[0.5, 0.5]], [[0.25, 0.75]]]
         """
-        arrays = (_posterior_means(counts, exponents), counts, exponents)
-        whole = cls((), DecisionGraph((LEAF,) * len(counts), ((),) * len(counts)), *arrays)  # checks all numbers
+        leaves = DecisionGraph((LEAF,) * len(counts), ((),) * len(counts))
+        whole = cls.learned((), leaves, counts, exponents)  # checks all numbers at once
+        arrays = [(name, getattr(whole, name)) for name in ("probabilities", "counts", "exponents")]
         ends = np.cumsum([0, *(graph.n_leaves for graph in graphs)]).tolist()
         nodes = []
         for own, graph, (begin, end) in zip(parents, graphs, pairwise(ends), strict=True):
             node = object.__new__(cls)
-            vars(node).update(
-                parents=own,
-                graph=graph,
-                probabilities=whole.probabilities[begin:end],
-                counts=whole.counts[begin:end],
-                exponents=whole.exponents[begin:end],
-            )
+            fields = vars(node)
+            fields["parents"], fields["graph"] = own, graph
+            for name, array in arrays:
+                fields[name] = array[begin:end]
             _check_parents(node)
             nodes.append(node)
         return nodes
@@ -162,7 +160,7 @@ class Network:
         for index, node in enumerate(self.nodes):
             if node is not None:
                 _check_fit(self.variables, index, node, n_states)
-        self.order()
+        self._check_acyclic()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,10 +189,6 @@ class Network:
 
     def order(self) -> tuple[int, ...]:
         """The variables, each after its parents, the smallest first where there is a choice."""
-        cycle = dag.find_cycle(self._parents())
-        if cycle:
-            arrows = " → ".join(repr(self.variables[index].name) for index in cycle)
-            raise ValueError(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.")
         return dag.topological_order(self._parents())
 
     def to_networkx(self) -> "networkx.DiGraph":
@@ -266,6 +260,12 @@ class Network:
         """How to pickle: a read-only mapping cannot be."""
         return Network, (self.variables, self.nodes, self.prior, self.structure_prior, dict(self.learned))
 
+    def _check_acyclic(self) -> None:
+        cycle = dag.find_cycle(self._parents())
+        if cycle:
+            arrows = " → ".join(repr(self.variables[index].name) for index in cycle)
+            raise ValueError(f"the arcs {arrows} form a cycle, and a network has none: leave one of them out.")
+
     def _parents(self) -> list[tuple[int, ...]]:
         return [() if node is None else node.parents for node in self.nodes]
 
@@ -325,6 +325,8 @@ def _check_numbers(node: Node) -> None:
 
 def _check_parents(node: Node) -> None:
     """Raise a ValueError unless the parents are well-formed, and all that the graph tests."""
+    if not node.parents and len(node.graph.tests) == 1:
+        return
     if node.parents != tuple(sorted(set(node.parents))):
         raise ValueError(f"the parents {node.parents} are not sorted and distinct: sort them, each once.")
     if not set(node.graph.tested) <= set(node.parents):

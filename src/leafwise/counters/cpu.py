@@ -23,7 +23,7 @@ class CpuCounter:
         self.n_cases = table.n_cases
         self._table = table
         self._workers = workers
-        self._data = _planes(table)
+        self._data = _planes(table, workers)
         self._n_states = np.array([variable.n_states for variable in table.variables])
         n_words = self._data.words.shape[1]
         n_masks = max(8, min(_ROOM, 2**19 // n_words))
@@ -114,12 +114,16 @@ class CpuCounter:
         return sets.place_sets(sizes, self.cases)
 
 
-def _planes(table: Table) -> Planes:
+def _planes(table: Table, workers: Workers) -> Planes:
     n_states = np.array([variable.n_states for variable in table.variables])
     n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
     first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
     words = np.empty((int(n_planes.sum()), -(-table.n_cases // 64)), np.uint64)
-    for variable in np.flatnonzero(n_planes):
-        for state in range(1, n_states[variable]):
-            bits.pack(table.codes[variable], state, words[first[variable] + state - 1])
-    return Planes(table.codes, np.ascontiguousarray(table.codes.T), words, first)
+    data = Planes(table.codes, np.empty(table.codes.T.shape, table.codes.dtype), words, first)
+
+    def fill(begin: int, end: int) -> None:
+        bits.pack(begin, end, n_states, data)
+        data.rows[:, begin:end] = data.columns[begin:end].T
+
+    workers.run(fill, (1.0 + n_planes) * table.n_cases)
+    return data

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Layout
+from leafwise.kernels.arrays import Array, Layout, Planes
 from leafwise.kernels.jit import bare, inlined, jit, part
 from leafwise.kernels.sets import Cases, mask_of, rows_of
 from leafwise.kernels.words import popcount
@@ -16,8 +16,8 @@ from leafwise.kernels.words import popcount
 _PLANE_COST, _WORD_COST, _ROW_COST = 3.5, 0.095, 1.6
 
 
-@jit
-def pack(column: Array, state: int, plane: Array) -> None:
+@bare
+def _pack(column: Array, state: int, plane: Array) -> None:
     """Set bit c of the plane where case c of the column is in the state."""
     for word in range(plane.shape[0]):
         bits = np.uint64(0)
@@ -26,6 +26,15 @@ def pack(column: Array, state: int, plane: Array) -> None:
             if column[first + bit] == state:
                 bits |= np.uint64(1) << np.uint64(bit)
         plane[word] = bits
+
+
+@jit
+def pack(begin: int, end: int, n_states: Array, data: Planes) -> None:
+    """Fill the planes of the variables from one to another."""
+    for variable in range(begin, end):
+        if data.first[variable] >= 0:
+            for state in range(1, n_states[variable]):
+                _pack(data.columns[variable], state, data.words[data.first[variable] + state - 1])
 
 
 @inlined

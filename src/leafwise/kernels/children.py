@@ -23,6 +23,7 @@ from leafwise.kernels.nodes import (
     Pool,
     drop_merged,
     free_if_spent,
+    link,
     next_free,
 )
 from leafwise.kernels.sets import cut, join, place
@@ -106,6 +107,7 @@ def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
     """Records for the leaves that a search begins with, which hold these sets; there is room."""
     for k in range(targets.shape[0]):
         _add_leaf(targets[k], cases[k], frontier)
+        link(k, frontier)
 
 
 @bare

@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise import dag
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import nodes
+from leafwise.kernels.arrays import Layout
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.priors import ParameterPrior, Uniform, log_kappa
 from leafwise.search.growth import Deletion, Drawing, operator, start_of, usual_groups
+from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
 from leafwise.table import Variable
@@ -83,18 +86,20 @@ class Problem:
     parents: ParentRules
     start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
 
-    def check_size(self) -> None:
-        """Raise a ValueError when the first histograms alone, every target by every candidate, would not fit."""
+    def layout(self) -> Layout:
+        """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
         n_states = np.array([variable.n_states for variable in self.variables])
-        targets = list(self.targets)
-        cells = (self.parents.allowed[targets] @ n_states) * n_states[targets]
-        if cells.sum() > _MOST_CELLS:
+        targets = np.array(self.targets)
+        layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
+        n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
+        if n_cells > _MOST_CELLS:
             largest = sorted(self.variables, key=lambda variable: -variable.n_states)[:2]
             which = " and ".join(f"{variable.name!r} ({variable.n_states} states)" for variable in largest)
             raise ValueError(
-                f"counting all pairs of variables takes {cells.sum()} cells, more than the limit of {_MOST_CELLS}: "
+                f"counting all pairs of variables takes {n_cells} cells, more than the limit of {_MOST_CELLS}: "
                 f"bin or drop those with the most states, such as {which}, or allow fewer parents"
             )
+        return layout
 
 
 class Search:
@@ -105,11 +110,10 @@ class Search:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
         began = time.perf_counter()
-        problem.check_size()
+        layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
-        self._n_states = np.array([variable.n_states for variable in problem.variables])
+        self._n_states = layout.n_states
         self._log_kappa = log_kappa(problem.structure_prior)
-        targets = np.array(problem.targets)
         limits = problem.parents
         most_states = int(self._n_states.max())
         rules = nodes.Rules(
@@ -130,16 +134,16 @@ class Search:
             settings.operators,
             rules,
             limits,
-            self._n_states,
-            targets,
+            layout,
+            np.array(problem.targets),
             self._log_kappa,
         )
         graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
-        records = self._leaves.plant(graphs)
-        self._graphs = start_of(graphs, records)
+        self._leaves.plant(graphs)
+        self._graphs = start_of(graphs)
         self._deleted: list[Deletion] = []
         self.stopped = ""
-        self._start = self._measure()
+        self._start = self._leaves.log_likelihood + self.n_parameters * self._log_kappa
         self._gained = 0.0
         self.seconds = time.perf_counter() - began
 
@@ -207,12 +211,10 @@ class Search:
     @property
     def network(self) -> Network:
         """The network as it is now."""
-        nodes: list[Node | None] = [None] * len(self._problem.variables)
-        for target, node in zip(self._problem.targets, self._nodes(self._problem.targets), strict=True):
-            nodes[target] = node
+        nodes = self._nodes()
         return Network(
             self._problem.variables,
-            tuple(nodes),
+            tuple(nodes.get(index) for index in range(len(self._problem.variables))),
             str(self._problem.prior),
             self._problem.structure_prior,
             self.summary(),
@@ -220,11 +222,11 @@ class Search:
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        return self._nodes((target,))[0]
+        return self._nodes()[target]
 
     def node_log_score(self, target: int) -> float:
         """What one node adds to the log score."""
-        leaves = self._draw().leaves(target)
+        leaves = self._leaves_of(target, self.n_steps)
         fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
         return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
 
@@ -250,38 +252,42 @@ class Search:
             "stopped": self.stopped,
         }
 
-    def _nodes(self, targets: tuple[int, ...]) -> list[Node]:
-        drawn = self._draw()
-        parents: dict[int, list[int]] = {target: [] for target in targets}
-        for row, parent in np.argwhere(self._leaves.is_parent[list(targets)].view(np.bool_)).tolist():
-            parents[targets[row]].append(parent)
+    def _nodes(self) -> dict[int, Node]:
+        """All nodes as they are now; those of equally many states are made in one go."""
+        drawn = self._draw(self.n_steps)
+        graphs, parents = drawn.graphs(), dag.parent_lists(self._leaves.is_parent)
+        targets = self._leaves.records["target"][drawn.leaves]
         nodes: dict[int, Node] = {}
-        for r in np.unique(self._n_states[list(targets)]).tolist():  # numbers of all their leaves in one array
-            own = [target for target in targets if self._n_states[target] == r]
-            leaves = [drawn.leaves(target) for target in own]
-            counts = self._leaves.counts(np.concatenate(leaves))
+        for r in sorted({int(self._n_states[target]) for target in graphs}):
+            own = [target for target in graphs if self._n_states[target] == r]
+            leaves = drawn.leaves[self._n_states[targets] == r]
             made = Node.all_learned(
                 [tuple(parents[target]) for target in own],
-                [drawn.graph(target) for target in own],
-                counts,
-                self._exponents(own, leaves),
+                [graphs[target] for target in own],
+                self._leaves.counts(leaves),
+                self._exponents(leaves),
             )
             nodes.update(zip(own, made, strict=True))
-        return [nodes[target] for target in targets]
+        return nodes
 
-    def _exponents(self, targets: list[int], leaves: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+    def _exponents(self, leaves: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of leaves of targets with equally many states."""
         prior, regions, n_states = self._problem.prior, self._leaves.regions, self._n_states
+        targets = self._leaves.records["target"][leaves].tolist()
         if isinstance(prior, Uniform):
-            return np.ones((sum(map(len, leaves)), n_states[targets[0]]))
-        pairs = [(target, at) for target, own in zip(targets, leaves, strict=True) for at in own.tolist()]
+            return np.ones((len(leaves), n_states[targets[0]]))
+        pairs = zip(targets, leaves.tolist(), strict=True)
         return np.stack([prior.leaf_exponents(target, regions[at], n_states) for target, at in pairs])
 
-    def _draw(self) -> Drawing:
-        return self._leaves.draw(self._graphs, self.n_steps, self._deleted)
+    def _leaves_of(self, target: int, n_steps: int) -> list[int]:
+        """The records of a node's leaves after so many steps."""
+        leaves = self._draw(n_steps).leaves
+        own: list[int] = leaves[self._leaves.records["target"][leaves] == target].tolist()
+        return own
 
-    def _measure(self) -> float:
-        live = [at for target in self._problem.targets for at in self._leaves.live(target)]
-        return math.fsum(self._leaves.records["log_likelihood"][live]) + self.n_parameters * self._log_kappa
+    def _draw(self, n_steps: int) -> Drawing:
+        gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
+        return self._leaves.draw(self._graphs, n_steps, gone)
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
@@ -306,7 +312,9 @@ class Search:
         """After a merge: delete the parents that its node no longer depends on."""
         target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
         parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
-        gone = sorted(parents - set(self._draw().graph(target).relevant_parents(self._n_states.tolist())))
+        gone = sorted(
+            parents - set(self._draw(self.n_steps).graphs()[target].relevant_parents(self._n_states.tolist()))
+        )
         if gone:
             self._deleted += [(self.n_steps, target, variable) for variable in gone]
             self._leaves.delete_parents(target, gone)
@@ -314,10 +322,6 @@ class Search:
     def _operator(self, number: int) -> Operator:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
-        before = [gone for gone in self._deleted if gone[0] <= number]
-        leaves = self._leaves.draw(self._graphs, number, before).leaves(int(step["target"]))
-        variable = int(step["variable"])
-        groups = self._leaves.groups(int(step["leaf"]), variable)
-        return operator(
-            step, leaves.tolist(), groups or usual_groups(int(self._n_states[variable]), int(step["state"]))
-        )
+        leaf, variable, state = int(step["leaf"]), int(step["variable"]), int(step["state"])
+        groups = self._leaves.groups(leaf, variable) or usual_groups(int(self._n_states[variable]), state)
+        return operator(step, self._leaves_of(int(step["target"]), number), groups)

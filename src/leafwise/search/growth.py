@@ -1,7 +1,7 @@
 """From the log of a search to decision graphs, and to operators as values."""
 
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,47 +16,47 @@ Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 
 
 class Drawing:
-    """The graphs of all targets after some steps, and the records of their leaves."""
+    """The graphs of all targets after some steps."""
 
     def __init__(self, drawn: drawing.Drawn) -> None:
         self._drawn = drawn
 
-    def graph(self, target: int) -> DecisionGraph:
-        """The target's graph."""
-        begin, end = self._drawn.begin[target : target + 2]
-        first = self._drawn.first_kids[begin : end + 1]
-        kids = self._drawn.kids[first[0] : first[-1]].tolist()
-        ends = (first - first[0]).tolist()
-        return DecisionGraph(
-            tuple(self._drawn.tests[begin:end].tolist()), tuple([tuple(kids[a:b]) for a, b in pairwise(ends)])
-        )
+    @property
+    def leaves(self) -> Integers:
+        """The records of all leaves, graph after graph, in their order."""
+        leaves: Integers = self._drawn.records[self._drawn.tests == LEAF]
+        return leaves
 
-    def leaves(self, target: int) -> Integers:
-        """The records of its leaves, in their order."""
-        begin, end = self._drawn.begin[target : target + 2]
-        records: Integers = self._drawn.records[begin:end][self._drawn.tests[begin:end] == LEAF]
-        return records
+    def graphs(self) -> dict[int, DecisionGraph]:
+        """The graph of each target."""
+        begin, tests, _, first, kids = (part.tolist() for part in self._drawn)
+        rows = [tuple(kids[a:b]) for a, b in pairwise(first)]
+        return {
+            target: DecisionGraph(tuple(tests[a:b]), tuple(rows[a:b]))
+            for target, (a, b) in enumerate(pairwise(begin))
+            if a < b
+        }
 
 
-def start_of(graphs: Mapping[int, DecisionGraph], leaves: Mapping[int, list[int]]) -> drawing.Start:
-    """Graphs to begin with, whose leaves have these records."""
+def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
+    """Graphs to begin with, whose leaves are the first records, in the same order."""
     n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())
+    test_numbers, leaf_numbers = count(0), count(n_tests)
     numbers: list[int] = []
     targets: list[int] = []
     tests: list[int] = []
-    first_kids: list[int] = []
-    kids: list[int] = []
+    kids: list[tuple[int, ...]] = []
     for target, graph in graphs.items():
-        records, test_numbers = iter(leaves[target]), iter(range(len(tests), n_tests))
-        own = [n_tests + next(records) if test == LEAF else next(test_numbers) for test in graph.tests]
+        own = [next(leaf_numbers if test == LEAF else test_numbers) for test in graph.tests]
         for test, row in zip(graph.tests, graph.children, strict=True):
             if test != LEAF:
                 tests.append(test)
-                first_kids.append(len(kids))
-                kids += [own[child] for child in row]
+                kids.append(tuple(own[child] for child in row))
         numbers += own
         targets += [target] * len(own)
-    return drawing.Start(*(np.array(part, np.int64) for part in (numbers, targets, tests, first_kids, kids)))
+    first_kids = np.cumsum([0, *map(len, kids)])[:-1]
+    flat = [kid for row in kids for kid in row]
+    return drawing.Start(*(np.array(part, np.int64) for part in (numbers, targets, tests, first_kids, flat)))
 
 
 def usual_groups(n_states: int, state: int) -> tuple[int, ...]:

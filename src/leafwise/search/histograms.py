@@ -21,8 +21,8 @@ class Histograms:
         self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
         self._used = np.zeros(2, np.int64)
         self._free = np.full(len(self._sizes), -1)
-        self.cells = np.zeros(_ROOM, np.int32)
-        self.counts = np.zeros(_ROOM // 64, np.int64)
+        self.cells = np.zeros(0, np.int32)
+        self.counts = np.zeros(0, np.int64)
 
     @property
     def pool(self) -> Pool:
@@ -31,9 +31,9 @@ class Histograms:
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""
         if self._used[0] + n_cells > len(self.cells):
-            self.cells = grown(self.cells, int(self._used[0]) + n_cells)
+            self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, _ROOM))
         if self._used[1] + n_counts > len(self.counts):
-            self.counts = grown(self.counts, int(self._used[1]) + n_counts)
+            self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64))
 
 
 def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:

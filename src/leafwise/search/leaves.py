@@ -4,6 +4,7 @@ Compiled code searches (`kernels/frontier`), with all threads, until it needs so
 the prior has to say of new leaves, which depends on where they are. Python gives it that, and it goes on.
 """
 
+import math
 import time
 from typing import Any
 
@@ -15,11 +16,11 @@ from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import children, drawing, frontier, gains, nodes
-from leafwise.kernels.arrays import grown
+from leafwise.kernels.arrays import Layout, grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region, flags_of, set_of
 from leafwise.search.growth import Deletion, Drawing, usual_groups
-from leafwise.search.histograms import Histograms, make_layout
+from leafwise.search.histograms import Histograms
 from leafwise.search.planting import sets_of_leaves
 from leafwise.workers import Workers
 
@@ -41,14 +42,15 @@ class Leaves:
         operators: str,
         rules: nodes.Rules,
         parents: ParentRules,
-        n_states: Integers,
+        layout: Layout,
         targets: Integers,
         log_kappa: float,
     ) -> None:
         self.rules, self.targets = rules, targets
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
+        n_states = layout.n_states
         n = len(n_states)
-        self._layout = make_layout(parents.allowed | parents.is_parent, n_states, targets)
+        self._layout = layout
         self.records = np.zeros(max(4 * n, _ROOM), gains.LEAF)
         self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
@@ -80,6 +82,11 @@ class Leaves:
     def n_steps(self) -> int:
         return int(self._totals[nodes.N_COMMITTED])
 
+    @property
+    def log_likelihood(self) -> float:
+        """Of all leaves, before the first step."""
+        return math.fsum(self.records["log_likelihood"][: self._totals[nodes.N_LEAVES]])
+
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
         return self._log[self._committed[begin:end]]
@@ -95,11 +102,11 @@ class Leaves:
         at = int(self.records[leaf]["groups"])
         return tuple(self._groups[at : at + self._layout.n_states[variable]].tolist()) if at >= 0 else None
 
-    def plant(self, graphs: dict[int, DecisionGraph]) -> dict[int, list[int]]:
-        """Begin with these graphs, one for each target; the records of each one's leaves."""
+    def plant(self, graphs: dict[int, DecisionGraph]) -> None:
+        """Begin with these graphs, one for each target; their leaves are the first records, in the same order."""
         sets = {
-            target: sets_of_leaves(target, graphs[target], self._counter, self._layout, self.rules.weighs)
-            for target in self.targets.tolist()
+            target: sets_of_leaves(target, graph, self._counter, self._layout, self.rules.weighs)
+            for target, graph in graphs.items()
         }
         targets = np.array([target for target, own in sets.items() for _ in own])
         self._wanted[: children.FIRST_WANTED_SET] = (
@@ -114,24 +121,11 @@ class Leaves:
             frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
         new = np.arange(len(targets))
         self._counter.count(cases, targets, self.records["histogram"][new], self.histograms.cells, self._layout)
-        records = iter(new.tolist())
-        out: dict[int, list[int]] = {}
-        for target, own in sets.items():
-            out[target] = [next(records) for _ in own]
-            self.regions.update((at, region) for at, (_, region) in zip(out[target], own, strict=True))
-            self.nodes[target]["room"] = max(0, min(self.rules.most_leaves - len(own) + 1, self.rules.most_children))
+        if self.rules.weighs:
+            self.regions = dict(enumerate(region for own in sets.values() for _, region in own))
+        n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
+        self.nodes["room"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
         self._price(new)
-        self._link(out)
-        self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        return out
-
-    def _link(self, leaves: dict[int, list[int]]) -> None:
-        """Make the list of leaves of each node."""
-        for target, own in leaves.items():
-            self.records["previous"][own] = [-1, *own[:-1]]
-            self.records["next"][own] = [*own[1:], -1]
-            node = self.nodes[target]
-            node["head"], node["tail"], node["n_leaves"] = own[0], own[-1], len(own)
 
     def advance(self, n_steps: int, seconds: float) -> int:
         """Take steps until there are so many in all, or for so long. FULL, FINISHED or MERGED."""
@@ -146,14 +140,6 @@ class Leaves:
                 return status
             if time.perf_counter() > until:
                 return nodes.FULL
-
-    def live(self, target: int) -> list[int]:
-        """The records of a node's leaves, oldest first."""
-        out, at = [], int(self.nodes[target]["head"])
-        while at >= 0:
-            out.append(at)
-            at = int(self.records[at]["next"])
-        return out
 
     def counts(self, records: Integers) -> Integers:
         """The target's counts in each of these leaves, of targets with the same number of states."""
@@ -171,8 +157,7 @@ class Leaves:
         """Take arcs away: what they ruled out may come back."""
         self.is_parent[target, variables] = 0
         self.nodes[target]["n_parents"] -= len(variables)
-        rows = [tuple(np.flatnonzero(row).tolist()) for row in self.is_parent]
-        above = dag.ancestor_matrix(rows)
+        above = dag.ancestor_matrix(dag.parent_lists(self.is_parent))
         packed = np.packbits(above, axis=1, bitorder="little")
         self.ancestors[:] = 0
         self.ancestors.view(np.uint8)[:, : packed.shape[1]] = packed
