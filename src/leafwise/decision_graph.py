@@ -207,22 +207,22 @@ class DecisionGraph:
             raise ValueError(
                 f"the graph has {len(self.tests)} tests and {len(self.children)} rows of children: pair them."
             )
-        reached = {0}
         for node, (test, row) in enumerate(zip(self.tests, self.children, strict=True)):
-            if node not in reached:
-                raise ValueError(f"no arc leads to node {node}, and every node but the root needs one: leave it out.")
             if test != LEAF and not 0 <= test < len(n_states):
                 raise ValueError(f"node {node} tests variable {test}, outside 0..{len(n_states) - 1}: name a variable.")
             expected = 0 if test == LEAF else n_states[test]
             if len(row) != expected:
                 raise ValueError(f"node {node} has {len(row)} children where {expected} are due: give each state one.")
-            for child in row:
-                if not node < child < len(self.tests):
-                    raise ValueError(
-                        f"an arc leads from node {node} to node {child}, and only nodes {node + 1} to "
-                        f"{len(self.tests) - 1} may follow: order the nodes from the root down."
-                    )
-            reached.update(row)
+            if row and not (min(row) > node and max(row) < len(self.tests)):
+                child = next(child for child in row if not node < child < len(self.tests))
+                raise ValueError(
+                    f"an arc leads from node {node} to node {child}, and only nodes {node + 1} to "
+                    f"{len(self.tests) - 1} may follow: order the nodes from the root down."
+                )
+        alone = set(range(1, len(self.tests))).difference(*self.children)
+        if alone:
+            node = min(alone)
+            raise ValueError(f"no arc leads to node {node}, and every node but the root needs one: leave it out.")
 
     def _leaf_node(self, leaf: int) -> int:
         leaves = self.leaves

@@ -13,6 +13,7 @@ from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
+_BLOCK = 256  # cases that are turned from columns to rows in one go
 _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
@@ -120,10 +121,12 @@ def _planes(table: Table, workers: Workers) -> Planes:
     first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
     words = np.empty((int(n_planes.sum()), -(-table.n_cases // 64)), np.uint64)
     data = Planes(table.codes, np.empty(table.codes.T.shape, table.codes.dtype), words, first)
+    workers.run(lambda begin, end: bits.pack(begin, end, n_states, data), 0.1 * n_planes * table.n_cases)
+    blocks = range(0, table.n_cases + _BLOCK, _BLOCK)
 
-    def fill(begin: int, end: int) -> None:
-        bits.pack(begin, end, n_states, data)
-        data.rows[:, begin:end] = data.columns[begin:end].T
+    def turn(begin: int, end: int) -> None:
+        here = slice(blocks[begin], blocks[end])
+        data.rows[here] = data.columns[:, here].T
 
-    workers.run(fill, (1.0 + n_planes) * table.n_cases)
+    workers.run(turn, np.full(len(blocks) - 1, 0.5 * _BLOCK * len(n_states)))
     return data

@@ -47,6 +47,7 @@ from leafwise.kernels.nodes import (
     free_if_spent,
     is_stale,
     link,
+    note_next,
     refresh,
     refresh_all,
     relink,
@@ -223,6 +224,7 @@ def _roll_back(target: int, first: int, frontier: Frontier) -> None:
     drop_merged(node, frontier)
     node["merges_known"] = 0
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+    note_next(target, frontier)
 
 
 @jit
@@ -245,26 +247,40 @@ def _forbid(target: int, variable: int, frontier: Frontier) -> None:
 
 
 @bare
+def _set_bit(which: int, row: Array) -> None:
+    row[which >> 6] |= np.uint64(1) << np.uint64(which & 63)
+
+
+@bare
+def _come_below(below: int, above: Array, frontier: Frontier) -> None:
+    """Make these nodes ancestors of one more, which none of them may test from now on."""
+    row = frontier.ancestors[below]
+    for word in range(row.shape[0]):
+        fresh = above[word] & ~row[word]
+        row[word] |= fresh
+        while fresh != np.uint64(0):
+            ancestor = word * 64 + lowest(fresh)
+            _set_bit(below, frontier.descendants[ancestor])
+            _forbid(ancestor, below, frontier)
+            fresh &= fresh - np.uint64(1)
+
+
+@bare
 def _add_arc(parent: int, child: int, frontier: Frontier) -> None:
-    """Make the parent an ancestor of the child and all its descendants; none of these may be tested upstream now."""
-    n = frontier.nodes.shape[0]
-    word, bit = child >> 6, np.uint64(1) << np.uint64(child & 63)
-    new = frontier.ancestors[parent]
-    for below in range(n):
-        row = frontier.ancestors[below]
-        if below != child and row[word] & bit == np.uint64(0):
-            continue
-        for w in range(row.shape[0]):
-            above = new[w] | (np.uint64(1) << np.uint64(parent & 63) if w == parent >> 6 else np.uint64(0))
-            fresh = above & ~row[w]
-            row[w] |= above
-            while fresh != np.uint64(0):
-                _forbid(w * 64 + lowest(fresh), below, frontier)
-                fresh &= fresh - np.uint64(1)
+    """Make the parent, and all above it, ancestors of the child and all below it."""
+    above, below = frontier.spare_bits[0], frontier.spare_bits[1]
+    for word in range(above.shape[0]):
+        above[word], below[word] = frontier.ancestors[parent, word], frontier.descendants[child, word]
+    _set_bit(parent, above)
+    _set_bit(child, below)
+    for word in range(below.shape[0]):
+        while below[word] != np.uint64(0):
+            _come_below(word * 64 + lowest(below[word]), above, frontier)
+            below[word] &= below[word] - np.uint64(1)
     frontier.is_parent[child, parent] = 1
     frontier.nodes[child]["n_parents"] += 1
     if frontier.nodes[child]["n_parents"] >= frontier.rules.most_parents:
-        for variable in range(n):
+        for variable in range(frontier.nodes.shape[0]):
             frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
 
 
@@ -281,6 +297,7 @@ def _commit(target: int, frontier: Frontier) -> None:
         frontier.steps[step["next"]]["previous"] = -1
     else:
         node["last_pending"] = -1
+    note_next(target, frontier)
     node["n_committed_leaves"] += step["n_new"] - 1 - (step["other"] >= 0)
     if step["other"] >= 0:
         step["new_arc"] = 0
@@ -295,32 +312,32 @@ def _commit(target: int, frontier: Frontier) -> None:
 
 
 @bare
-def _best_next(nodes: Array, targets: Array, steps: Array, splits_first: bool) -> tuple[int, float]:
-    """The node whose next step (pending, or else its best operator) is the best, and its gain; -1 if none gains."""
-    split, split_gain, merge, gain_of_merge = -1, 0.0, -1, 0.0
-    for k in range(targets.shape[0]):
-        node = nodes[targets[k]]
-        pending = node["first_pending"]
-        if pending >= 0:
-            gain = steps[pending]["gain"]
-            is_merge = steps[pending]["other"] >= 0
-        else:
-            gain = node["best_gain"]
-            is_merge = node["best_kind"] == MERGE
-        if not is_merge and gain > split_gain + TIE:
-            split, split_gain = targets[k], gain
-        elif is_merge and gain > gain_of_merge + TIE:
-            merge, gain_of_merge = targets[k], gain
-    if merge >= 0 and (split < 0 or (not splits_first and gain_of_merge > split_gain + TIE)):
+def _best_of(gains: Array) -> tuple[int, float]:
+    """The node whose next step gains most, the first of a tie, and its gain; -1 if none gains."""
+    best, best_gain = -1, 0.0
+    for target in range(gains.shape[0]):
+        if gains[target] > best_gain + TIE:
+            best, best_gain = target, gains[target]
+    return best, best_gain
+
+
+@bare
+def _best_next(frontier: Frontier) -> tuple[int, float]:
+    """The node whose next step is the best of all, and its gain; -1 if none gains."""
+    split, gain = _best_of(frontier.next_gains[0])
+    if split >= 0 and frontier.rules.splits_first:
+        return split, gain
+    merge, gain_of_merge = _best_of(frontier.next_gains[1])
+    if merge >= 0 and (split < 0 or gain_of_merge > gain + TIE):
         return merge, gain_of_merge
-    return split, split_gain
+    return split, gain
 
 
 @bare
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
     while frontier.totals[N_COMMITTED] < n_steps:
-        target, _ = _best_next(frontier.nodes, frontier.targets, frontier.steps, frontier.rules.splits_first)
+        target, _ = _best_next(frontier)
         if target < 0:
             return FINISHED
         node = frontier.nodes[target]
@@ -340,14 +357,16 @@ def _work_off(frontier: Frontier, scratch: Scratch) -> None:
         place = add(frontier.crew, NEXT, np.int64(1))
         if place >= frontier.crew[N_QUEUED]:
             return
-        _run_node(frontier.queue[place], frontier.least[0], frontier, scratch)
+        target = frontier.queue[place]
+        _run_node(target, frontier.least[0], frontier, scratch)
+        note_next(target, frontier)
 
 
 @bare
 def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
     """Let the nodes run ahead whose operators gain a share of what the next step does."""
-    crew, rules = frontier.crew, frontier.rules
-    least = share * _best_next(frontier.nodes, frontier.targets, frontier.steps, rules.splits_first)[1]
+    crew = frontier.crew
+    least = share * _best_next(frontier)[1]
     n = 0
     for k in range(frontier.targets.shape[0]):
         node = frontier.nodes[frontier.targets[k]]

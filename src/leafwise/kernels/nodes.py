@@ -85,7 +85,9 @@ class Frontier(NamedTuple):
     pricing: Pricing
     exponents: Array  # the leaves' own exponents; empty for the uniform prior
     groups: Array  # for splits where some state cannot occur: the child of each state
-    ancestors: Array  # ancestors[i] is a row of bits
+    ancestors: Array  # ancestors[i] is a row of bits,
+    descendants: Array  # ... and so is descendants[i]
+    spare_bits: Array  # two such rows
     is_parent: Array
     steps: Array  # all steps, pending ones among them, in the order they were applied
     committed: Array  # the numbers of those that are committed, in order
@@ -93,6 +95,7 @@ class Frontier(NamedTuple):
     made: Array  # what waits for weights: leaves to price again, leaves with new children, nodes with a new merged leaf
     totals: Array
     wanted: Array  # where room is short: how much of each
+    next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
     queue: Array  # the nodes to run ahead,
     least: Array  # ... as long as their operators gain that
     crew: Array  # what threads tell each other
@@ -206,10 +209,23 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Fro
 
 
 @bare
+def note_next(target: int, frontier: Frontier) -> None:
+    """Note what the node's next step (pending, or else its best operator) gains."""
+    node = frontier.nodes[target]
+    gain, is_merge = node["best_gain"], node["best_kind"] == MERGE
+    if node["first_pending"] >= 0:
+        step = frontier.steps[node["first_pending"]]
+        gain, is_merge = step["gain"], step["other"] >= 0
+    frontier.next_gains[0, target] = 0.0 if is_merge else gain
+    frontier.next_gains[1, target] = gain if is_merge else 0.0
+
+
+@bare
 def refresh_all(frontier: Frontier) -> None:
     """All nodes' best operators, after leaves were priced."""
     for k in range(frontier.targets.shape[0]):
         refresh(frontier.targets[k], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+        note_next(frontier.targets[k], frontier)
 
 
 @bare

@@ -176,7 +176,7 @@ class Search:
 
     @property
     def n_merges(self) -> int:
-        return int((self._leaves.steps(0, self.n_steps)["other"] >= 0).sum())
+        return self._leaves.n_merges
 
     @property
     def n_splits(self) -> int:

@@ -62,7 +62,10 @@ class Leaves:
         self._log_factorial = gains.log_factorials(counter.n_cases + int(n_states.max()))
         self._kinds = (log_kappa, "C" in operators, "B" in operators)
         self.is_parent = parents.is_parent.copy()
-        self.ancestors = np.zeros((n, -(-n // 64)), np.uint64)
+        self._above = np.zeros((n, -(-n // 64)), np.uint64)
+        self._below = np.zeros_like(self._above)
+        self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
+        self._next_gains = np.zeros((2, n))
         self._log = np.zeros(0, nodes.STEP)
         self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
@@ -81,6 +84,10 @@ class Leaves:
     @property
     def n_steps(self) -> int:
         return int(self._totals[nodes.N_COMMITTED])
+
+    @property
+    def n_merges(self) -> int:
+        return int((self._log["other"][self._committed[: self.n_steps]] >= 0).sum())
 
     @property
     def log_likelihood(self) -> float:
@@ -158,9 +165,10 @@ class Leaves:
         self.is_parent[target, variables] = 0
         self.nodes[target]["n_parents"] -= len(variables)
         above = dag.ancestor_matrix(dag.parent_lists(self.is_parent))
-        packed = np.packbits(above, axis=1, bitorder="little")
-        self.ancestors[:] = 0
-        self.ancestors.view(np.uint8)[:, : packed.shape[1]] = packed
+        for bits, matrix in ((self._above, above), (self._below, above.T)):
+            packed = np.packbits(matrix, axis=1, bitorder="little")
+            bits[:] = 0
+            bits.view(np.uint8)[:, : packed.shape[1]] = packed
         allowed = self._parents.allowed & ~above.T
         full = self.nodes["n_parents"] >= self.rules.most_parents
         allowed[full] &= self.is_parent[full]
@@ -201,7 +209,9 @@ class Leaves:
             self._pricing(),
             self._exponents,
             self._groups,
-            self.ancestors,
+            self._above,
+            self._below,
+            self._spare_bits,
             self.is_parent,
             self._log,
             self._committed,
@@ -209,6 +219,7 @@ class Leaves:
             self._made,
             self._totals,
             self._wanted,
+            self._next_gains,
             self._queue,
             self._least,
             self._crew,
