@@ -96,7 +96,7 @@ def _add_leaf(target: int, cases: int, frontier: Frontier) -> None:
     leaf = frontier.leaves[frontier.totals[N_LEAVES]]
     frontier.totals[N_LEAVES] += 1
     leaf["target"], leaf["cases"] = target, cases
-    leaf["first_child"] = leaf["partner"] = leaf["groups"] = -1
+    leaf["first_child"] = leaf["second_child"] = leaf["without"] = leaf["partner"] = leaf["groups"] = -1
     leaf["histogram"] = _take_histogram(node["size_class"], pool)
     leaf["counts"] = pool.used[1]
     pool.used[1] += node["n_states"]

@@ -18,6 +18,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add, look, rest, swap
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
+from leafwise.kernels.choices import is_doubtful, make_second, take_second
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, jit
 from leafwise.kernels.nodes import (
@@ -141,24 +142,37 @@ def _is_ready(node: Any, frontier: Frontier) -> bool:
 
 
 @bare
+def _apply_best(target: int, frontier: Frontier) -> None:
+    if frontier.nodes[target]["best_kind"] == SPLIT:
+        _apply_split(frontier.nodes[target]["split_leaf"], frontier)
+    else:
+        _apply_merge(target, frontier)
+
+
+@bare
 def _price_anew(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     leaf = frontier.leaves[at]
-    drop_children(leaf, frontier)
-    if not price_again(at, frontier, scratch):
-        return False
+    if not take_second(leaf, frontier):
+        drop_children(leaf, frontier)
+        if not price_again(at, frontier, scratch):
+            return False
     refresh(leaf["target"], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
     return True
 
 
 @bare
-def _make_ready(target: int, frontier: Frontier, scratch: Scratch) -> bool:
+def _make_ready(target: int, least: float, frontier: Frontier, scratch: Scratch) -> bool:
     """Make what the node's best operator makes; perhaps find that another is the best. False: it must wait."""
     node = frontier.nodes[target]
     if node["best_kind"] == MERGE:
         return make_merged(target, frontier, scratch)
     at = node["split_leaf"]
-    if is_stale(frontier.leaves[at], frontier):
+    leaf = frontier.leaves[at]
+    if is_stale(leaf, frontier):
         return _price_anew(at, frontier, scratch)
+    if is_doubtful(leaf, frontier):
+        make_second(at, least, frontier, scratch)
+        return False
     return make_children(at, frontier, scratch)
 
 
@@ -191,14 +205,11 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
             if look(frontier.totals, N_STEPS) + SPARE_STEPS > frontier.steps.shape[0]:
                 swap(frontier.crew, SHORT, np.int64(1))
                 return
-            if node["best_kind"] == SPLIT:
-                _apply_split(node["split_leaf"], frontier)
-            else:
-                _apply_merge(target, frontier)
+            _apply_best(target, frontier)
         elif rules.weighs and node["best_kind"] == SPLIT:
             _make_all(target, least, frontier, scratch)
             return
-        elif not _make_ready(target, frontier, scratch):
+        elif not _make_ready(target, least, frontier, scratch):
             return
 
 
@@ -334,6 +345,21 @@ def _best_next(frontier: Frontier) -> tuple[int, float]:
 
 
 @bare
+def _is_served(target: int, frontier: Frontier) -> bool:
+    """Take the node's second choice, or apply its best operator, if one of them is there."""
+    node = frontier.nodes[target]
+    is_split = node["best_kind"] == SPLIT
+    if is_split and take_second(frontier.leaves[node["split_leaf"]], frontier):
+        refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+    elif _is_ready(node, frontier) and frontier.totals[N_STEPS] + SPARE_STEPS <= frontier.steps.shape[0]:
+        _apply_best(target, frontier)
+    else:
+        return False
+    note_next(target, frontier)
+    return True
+
+
+@bare
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
     while frontier.totals[N_COMMITTED] < n_steps:
@@ -342,7 +368,9 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
             return FINISHED
         node = frontier.nodes[target]
         if node["first_pending"] < 0:
-            return HUNGRY
+            if not _is_served(target, frontier):
+                return HUNGRY
+            continue
         is_merge = frontier.steps[node["first_pending"]]["other"] >= 0
         _commit(target, frontier)
         if is_merge and frontier.rules.stop_at_merge:

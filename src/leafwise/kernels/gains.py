@@ -38,6 +38,12 @@ LEAF = np.dtype(
         ("room", np.int64),  # the most children a split could have when the leaf was priced
         ("first_child", np.int64),  # the leaves its best split makes, once they are there; -1 before
         ("groups", np.int64),  # where it says which state goes to which of them; -1: as usual
+        ("without", np.int64),  # a second choice, should this variable be ruled out; -1: none is known
+        ("second_gain", np.float64),
+        ("second_variable", np.int64),
+        ("second_state", np.int64),
+        ("second_n_children", np.int64),
+        ("second_child", np.int64),  # the first leaf that the second choice makes, once they are there
         ("partner", np.int64),
         ("previous", np.int64),
         ("next", np.int64),

@@ -96,6 +96,7 @@ class Frontier(NamedTuple):
     totals: Array
     wanted: Array  # where room is short: how much of each
     next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
+    next_tests: Array  # ... and the variable that a split tests
     queue: Array  # the nodes to run ahead,
     least: Array  # ... as long as their operators gain that
     crew: Array  # what threads tell each other
@@ -212,10 +213,13 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Fro
 def note_next(target: int, frontier: Frontier) -> None:
     """Note what the node's next step (pending, or else its best operator) gains."""
     node = frontier.nodes[target]
-    gain, is_merge = node["best_gain"], node["best_kind"] == MERGE
+    gain, is_merge, test = node["best_gain"], node["best_kind"] == MERGE, np.int64(-1)
     if node["first_pending"] >= 0:
         step = frontier.steps[node["first_pending"]]
-        gain, is_merge = step["gain"], step["other"] >= 0
+        gain, is_merge, test = step["gain"], step["other"] >= 0, step["variable"]
+    elif node["split_leaf"] >= 0:
+        test = frontier.leaves[node["split_leaf"]]["variable"]
+    frontier.next_tests[target] = test
     frontier.next_gains[0, target] = 0.0 if is_merge else gain
     frontier.next_gains[1, target] = gain if is_merge else 0.0
 
@@ -304,6 +308,15 @@ def free_if_spent(leaf: Any, frontier: Frontier) -> None:
 
 
 @bare
+def _drop_too(first: int, n: int, end: int, dropped: Array) -> int:
+    if first >= 0:
+        for k in range(n):
+            dropped[end + k] = first + k
+        end += n
+    return end
+
+
+@bare
 def drop(at: int, n: int, frontier: Frontier) -> None:
     """Give up n leaves from this one on, and all that was made ahead below them."""
     lock(frontier.crew, POOL)
@@ -318,10 +331,8 @@ def drop(at: int, n: int, frontier: Frontier) -> None:
         if leaf["cases"] > 0:
             release(leaf["cases"], frontier.cases)
             leaf["cases"] = 0
-        if leaf["first_child"] >= 0:
-            for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
-                frontier.dropped[end] = child
-                end += 1
+        end = _drop_too(leaf["first_child"], leaf["n_children"], end, frontier.dropped)
+        end = _drop_too(leaf["second_child"], leaf["second_n_children"], end, frontier.dropped)
         begin += 1
     frontier.totals[N_DROPPED] = end
     unlock(frontier.crew, POOL)
@@ -333,6 +344,16 @@ def drop_children(leaf: Any, frontier: Frontier) -> None:
     if leaf["first_child"] >= 0:
         drop(leaf["first_child"], leaf["n_children"], frontier)
         leaf["first_child"] = -1
+    drop_second(leaf, frontier)
+
+
+@bare
+def drop_second(leaf: Any, frontier: Frontier) -> None:
+    """Forget the leaf's second choice, and give up what was made for it."""
+    if leaf["second_child"] >= 0:
+        drop(leaf["second_child"], leaf["second_n_children"], frontier)
+        leaf["second_child"] = -1
+    leaf["without"] = -1
 
 
 @bare

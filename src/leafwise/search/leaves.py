@@ -65,7 +65,7 @@ class Leaves:
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
         self._below = np.zeros_like(self._above)
         self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
-        self._next_gains = np.zeros((2, n))
+        self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
         self._log = np.zeros(0, nodes.STEP)
         self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
@@ -220,6 +220,7 @@ class Leaves:
             self._totals,
             self._wanted,
             self._next_gains,
+            self._next_tests,
             self._queue,
             self._least,
             self._crew,

@@ -1,0 +1,67 @@
+"""Second choices: what a leaf will split on if another node's arc rules out the variable it would rather test.
+
+Two nodes that want to test each other cannot both do so. The one with the smaller gain will lose, and what it makes for
+its first choice would be for nothing: so it gets its second choice ready instead, while the first keeps its place in
+the order of steps until it is decided.
+"""
+
+from typing import Any
+
+from leafwise.kernels.children import Scratch, has_histogram, make_children
+from leafwise.kernels.gains import TIE, price_by_table
+from leafwise.kernels.jit import bare
+from leafwise.kernels.nodes import Frontier, drop_second
+
+
+@bare
+def is_doubtful(leaf: Any, frontier: Frontier) -> bool:
+    """Whether the variable that the leaf would test is about to test the leaf's own target, and comes first."""
+    variable, target = leaf["variable"], leaf["target"]
+    lead = frontier.next_gains[0, variable] - leaf["gain"]
+    comes_first = lead > TIE or (lead >= 0.0 and variable < target)
+    return comes_first and frontier.next_tests[variable] == target and not frontier.is_parent[target, variable]
+
+
+@bare
+def _exchange(leaf: Any) -> None:
+    """The second choice becomes the first, and the first the second."""
+    leaf["gain"], leaf["second_gain"] = leaf["second_gain"], leaf["gain"]
+    leaf["variable"], leaf["second_variable"] = leaf["second_variable"], leaf["variable"]
+    leaf["state"], leaf["second_state"] = leaf["second_state"], leaf["state"]
+    leaf["n_children"], leaf["second_n_children"] = leaf["second_n_children"], leaf["n_children"]
+    leaf["first_child"], leaf["second_child"] = leaf["second_child"], leaf["first_child"]
+
+
+@bare
+def make_second(at: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
+    """Find the leaf's second choice and, if it gains `least`, what it makes."""
+    leaf = frontier.leaves[at]
+    first = leaf["variable"]
+    is_known = leaf["without"] == first
+    if (is_known and (leaf["second_child"] >= 0 or leaf["second_gain"] < least)) or not has_histogram(
+        leaf, frontier, scratch
+    ):
+        return
+    _exchange(leaf)
+    if not is_known:
+        allowed = frontier.pricing.allowed[leaf["target"]]
+        allowed[first] = 0
+        price_by_table(leaf, frontier.pool.cells, scratch.possible, frontier.pricing)
+        allowed[first] = 1
+    if leaf["gain"] > 0.0 and leaf["gain"] >= least:
+        make_children(at, frontier, scratch)
+    _exchange(leaf)
+    leaf["without"] = first
+
+
+@bare
+def take_second(leaf: Any, frontier: Frontier) -> bool:
+    """If the first choice was ruled out, and a second one is known that was not: that is the first choice now."""
+    target = leaf["target"]
+    allowed = frontier.pricing.allowed[target]
+    is_known = leaf["without"] == leaf["variable"] and leaf["room"] == frontier.nodes[target]["room"]
+    if not is_known or allowed[leaf["without"]] or (leaf["second_gain"] > 0.0 and not allowed[leaf["second_variable"]]):
+        return False
+    _exchange(leaf)
+    drop_second(leaf, frontier)
+    return True
