@@ -22,7 +22,7 @@ class Counter(Protocol):
 
     @property
     def cases(self) -> Cases:
-        """All sets and rows as arrays, for compiled code that cuts, joins and counts on its own; until there is room."""
+        """All sets and rows as arrays, for compiled code that cuts, joins and counts on its own."""
 
     def make_room(self, sizes: Integers) -> None:
         """Room for more sets of these sizes, which compiled code will place."""

@@ -86,9 +86,7 @@ class CpuCounter:
 
     @property
     def cases(self) -> sets.Cases:
-        return sets.Cases(
-            self._sets, self._masks, self._free, self._lists, self._marks, np.int64(self.n_cases), self._data
-        )
+        return sets.Cases(self._sets, self._masks, self._free, self._lists, self._marks, self.n_cases, self._data)
 
     def make_room(self, sizes: Integers) -> None:
         """Room for sets of these sizes, where it is short; what grows at least doubles."""

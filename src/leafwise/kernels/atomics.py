@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from leafwise.kernels.arrays import Array
+from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.jit import bare
 
 _ONE_AT_A_TIME = Lock()
@@ -24,7 +23,7 @@ def look(array: Array, at: int) -> int:
     return int(array[at])
 
 
-def add(array: Array, at: int, value: int) -> int:
+def add(array: Array, at: int, value: Int) -> int:
     """Add to the number; what it was before."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
@@ -32,7 +31,7 @@ def add(array: Array, at: int, value: int) -> int:
     return before
 
 
-def swap(array: Array, at: int, value: int) -> int:
+def swap(array: Array, at: int, value: Int) -> int:
     """Put another number there; what was there before."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
@@ -47,7 +46,7 @@ def rest() -> None:
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1]])
+    return builder.gep(array.data, [arguments[1]])
 
 
 def _emit_look(_context: Any, array: Any, _at: Any) -> Any:
@@ -105,4 +104,5 @@ def lock(locks: Array, which: int) -> None:
 
 @bare
 def unlock(locks: Array, which: int) -> None:
+    """Open it again."""
     swap(locks, which, np.int64(0))

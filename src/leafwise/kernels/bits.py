@@ -14,6 +14,7 @@ from leafwise.kernels.words import popcount
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
 _PLANE_COST, _WORD_COST, _ROW_COST = 3.5, 0.095, 1.6
+_LONG = 64  # words: planes at least so long are counted four at a time
 
 
 @bare
@@ -55,6 +56,36 @@ def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: 
 
 
 @bare
+def _count_four(classes: Array, words: Array, plane: int, out: Array, at: int) -> None:
+    """For a binary target: state 1 of four binary variables at a time, whose planes and blocks follow each other."""
+    a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    e, f, g, h = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for word in range(words.shape[1]):
+        zero, one = classes[0, word], classes[1, word]
+        a += popcount(zero & words[plane, word])
+        b += popcount(one & words[plane, word])
+        c += popcount(zero & words[plane + 1, word])
+        d += popcount(one & words[plane + 1, word])
+        e += popcount(zero & words[plane + 2, word])
+        f += popcount(one & words[plane + 2, word])
+        g += popcount(zero & words[plane + 3, word])
+        h += popcount(one & words[plane + 3, word])
+    out[at + 2], out[at + 3], out[at + 6], out[at + 7] = a, b, c, d
+    out[at + 10], out[at + 11], out[at + 14], out[at + 15] = e, f, g, h
+
+
+@bare
+def _are_four(variables: Array, entry: int, n_words: int, layout_states: Array, first: Array) -> bool:
+    """Whether the next four variables are binary and follow each other, and their planes are long enough."""
+    if n_words < _LONG or entry + 4 > variables.shape[0] or variables[entry + 3] != variables[entry] + 3:
+        return False
+    for variable in range(variables[entry], variables[entry] + 4):
+        if layout_states[variable] != 2 or first[variable] < 0:
+            return False
+    return True
+
+
+@bare
 def _count_binary(
     variables: Array,
     bases: Array,
@@ -67,26 +98,33 @@ def _count_binary(
     out: Array,
 ) -> None:
     """For a binary target: the blocks of all variables that are counted by planes."""
-    zeros, ones = totals[0], totals[1]
-    for entry in range(variables.shape[0]):
+    entry = 0
+    while entry < variables.shape[0]:
+        if _are_four(variables, entry, words.shape[1], layout_states, first):
+            at = bases[entry] * 2
+            _count_four(classes, words, first[variables[entry]], out, at)
+            for k in range(at, at + 16, 4):
+                out[k], out[k + 1] = totals[0] - out[k + 2], totals[1] - out[k + 3]
+            entry += 4
+            continue
         variable = variables[entry]
         n_states = layout_states[variable]
-        if n_states > most_states or first[variable] < 0:
-            continue
-        at = bases[entry] * 2
-        left_zeros, left_ones = zeros, ones
-        for state in range(1, n_states):
-            plane = first[variable] + state - 1
-            zero, one = np.int64(0), np.int64(0)
-            for word in range(words.shape[1]):
-                zero += popcount(classes[0, word] & words[plane, word])
-                one += popcount(classes[1, word] & words[plane, word])
-            out[at + 2 * state] = zero
-            out[at + 2 * state + 1] = one
-            left_zeros -= zero
-            left_ones -= one
-        out[at] = left_zeros
-        out[at + 1] = left_ones
+        if n_states <= most_states and first[variable] >= 0:
+            at = bases[entry] * 2
+            left_zeros, left_ones = totals[0], totals[1]
+            for state in range(1, n_states):
+                plane = first[variable] + state - 1
+                zero, one = np.int64(0), np.int64(0)
+                for word in range(words.shape[1]):
+                    zero += popcount(classes[0, word] & words[plane, word])
+                    one += popcount(classes[1, word] & words[plane, word])
+                out[at + 2 * state] = zero
+                out[at + 2 * state + 1] = one
+                left_zeros -= zero
+                left_ones -= one
+            out[at] = left_zeros
+            out[at + 1] = left_ones
+        entry += 1
 
 
 @bare

@@ -116,7 +116,7 @@ def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
     lock(frontier.crew, POOL)
     pool, node = frontier.pool, frontier.nodes[target]
     which, n_counts = node["size_class"], n * node["n_states"]
-    first, cases = frontier.totals[N_LEAVES], np.int64(-1)
+    first, cases = frontier.totals[N_LEAVES], -1
     if (
         first + n <= frontier.leaves.shape[0]
         and pool.used[1] + n_counts <= frontier.pricing.counts.shape[0]
@@ -128,7 +128,7 @@ def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
             _add_leaf(target, cases + k, frontier)
     else:
         _ask_for_room(n, n * pool.sizes[which], n_counts, sizes, frontier)
-        first = np.int64(-1)
+        first = -1
     unlock(frontier.crew, POOL)
     return first
 
@@ -187,7 +187,7 @@ def price_again(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     if not has_histogram(leaf, frontier, scratch):
         return False
     if frontier.rules.weighs:
-        _wait(np.int64(0), at, frontier)
+        _wait(0, at, frontier)
         return False
     _price(leaf, frontier, scratch)
     return True
@@ -273,7 +273,7 @@ def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     _count_children(leaf, first, frontier, scratch)
     leaf["first_child"] = first
     if frontier.rules.weighs:
-        _wait(np.int64(1), at, frontier)
+        _wait(1, at, frontier)
         return False
     for child in range(first, first + n):
         _price(frontier.leaves[child], frontier, scratch)
@@ -289,7 +289,7 @@ def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     one, two = frontier.leaves[first], frontier.leaves[second]
     drop_merged(node, frontier)
     scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
-    new = _add_leaves(target, np.int64(1), scratch.sizes, frontier)
+    new = _add_leaves(target, 1, scratch.sizes, frontier)
     if new < 0:
         return False
     merged = frontier.leaves[new]
@@ -302,7 +302,7 @@ def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
         _count(merged, frontier, scratch)
     node["merged"], node["merged_first"], node["merged_second"] = new, first, second
     if frontier.rules.weighs:
-        _wait(np.int64(2), target, frontier)
+        _wait(2, target, frontier)
         return False
     _price(merged, frontier, scratch)
     return True

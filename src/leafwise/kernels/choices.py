@@ -8,7 +8,7 @@ the order of steps until it is decided.
 from typing import Any
 
 from leafwise.kernels.children import Scratch, has_histogram, make_children
-from leafwise.kernels.gains import TIE, price_by_table
+from leafwise.kernels.gains import TIE, may_test, price_by_table
 from leafwise.kernels.jit import bare
 from leafwise.kernels.nodes import Frontier, drop_second
 
@@ -57,10 +57,13 @@ def make_second(at: int, least: float, frontier: Frontier, scratch: Scratch) -> 
 @bare
 def take_second(leaf: Any, frontier: Frontier) -> bool:
     """If the first choice was ruled out, and a second one is known that was not: that is the first choice now."""
-    target = leaf["target"]
-    allowed = frontier.pricing.allowed[target]
+    target, pricing = leaf["target"], frontier.pricing
     is_known = leaf["without"] == leaf["variable"] and leaf["room"] == frontier.nodes[target]["room"]
-    if not is_known or allowed[leaf["without"]] or (leaf["second_gain"] > 0.0 and not allowed[leaf["second_variable"]]):
+    if (
+        not is_known
+        or may_test(target, leaf["without"], pricing)
+        or (leaf["second_gain"] > 0.0 and not may_test(target, leaf["second_variable"], pricing))
+    ):
         return False
     _exchange(leaf)
     drop_second(leaf, frontier)

@@ -1,4 +1,4 @@
-"""Greedy search over all nodes: they run ahead on their own, side by side, and the best next steps are committed in order.
+"""Greedy search over all nodes: they run ahead on their own, side by side, and the best steps are committed in order.
 
 What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. So a node may
 apply its own best operators ahead of time. These steps are *pending*; `advance` commits, again and again, the pending
@@ -11,17 +11,17 @@ latter; what a node does is the same whoever runs it.
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `gains`.
 """
 
-from typing import Any
-
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.ancestry import add_arc
+from leafwise.kernels.arrays import Array
 from leafwise.kernels.atomics import add, look, rest, swap
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
 from leafwise.kernels.choices import is_doubtful, make_second, take_second
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, jit
 from leafwise.kernels.nodes import (
+    BLOCK,
     FINISHED,
     FULL,
     HUNGRY,
@@ -44,109 +44,19 @@ from leafwise.kernels.nodes import (
     drop,
     drop_children,
     drop_merged,
-    free_histogram,
     free_if_spent,
     is_stale,
-    link,
+    note_most,
     note_next,
     refresh,
     refresh_all,
-    relink,
-    unlink,
 )
-from leafwise.kernels.words import lowest
+from leafwise.kernels.steps import apply_best, is_ready, roll_back
 
 CLOSED = 1 << 40  # in the place of the next in the queue
 CREW = SHORT + 8  # numbers in Frontier.crew
 SPARE_STEPS = 1024  # more than there are threads
 _MOMENT = 2e7  # nanoseconds, roughly, between two looks at the world outside
-
-
-@bare
-def _push_step(target: int, frontier: Frontier) -> Any:
-    node = frontier.nodes[target]
-    number = add(frontier.totals, N_STEPS, np.int64(1))
-    step = frontier.steps[number]
-    step["target"] = target
-    step["previous"] = node["last_pending"]
-    step["next"] = -1
-    if node["last_pending"] >= 0:
-        frontier.steps[node["last_pending"]]["next"] = number
-    else:
-        node["first_pending"] = number
-    node["last_pending"] = number
-    return step
-
-
-@bare
-def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Frontier) -> None:
-    node = frontier.nodes[target]
-    room = max(0, min(frontier.rules.most_leaves - node["n_leaves"] + 1, frontier.rules.most_children))
-    node["room"] = room
-    if frontier.rules.limits_leaves:
-        at = node["head"]
-        while at >= 0:
-            leaf = frontier.leaves[at]
-            if leaf["room"] < room:  # priced when there was less room: its gain is no upper bound
-                leaf["gain"] = np.inf
-            at = leaf["next"]
-    refresh(target, gone, gone_too, first_new, frontier)
-    one, two = node["merged_first"], node["merged_second"]
-    if one == gone or two == gone or one == gone_too or two == gone_too:
-        drop_merged(node, frontier)
-
-
-@bare
-def _apply_split(at: int, frontier: Frontier) -> None:
-    leaf = frontier.leaves[at]
-    step = _push_step(leaf["target"], frontier)
-    step["gain"], step["leaf"], step["other"] = leaf["gain"], at, -1
-    step["variable"], step["state"] = leaf["variable"], leaf["state"]
-    step["first_new"], step["n_new"] = leaf["first_child"], leaf["n_children"]
-    unlink(at, frontier)
-    free_histogram(leaf, frontier)
-    for child in range(leaf["first_child"], leaf["first_child"] + leaf["n_children"]):
-        link(child, frontier)
-    _leaves_changed(leaf["target"], at, np.int64(NO_LEAF), leaf["first_child"], frontier)
-
-
-@bare
-def _apply_merge(target: int, frontier: Frontier) -> None:
-    node = frontier.nodes[target]
-    at, other, new = node["merged_first"], node["merged_second"], node["merged"]
-    step = _push_step(target, frontier)
-    step["gain"], step["leaf"], step["other"] = node["merge_gain"], at, other
-    step["variable"], step["state"], step["first_new"], step["n_new"] = -1, 0, new, 1
-    for gone in (at, other):
-        unlink(gone, frontier)
-        free_histogram(frontier.leaves[gone], frontier)
-    link(new, frontier)
-    node["merged"] = -1
-    _leaves_changed(target, at, other, new, frontier)
-
-
-@bare
-def _merge_is_ready(node: Any, leaves: Array) -> bool:
-    """Whether the leaf that the node's best merge makes is there."""
-    first = node["merge_leaf"]
-    return node["merged"] >= 0 and node["merged_first"] == first and node["merged_second"] == leaves[first]["partner"]
-
-
-@bare
-def _is_ready(node: Any, frontier: Frontier) -> bool:
-    """Whether what the node's best operator makes is there."""
-    if node["best_kind"] == MERGE:
-        return _merge_is_ready(node, frontier.leaves)
-    leaf = frontier.leaves[node["split_leaf"]]
-    return leaf["first_child"] >= 0 and not is_stale(leaf, frontier)
-
-
-@bare
-def _apply_best(target: int, frontier: Frontier) -> None:
-    if frontier.nodes[target]["best_kind"] == SPLIT:
-        _apply_split(frontier.nodes[target]["split_leaf"], frontier)
-    else:
-        _apply_merge(target, frontier)
 
 
 @bare
@@ -201,98 +111,16 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
         and (rules.runs_ahead or node["first_pending"] < 0)
         and scratch.spent[0] < _MOMENT
     ):
-        if _is_ready(node, frontier):
+        if is_ready(node, frontier):
             if look(frontier.totals, N_STEPS) + SPARE_STEPS > frontier.steps.shape[0]:
                 swap(frontier.crew, SHORT, np.int64(1))
                 return
-            _apply_best(target, frontier)
+            apply_best(target, frontier)
         elif rules.weighs and node["best_kind"] == SPLIT:
             _make_all(target, least, frontier, scratch)
             return
         elif not _make_ready(target, least, frontier, scratch):
             return
-
-
-@bare
-def _roll_back(target: int, first: int, frontier: Frontier) -> None:
-    """Undo the node's pending steps, the last first, down to the given one."""
-    node = frontier.nodes[target]
-    number = -1
-    while number != first:
-        number = node["last_pending"]
-        step = frontier.steps[number]
-        for new in range(step["first_new"] + step["n_new"] - 1, step["first_new"] - 1, -1):
-            unlink(new, frontier)
-        if step["other"] >= 0:
-            relink(step["other"], frontier)
-            drop(step["first_new"], 1, frontier)
-        relink(step["leaf"], frontier)
-        node["last_pending"] = step["previous"]
-    if node["last_pending"] >= 0:
-        frontier.steps[node["last_pending"]]["next"] = -1
-    else:
-        node["first_pending"] = -1
-    drop_merged(node, frontier)
-    node["merges_known"] = 0
-    _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
-    note_next(target, frontier)
-
-
-@jit
-def add_arcs(arcs: Array, frontier: Frontier) -> None:
-    """Put arcs (rows of parent, child) in place that a search begins with."""
-    for k in range(arcs.shape[0]):
-        _add_arc(arcs[k, 0], arcs[k, 1], frontier)
-
-
-@bare
-def _forbid(target: int, variable: int, frontier: Frontier) -> None:
-    """The target's graph may not test the variable from now on."""
-    frontier.pricing.allowed[target, variable] = 0
-    pending = frontier.nodes[target]["first_pending"]
-    while pending >= 0:
-        if frontier.steps[pending]["variable"] == variable:
-            _roll_back(target, pending, frontier)
-            return
-        pending = frontier.steps[pending]["next"]
-
-
-@bare
-def _set_bit(which: int, row: Array) -> None:
-    row[which >> 6] |= np.uint64(1) << np.uint64(which & 63)
-
-
-@bare
-def _come_below(below: int, above: Array, frontier: Frontier) -> None:
-    """Make these nodes ancestors of one more, which none of them may test from now on."""
-    row = frontier.ancestors[below]
-    for word in range(row.shape[0]):
-        fresh = above[word] & ~row[word]
-        row[word] |= fresh
-        while fresh != np.uint64(0):
-            ancestor = word * 64 + lowest(fresh)
-            _set_bit(below, frontier.descendants[ancestor])
-            _forbid(ancestor, below, frontier)
-            fresh &= fresh - np.uint64(1)
-
-
-@bare
-def _add_arc(parent: int, child: int, frontier: Frontier) -> None:
-    """Make the parent, and all above it, ancestors of the child and all below it."""
-    above, below = frontier.spare_bits[0], frontier.spare_bits[1]
-    for word in range(above.shape[0]):
-        above[word], below[word] = frontier.ancestors[parent, word], frontier.descendants[child, word]
-    _set_bit(parent, above)
-    _set_bit(child, below)
-    for word in range(below.shape[0]):
-        while below[word] != np.uint64(0):
-            _come_below(word * 64 + lowest(below[word]), above, frontier)
-            below[word] &= below[word] - np.uint64(1)
-    frontier.is_parent[child, parent] = 1
-    frontier.nodes[child]["n_parents"] += 1
-    if frontier.nodes[child]["n_parents"] >= frontier.rules.most_parents:
-        for variable in range(frontier.nodes.shape[0]):
-            frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
 
 
 @bare
@@ -309,6 +137,7 @@ def _commit(target: int, frontier: Frontier) -> None:
     else:
         node["last_pending"] = -1
     note_next(target, frontier)
+    note_most(target, frontier)
     node["n_committed_leaves"] += step["n_new"] - 1 - (step["other"] >= 0)
     if step["other"] >= 0:
         step["new_arc"] = 0
@@ -319,26 +148,28 @@ def _commit(target: int, frontier: Frontier) -> None:
     drop(step["leaf"], 1, frontier)
     step["new_arc"] = not frontier.is_parent[target, step["variable"]]
     if step["new_arc"]:
-        _add_arc(step["variable"], target, frontier)
+        add_arc(step["variable"], target, frontier)
 
 
 @bare
-def _best_of(gains: Array) -> tuple[int, float]:
+def _best_of(gains: Array, most: Array) -> tuple[int, float]:
     """The node whose next step gains most, the first of a tie, and its gain; -1 if none gains."""
     best, best_gain = -1, 0.0
-    for target in range(gains.shape[0]):
-        if gains[target] > best_gain + TIE:
-            best, best_gain = target, gains[target]
+    for block in range(most.shape[0]):
+        if most[block] > best_gain + TIE:
+            for target in range(block * BLOCK, min(block * BLOCK + BLOCK, gains.shape[0])):
+                if gains[target] > best_gain + TIE:
+                    best, best_gain = target, gains[target]
     return best, best_gain
 
 
 @bare
 def _best_next(frontier: Frontier) -> tuple[int, float]:
     """The node whose next step is the best of all, and its gain; -1 if none gains."""
-    split, gain = _best_of(frontier.next_gains[0])
+    split, gain = _best_of(frontier.next_gains[0], frontier.most_gains[0])
     if split >= 0 and frontier.rules.splits_first:
         return split, gain
-    merge, gain_of_merge = _best_of(frontier.next_gains[1])
+    merge, gain_of_merge = _best_of(frontier.next_gains[1], frontier.most_gains[1])
     if merge >= 0 and (split < 0 or gain_of_merge > gain + TIE):
         return merge, gain_of_merge
     return split, gain
@@ -351,11 +182,12 @@ def _is_served(target: int, frontier: Frontier) -> bool:
     is_split = node["best_kind"] == SPLIT
     if is_split and take_second(frontier.leaves[node["split_leaf"]], frontier):
         refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
-    elif _is_ready(node, frontier) and frontier.totals[N_STEPS] + SPARE_STEPS <= frontier.steps.shape[0]:
-        _apply_best(target, frontier)
+    elif is_ready(node, frontier) and frontier.totals[N_STEPS] + SPARE_STEPS <= frontier.steps.shape[0]:
+        apply_best(target, frontier)
     else:
         return False
     note_next(target, frontier)
+    note_most(target, frontier)
     return True
 
 
@@ -408,6 +240,8 @@ def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
     swap(crew, NEXT, np.int64(CLOSED))
     while look(crew, N_BUSY) > 0:
         rest()
+    for first in range(0, frontier.nodes.shape[0], BLOCK):
+        note_most(first, frontier)
 
 
 @bare
@@ -464,7 +298,7 @@ def start_afresh(target: int, frontier: Frontier) -> None:
     """Forget what a node was about to do, and all its prices."""
     node = frontier.nodes[target]
     if node["first_pending"] >= 0:
-        _roll_back(target, node["first_pending"], frontier)
+        roll_back(target, node["first_pending"], frontier)
     at = node["head"]
     while at >= 0:
         leaf = frontier.leaves[at]

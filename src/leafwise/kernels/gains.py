@@ -56,7 +56,8 @@ class Pricing(NamedTuple):
     """What prices depend on besides the counts."""
 
     layout: Layout
-    allowed: Array  # allowed[target, variable]: may the target's graph test the variable now?
+    allowed: Array  # allowed[target, variable]: may the target's graph test the variable, as long as there is no cycle?
+    descendants: Array  # descendants[target] is a row of bits: what it may not test, or there were one
     nodes: Array  # whose `room` limits the children of a split
     counts: Array  # the target's counts in each leaf
     log_factorial: Array
@@ -138,11 +139,18 @@ def _offer(leaf: Any, gain: float, variable: int, state: Int, n_children: Int) -
 
 
 @bare
+def may_test(target: int, variable: int, pricing: Pricing) -> bool:
+    """Whether the target's graph may test the variable now."""
+    is_below = pricing.descendants[target, variable >> 6] >> np.uint64(variable & 63) & np.uint64(1)
+    return pricing.allowed[target, variable] != 0 and is_below == np.uint64(0)
+
+
+@bare
 def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing) -> None:
     """The one split on a binary variable, for a binary target."""
     log_factorial = pricing.log_factorial
     a, b, c, d = counts[at], counts[at + 1], counts[at + 2], counts[at + 3]
-    if a + b == 0 or c + d == 0:
+    if a + b == 0 or c + d == 0 or not may_test(leaf["target"], variable, pricing):
         return
     after = (log_factorial[a] + log_factorial[b] - log_factorial[a + b + 1]) + (
         log_factorial[c] + log_factorial[d] - log_factorial[c + d + 1]
@@ -194,12 +202,11 @@ def price_by_table(leaf: Any, histograms: Array, possible: Array, pricing: Prici
     _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), totals, pricing)
     for entry in range(layout.start[which], layout.start[which + 1]):
         variable = layout.variables[entry]
-        if pricing.allowed[target, variable]:
-            here = layout.bases[entry] * n_classes
-            if n_classes == 2 and layout.n_states[variable] == 2:
-                _two_by_two(leaf, counts, here, variable, pricing)
-            else:
-                _price_variable(leaf, counts, here, variable, pricing, totals, possible)
+        here = layout.bases[entry] * n_classes
+        if n_classes == 2 and layout.n_states[variable] == 2:
+            _two_by_two(leaf, counts, here, variable, pricing)
+        elif may_test(target, variable, pricing):
+            _price_variable(leaf, counts, here, variable, pricing, totals, possible)
 
 
 @jit
@@ -258,7 +265,7 @@ def price_all_by_exponents(
         _settle(leaf, _log_likelihood(counts[size:], cells[size:]), counts[size:], pricing)
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
-            if pricing.allowed[target, variable]:
+            if may_test(target, variable, pricing):
                 _price_exponents(leaf, counts, cells, layout.bases[entry] * n_classes, variable, pricing, n_classes)
 
 

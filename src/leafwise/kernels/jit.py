@@ -40,7 +40,7 @@ def part(function: F) -> F:
 
 
 def bare(function: F) -> F:
-    """A `part` that neither makes nor returns arrays: who holds them is not counted, which takes long in small steps."""
+    """A `part` that neither makes nor returns arrays: nobody counts who holds which, as takes long in small steps."""
     return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)(function))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import lock, unlock
-from leafwise.kernels.gains import TIE, Pricing, merge_gain
+from leafwise.kernels.gains import TIE, Pricing, may_test, merge_gain
 from leafwise.kernels.jit import bare
 from leafwise.kernels.sets import Cases, release
 
@@ -60,6 +60,7 @@ STEP = np.dtype(
 FINISHED, HUNGRY, FULL, MERGED = range(4)
 N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_STALE, N_SPLIT, N_MERGED = range(7)  # places in Frontier.totals
 NOTHING, SPLIT, MERGE = range(3)
+BLOCK = 64  # nodes
 NO_LEAF = -2  # in the place of a leaf that went
 POOL, NEXT, N_QUEUED, N_BUSY, OVER, SHORT = range(0, 48, 8)  # places in Frontier.crew, each in a cache line of its own
 
@@ -85,8 +86,7 @@ class Frontier(NamedTuple):
     pricing: Pricing
     exponents: Array  # the leaves' own exponents; empty for the uniform prior
     groups: Array  # for splits where some state cannot occur: the child of each state
-    ancestors: Array  # ancestors[i] is a row of bits,
-    descendants: Array  # ... and so is descendants[i]
+    ancestors: Array  # ancestors[i] is a row of bits
     spare_bits: Array  # two such rows
     is_parent: Array
     steps: Array  # all steps, pending ones among them, in the order they were applied
@@ -96,7 +96,9 @@ class Frontier(NamedTuple):
     totals: Array
     wanted: Array  # where room is short: how much of each
     next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
-    next_tests: Array  # ... and the variable that a split tests
+    most_gains: Array  # ... and the most of each BLOCK of nodes
+    next_tests: Array  # the variable that this step tests, if it is a split
+    is_ahead: Array  # whether it is pending
     queue: Array  # the nodes to run ahead,
     least: Array  # ... as long as their operators gain that
     crew: Array  # what threads tell each other
@@ -121,7 +123,7 @@ class Rules(NamedTuple):
 def is_stale(leaf: Any, frontier: Frontier) -> bool:
     """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
     target = leaf["target"]
-    return not frontier.pricing.allowed[target, leaf["variable"]] or leaf["room"] != frontier.nodes[target]["room"]
+    return not may_test(target, leaf["variable"], frontier.pricing) or leaf["room"] != frontier.nodes[target]["room"]
 
 
 @bare
@@ -222,6 +224,18 @@ def note_next(target: int, frontier: Frontier) -> None:
     frontier.next_tests[target] = test
     frontier.next_gains[0, target] = 0.0 if is_merge else gain
     frontier.next_gains[1, target] = gain if is_merge else 0.0
+    frontier.is_ahead[target] = node["first_pending"] >= 0
+
+
+@bare
+def note_most(target: int, frontier: Frontier) -> None:
+    """Note the most of the block that the node is in, after its next gain changed."""
+    block = target // BLOCK
+    for kind in range(2):
+        most = 0.0
+        for other in range(block * BLOCK, min(block * BLOCK + BLOCK, frontier.nodes.shape[0])):
+            most = max(most, frontier.next_gains[kind, other])
+        frontier.most_gains[kind, block] = most
 
 
 @bare
@@ -230,6 +244,7 @@ def refresh_all(frontier: Frontier) -> None:
     for k in range(frontier.targets.shape[0]):
         refresh(frontier.targets[k], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
         note_next(frontier.targets[k], frontier)
+        note_most(frontier.targets[k], frontier)
 
 
 @bare
@@ -287,7 +302,7 @@ def _give_back(leaf: Any, frontier: Frontier) -> None:
 
 
 @bare
-def next_free(at: int, cells: Array) -> int:
+def next_free(at: int, cells: Array) -> Any:
     """The free histogram after this one."""
     return np.int64(cells[at]) << 31 | np.int64(cells[at + 1])
 

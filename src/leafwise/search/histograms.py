@@ -26,7 +26,7 @@ class Histograms:
 
     @property
     def pool(self) -> Pool:
-        return Pool(self.cells, self._free, self._sizes, self._used, np.int64(_PLENTY))
+        return Pool(self.cells, self._free, self._sizes, self._used, _PLENTY)
 
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""

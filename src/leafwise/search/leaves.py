@@ -15,7 +15,7 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import children, drawing, frontier, gains, nodes
+from leafwise.kernels import ancestry, children, drawing, frontier, gains, nodes
 from leafwise.kernels.arrays import Layout, grown
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region, flags_of, set_of
@@ -66,6 +66,7 @@ class Leaves:
         self._below = np.zeros_like(self._above)
         self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
+        self._most_gains, self._is_ahead = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, nodes.STEP)
         self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
@@ -125,7 +126,7 @@ class Leaves:
         cases = np.array([cases for own in sets.values() for cases, _ in own])
         children.plant(targets, cases, self._frontier())
         if self._parents.is_parent.any():
-            frontier.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
+            ancestry.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
         new = np.arange(len(targets))
         self._counter.count(cases, targets, self.records["histogram"][new], self.histograms.cells, self._layout)
         if self.rules.weighs:
@@ -165,17 +166,14 @@ class Leaves:
         self.is_parent[target, variables] = 0
         self.nodes[target]["n_parents"] -= len(variables)
         above = dag.ancestor_matrix(dag.parent_lists(self.is_parent))
-        for bits, matrix in ((self._above, above), (self._below, above.T)):
-            packed = np.packbits(matrix, axis=1, bitorder="little")
-            bits[:] = 0
-            bits.view(np.uint8)[:, : packed.shape[1]] = packed
-        allowed = self._parents.allowed & ~above.T
+        was_allowed = self._allowed & ~_matrix(self._below)
+        self._allowed[:] = self._parents.allowed
         full = self.nodes["n_parents"] >= self.rules.most_parents
-        allowed[full] &= self.is_parent[full]
-        for child in np.flatnonzero((allowed > self._allowed).any(axis=1)).tolist():
+        self._allowed[full] &= self.is_parent[full]
+        self._above[:], self._below[:] = _packed(above), _packed(above.T)
+        for child in np.flatnonzero((self._allowed & ~above.T > was_allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
                 frontier.start_afresh(child, self._frontier())
-        self._allowed[:] = allowed
         self._priced = True
 
     def _run(self, n_steps: int) -> int:
@@ -196,7 +194,13 @@ class Leaves:
 
     def _pricing(self) -> gains.Pricing:
         return gains.Pricing(
-            self._layout, self._allowed, self.nodes, self.histograms.counts, self._log_factorial, *self._kinds
+            self._layout,
+            self._allowed,
+            self._below,
+            self.nodes,
+            self.histograms.counts,
+            self._log_factorial,
+            *self._kinds,
         )
 
     def _frontier(self) -> nodes.Frontier:
@@ -210,7 +214,6 @@ class Leaves:
             self._exponents,
             self._groups,
             self._above,
-            self._below,
             self._spare_bits,
             self.is_parent,
             self._log,
@@ -220,7 +223,9 @@ class Leaves:
             self._totals,
             self._wanted,
             self._next_gains,
+            self._most_gains,
             self._next_tests,
+            self._is_ahead,
             self._queue,
             self._least,
             self._crew,
@@ -339,3 +344,16 @@ class Leaves:
             self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
+
+
+def _packed(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Each row as bits of words."""
+    packed = np.packbits(matrix, axis=1, bitorder="little")
+    rows = np.zeros((len(matrix), -(-matrix.shape[1] // 64) * 8), np.uint8)
+    rows[:, : packed.shape[1]] = packed
+    return rows.view(np.uint64)
+
+
+def _matrix(rows: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Undo `_packed` for a square matrix."""
+    return np.unpackbits(rows.view(np.uint8), axis=1, count=len(rows), bitorder="little").view(np.bool_)

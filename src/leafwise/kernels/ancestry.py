@@ -1,0 +1,73 @@
+"""Ancestors and descendants while arcs come: what may no longer be tested, and what is undone for that."""
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array
+from leafwise.kernels.jit import bare, jit
+from leafwise.kernels.nodes import Frontier
+from leafwise.kernels.steps import roll_back
+from leafwise.kernels.words import lowest
+
+
+@bare
+def _has(row: Array, which: int) -> bool:
+    return row[which >> 6] >> np.uint64(which & 63) & np.uint64(1) != np.uint64(0)
+
+
+@bare
+def _forbid(target: int, below: Array, frontier: Frontier) -> None:
+    """The target's graph may test none of these from now on."""
+    pending = frontier.nodes[target]["first_pending"]
+    while pending >= 0:
+        step = frontier.steps[pending]
+        if step["other"] < 0 and _has(below, step["variable"]):
+            roll_back(target, pending, frontier)
+            return
+        pending = step["next"]
+
+
+@bare
+def _add_to_all(rows: Array, which: Array, more: Array) -> None:
+    """Add these bits to those rows."""
+    for word in range(which.shape[0]):
+        bits = which[word]
+        while bits != np.uint64(0):
+            row = rows[word * 64 + lowest(bits)]
+            for k in range(more.shape[0]):
+                row[k] |= more[k]
+            bits &= bits - np.uint64(1)
+
+
+@bare
+def _relate(parent: int, child: int, frontier: Frontier) -> None:
+    """Make the parent, and all above it, ancestors of the child and all below it, which they may not test."""
+    ancestors, descendants = frontier.ancestors, frontier.pricing.descendants
+    above, below = frontier.spare_bits[0], frontier.spare_bits[1]
+    for word in range(above.shape[0]):
+        above[word], below[word] = ancestors[parent, word], descendants[child, word]
+    above[parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
+    below[child >> 6] |= np.uint64(1) << np.uint64(child & 63)
+    _add_to_all(ancestors, below, above)
+    _add_to_all(descendants, above, below)
+    for target in range(frontier.nodes.shape[0]):
+        if frontier.is_ahead[target] and _has(above, target):
+            _forbid(target, below, frontier)
+
+
+@bare
+def add_arc(parent: int, child: int, frontier: Frontier) -> None:
+    """Put an arc in place."""
+    if not _has(frontier.ancestors[child], parent):
+        _relate(parent, child, frontier)
+    frontier.is_parent[child, parent] = 1
+    frontier.nodes[child]["n_parents"] += 1
+    if frontier.nodes[child]["n_parents"] >= frontier.rules.most_parents:
+        for variable in range(frontier.nodes.shape[0]):
+            frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
+
+
+@jit
+def add_arcs(arcs: Array, frontier: Frontier) -> None:
+    """Put arcs (rows of parent, child) in place that a search begins with."""
+    for k in range(arcs.shape[0]):
+        add_arc(arcs[k, 0], arcs[k, 1], frontier)
