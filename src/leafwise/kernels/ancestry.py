@@ -3,7 +3,7 @@
 import numpy as np
 
 from leafwise.kernels.arrays import Array
-from leafwise.kernels.jit import bare, jit
+from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.nodes import Frontier
 from leafwise.kernels.steps import roll_back
 from leafwise.kernels.words import lowest
@@ -14,7 +14,7 @@ def _has(row: Array, which: int) -> bool:
     return row[which >> 6] >> np.uint64(which & 63) & np.uint64(1) != np.uint64(0)
 
 
-@bare
+@inlined
 def _forbid(target: int, below: Array, frontier: Frontier) -> None:
     """The target's graph may test none of these from now on."""
     pending = frontier.nodes[target]["first_pending"]
@@ -38,7 +38,7 @@ def _add_to_all(rows: Array, which: Array, more: Array) -> None:
             bits &= bits - np.uint64(1)
 
 
-@bare
+@inlined
 def _relate(parent: int, child: int, frontier: Frontier) -> None:
     """Make the parent, and all above it, ancestors of the child and all below it, which they may not test."""
     ancestors, descendants = frontier.ancestors, frontier.pricing.descendants

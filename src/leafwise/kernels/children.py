@@ -21,6 +21,7 @@ from leafwise.kernels.nodes import (
     SHORT,
     Frontier,
     Pool,
+    drop_children,
     drop_merged,
     free_if_spent,
     link,
@@ -180,20 +181,20 @@ def _price(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
     free_if_spent(leaf, frontier)
 
 
-@bare
-def price_again(at: int, frontier: Frontier, scratch: Scratch) -> bool:
-    """Find the best split of a leaf that is there. False: not yet."""
+@inlined
+def price_again(at: int, frontier: Frontier, scratch: Scratch) -> None:
+    """Find the best split of a leaf that is there, or let it wait for weights; unless room is short."""
     leaf = frontier.leaves[at]
+    drop_children(leaf, frontier)
     if not has_histogram(leaf, frontier, scratch):
-        return False
+        return
     if frontier.rules.weighs:
         _wait(0, at, frontier)
-        return False
-    _price(leaf, frontier, scratch)
-    return True
+    else:
+        _price(leaf, frontier, scratch)
 
 
-@bare
+@inlined
 def _plan_split(leaf: Any, frontier: Frontier, scratch: Scratch) -> int:
     """Which state goes to which child, and how many cases each child gets; how many states there are."""
     layout = frontier.pricing.layout
@@ -214,7 +215,7 @@ def _plan_split(leaf: Any, frontier: Frontier, scratch: Scratch) -> int:
     return n_states
 
 
-@bare
+@inlined
 def _base(variable: int, target: int, layout: Layout) -> int:
     which = layout.of_target[target]
     begin, end = layout.start[which], layout.start[which + 1]
@@ -227,7 +228,7 @@ def _base(variable: int, target: int, layout: Layout) -> int:
     return layout.bases[begin]
 
 
-@bare
+@inlined
 def _count_children(parent: Any, first: int, frontier: Frontier, scratch: Scratch) -> None:
     """The smaller children by counting, the largest (the earliest of equal ones) by subtraction."""
     n, sizes = parent["n_children"], scratch.sizes
@@ -250,16 +251,16 @@ def _count_children(parent: Any, first: int, frontier: Frontier, scratch: Scratc
                     rest[cell] -= part_of_it[cell]
 
 
-@bare
-def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
-    """The leaves that the leaf's best split makes. False: not yet, since room is short or they wait for weights."""
+@inlined
+def make_children(at: int, frontier: Frontier, scratch: Scratch) -> None:
+    """The leaves that the leaf's best split makes, priced or waiting for weights; unless room is short."""
     leaf, cases = frontier.leaves[at], frontier.cases
     if not has_histogram(leaf, frontier, scratch):
-        return False
+        return
     n_states, n = _plan_split(leaf, frontier, scratch), leaf["n_children"]
     first = _add_leaves(leaf["target"], n, scratch.sizes, frontier)
     if first < 0:
-        return False
+        return
     sets = frontier.leaves[first]["cases"]
     cut(
         cases.sets[leaf["cases"]],
@@ -274,13 +275,12 @@ def make_children(at: int, frontier: Frontier, scratch: Scratch) -> bool:
     leaf["first_child"] = first
     if frontier.rules.weighs:
         _wait(1, at, frontier)
-        return False
-    for child in range(first, first + n):
-        _price(frontier.leaves[child], frontier, scratch)
-    return True
+    else:
+        for child in range(first, first + n):
+            _price(frontier.leaves[child], frontier, scratch)
 
 
-@bare
+@inlined
 def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for weights."""
     node, cases = frontier.nodes[target], frontier.cases

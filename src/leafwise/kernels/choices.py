@@ -7,13 +7,13 @@ the order of steps until it is decided.
 
 from typing import Any
 
-from leafwise.kernels.children import Scratch, has_histogram, make_children
+from leafwise.kernels.children import Scratch, has_histogram
 from leafwise.kernels.gains import TIE, may_test, price_by_table
-from leafwise.kernels.jit import bare
+from leafwise.kernels.jit import bare, inlined
 from leafwise.kernels.nodes import Frontier, drop_second
 
 
-@bare
+@inlined
 def is_doubtful(leaf: Any, frontier: Frontier) -> bool:
     """Whether the variable that the leaf would test is about to test the leaf's own target, and comes first."""
     variable, target = leaf["variable"], leaf["target"]
@@ -32,26 +32,32 @@ def _exchange(leaf: Any) -> None:
     leaf["first_child"], leaf["second_child"] = leaf["second_child"], leaf["first_child"]
 
 
-@bare
-def make_second(at: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
-    """Find the leaf's second choice and, if it gains `least`, what it makes."""
-    leaf = frontier.leaves[at]
+@inlined
+def begin_second(leaf: Any, least: float, frontier: Frontier, scratch: Scratch) -> bool:
+    """Put the leaf's second choice in the place of the first, to make what it makes. False: that is not needed."""
     first = leaf["variable"]
     is_known = leaf["without"] == first
-    if (is_known and (leaf["second_child"] >= 0 or leaf["second_gain"] < least)) or not has_histogram(
-        leaf, frontier, scratch
-    ):
-        return
+    if is_known and (leaf["second_child"] >= 0 or leaf["second_gain"] < least):
+        return False
+    if not has_histogram(leaf, frontier, scratch):
+        return False
     _exchange(leaf)
+    leaf["without"] = first
     if not is_known:
         allowed = frontier.pricing.allowed[leaf["target"]]
         allowed[first] = 0
         price_by_table(leaf, frontier.pool.cells, scratch.possible, frontier.pricing)
         allowed[first] = 1
-    if leaf["gain"] > 0.0 and leaf["gain"] >= least:
-        make_children(at, frontier, scratch)
+    if leaf["gain"] <= 0.0 or leaf["gain"] < least:
+        _exchange(leaf)
+        return False
+    return True
+
+
+@inlined
+def end_second(leaf: Any) -> None:
+    """Put the first choice back in its place."""
     _exchange(leaf)
-    leaf["without"] = first
 
 
 @bare

@@ -11,7 +11,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.gains import COMPLETE
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import inlined, jit, part
 
 _LEAF = -1
 
@@ -52,7 +52,7 @@ def _resolve(number: int, stands_for: Array) -> int:
     return number
 
 
-@part
+@inlined
 def _room_for_kids(start: Start, steps: Array, n_states: Array) -> int:
     n = start.kids.shape[0]
     for k in range(steps.shape[0]):
@@ -61,7 +61,7 @@ def _room_for_kids(start: Start, steps: Array, n_states: Array) -> int:
     return n
 
 
-@part
+@inlined
 def _order(start: Start, steps: Array, n_targets: int) -> tuple[Array, Array]:
     """The numbers of each target's nodes in the order they were made, and where those of each target begin."""
     begin = np.zeros(n_targets + 2, np.int64)
@@ -69,7 +69,8 @@ def _order(start: Start, steps: Array, n_targets: int) -> tuple[Array, Array]:
         begin[start.targets[k] + 2] += 1
     for k in range(steps.shape[0]):
         begin[steps[k]["target"] + 2] += steps[k]["n_new"]
-    begin = np.cumsum(begin)
+    for target in range(n_targets + 1):
+        begin[target + 1] += begin[target]
     order = np.empty(begin[-1], np.int64)
     for k in range(start.targets.shape[0]):
         order[begin[start.targets[k] + 1]] = start.numbers[k]
@@ -82,19 +83,19 @@ def _order(start: Start, steps: Array, n_targets: int) -> tuple[Array, Array]:
     return order, begin[:-1]
 
 
-@part
+@inlined
 def _follow(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> _Made:
     """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
     n_tests = start.tests.shape[0]
     n = n_tests + leaves.shape[0]
-    made = _Made(
-        np.full(n, _LEAF),
-        np.zeros(n, np.int64),
-        np.full(n, -1),
-        np.empty(_room_for_kids(start, steps, n_states), np.int64),
-    )
-    made.tests[:n_tests], made.first_kids[:n_tests] = start.tests, start.first_kids
-    made.kids[: start.kids.shape[0]] = start.kids
+    n_kids = _room_for_kids(start, steps, n_states)
+    made = _Made(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n_kids, np.int64))
+    for number in range(n):
+        made.tests[number] = made.stands_for[number] = -1
+    for number in range(n_tests):
+        made.tests[number], made.first_kids[number] = start.tests[number], start.first_kids[number]
+    for k in range(start.kids.shape[0]):
+        made.kids[k] = start.kids[k]
     n_kids, deletion = start.kids.shape[0], 0
     for k in range(steps.shape[0] + 1):
         while deletion < deletions.shape[0] and deletions[deletion, 0] == k:
@@ -116,7 +117,7 @@ def _follow(start: Start, steps: Array, deletions: Array, leaves: Array, groups:
     return made
 
 
-@part
+@inlined
 def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made) -> None:
     """Leave out the target's tests of a variable that does not matter: its state 0 speaks for all."""
     for k in range(start.targets.shape[0]):
@@ -139,34 +140,34 @@ def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Ar
     """The graphs after these steps; the leaves of each are in the order they were made."""
     order, begin = _order(start, steps, n_states.shape[0])
     made = _follow(start, steps, deletions, leaves, groups, n_states)
-    place = np.full(made.tests.shape[0], -1)  # -1: not needed, or not yet known to be; then the place in the graph
+    place = np.zeros(made.tests.shape[0], np.int64)  # 0: not needed, as far as is known; 1 + the place in the graph
     drawn = Drawn(
-        np.zeros_like(begin),
+        np.zeros(begin.shape[0], np.int64),
         np.empty(order.shape[0], np.int64),
         np.empty(order.shape[0], np.int64),
         np.zeros(order.shape[0] + 1, np.int64),
-        np.empty_like(made.kids),
+        np.empty(made.kids.shape[0], np.int64),
     )
     n, n_kids = 0, 0
     for target in range(n_states.shape[0]):
         if begin[target] < begin[target + 1]:
-            place[_resolve(order[begin[target]], made.stands_for)] = 0
+            place[_resolve(order[begin[target]], made.stands_for)] = 1
         first = n
         for k in range(begin[target], begin[target + 1]):
             number = order[k]
-            if place[number] < 0:
+            if place[number] == 0:
                 continue
-            place[number] = n - first
+            place[number] = 1 + n - first
             drawn.tests[n], drawn.records[n] = made.tests[number], number - start.tests.shape[0]
             if made.tests[number] != _LEAF:
                 at = made.first_kids[number]
                 for kid in range(at, at + n_states[made.tests[number]]):
                     drawn.kids[n_kids] = _resolve(made.kids[kid], made.stands_for)
-                    place[drawn.kids[n_kids]] = 0
+                    place[drawn.kids[n_kids]] = 1
                     n_kids += 1
             n += 1
             drawn.first_kids[n] = n_kids
         drawn.begin[target + 1] = n
     for kid in range(n_kids):
-        drawn.kids[kid] = place[drawn.kids[kid]]
+        drawn.kids[kid] = place[drawn.kids[kid]] - 1
     return Drawn(drawn.begin, drawn.tests[:n], drawn.records[:n], drawn.first_kids[: n + 1], drawn.kids[:n_kids])

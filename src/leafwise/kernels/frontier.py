@@ -11,15 +11,17 @@ latter; what a node does is the same whoever runs it.
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `gains`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from leafwise.kernels.ancestry import add_arc
-from leafwise.kernels.arrays import Array
+from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add, look, rest, swap
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
-from leafwise.kernels.choices import is_doubtful, make_second, take_second
+from leafwise.kernels.choices import begin_second, end_second, is_doubtful, take_second
 from leafwise.kernels.gains import TIE
-from leafwise.kernels.jit import bare, jit
+from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.nodes import (
     BLOCK,
     FINISHED,
@@ -59,71 +61,80 @@ SPARE_STEPS = 1024  # more than there are threads
 _MOMENT = 2e7  # nanoseconds, roughly, between two looks at the world outside
 
 
-@bare
-def _price_anew(at: int, frontier: Frontier, scratch: Scratch) -> bool:
-    leaf = frontier.leaves[at]
-    if not take_second(leaf, frontier):
-        drop_children(leaf, frontier)
-        if not price_again(at, frontier, scratch):
-            return False
-    refresh(leaf["target"], np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
-    return True
-
-
-@bare
-def _make_ready(target: int, least: float, frontier: Frontier, scratch: Scratch) -> bool:
-    """Make what the node's best operator makes; perhaps find that another is the best. False: it must wait."""
-    node = frontier.nodes[target]
-    if node["best_kind"] == MERGE:
-        return make_merged(target, frontier, scratch)
-    at = node["split_leaf"]
-    leaf = frontier.leaves[at]
-    if is_stale(leaf, frontier):
-        return _price_anew(at, frontier, scratch)
-    if is_doubtful(leaf, frontier):
-        make_second(at, least, frontier, scratch)
-        return False
-    return make_children(at, frontier, scratch)
-
-
-@bare
-def _make_all(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
-    """Make what all the node's leaves need that gain `least`, but not where a leaf may be merged before its turn."""
-    rules, node = frontier.rules, frontier.nodes[target]
-    at = node["head"]
-    while at >= 0 and not look(frontier.crew, SHORT):
+@inlined
+def _next_wanted(at: Int, node: Any, least: float, frontier: Frontier) -> Int:
+    """From this leaf on, the next that gains `least` and needs something, and that is not merged before its turn."""
+    rules = frontier.rules
+    while at >= 0:
         leaf = frontier.leaves[at]
         if leaf["gain"] > 0.0 and leaf["gain"] >= least:
-            if is_stale(leaf, frontier):
-                _price_anew(at, frontier, scratch)
-            elif leaf["first_child"] < 0 and (at == node["split_leaf"] or rules.splits_first or not rules.merge):
-                make_children(at, frontier, scratch)
+            has_turn = at == node["split_leaf"] or rules.splits_first or not rules.merge
+            if is_stale(leaf, frontier) or (leaf["first_child"] < 0 and has_turn):
+                return at
         at = leaf["next"]
+    return at
 
 
 @bare
 def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -> None:
-    """Apply the node's best operators as long as they gain `least`, or until something must wait."""
+    """Apply the node's best operators as long as they gain `least`, or until something must wait.
+
+    Where new leaves wait for weights, those of all its leaves are made before it stops.
+    """
     node, rules = frontier.nodes[target], frontier.rules
+    waits, following = False, np.int64(-1)
     while (
         node["best_kind"] != NOTHING
         and node["best_gain"] >= least
         and (rules.runs_ahead or node["first_pending"] < 0)
         and scratch.spent[0] < _MOMENT
+        and not look(frontier.crew, SHORT)
     ):
-        if is_ready(node, frontier):
+        if not waits and is_ready(node, frontier):
             if look(frontier.totals, N_STEPS) + SPARE_STEPS > frontier.steps.shape[0]:
                 swap(frontier.crew, SHORT, np.int64(1))
                 return
             apply_best(target, frontier)
-        elif rules.weighs and node["best_kind"] == SPLIT:
-            _make_all(target, least, frontier, scratch)
+            continue
+        if node["best_kind"] == MERGE:
+            if not make_merged(target, frontier, scratch):
+                return
+            continue
+        at = node["split_leaf"]
+        if rules.weighs:
+            at = _next_wanted(following if waits else node["head"], node, least, frontier)
+            if at < 0:
+                return
+            waits, following = True, frontier.leaves[at]["next"]
+        leaf = frontier.leaves[at]
+        if is_stale(leaf, frontier):
+            if not take_second(leaf, frontier):
+                price_again(at, frontier, scratch)
+            if not waits:
+                refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
+            continue
+        is_second = not waits and is_doubtful(leaf, frontier)
+        if is_second and not begin_second(leaf, least, frontier, scratch):
             return
-        elif not _make_ready(target, least, frontier, scratch):
+        make_children(at, frontier, scratch)
+        if is_second:
+            end_second(leaf)
             return
 
 
-@bare
+@inlined
+def _work_off(frontier: Frontier, scratch: Scratch) -> None:
+    """Run nodes from the queue until there are no more."""
+    while scratch.spent[0] < _MOMENT and not look(frontier.crew, SHORT):
+        place = add(frontier.crew, NEXT, np.int64(1))
+        if place >= frontier.crew[N_QUEUED]:
+            return
+        target = frontier.queue[place]
+        _run_node(target, frontier.least[0], frontier, scratch)
+        note_next(target, frontier)
+
+
+@inlined
 def _commit(target: int, frontier: Frontier) -> None:
     """The node's first pending step is now a step of the search."""
     node = frontier.nodes[target]
@@ -175,7 +186,7 @@ def _best_next(frontier: Frontier) -> tuple[int, float]:
     return split, gain
 
 
-@bare
+@inlined
 def _is_served(target: int, frontier: Frontier) -> bool:
     """Take the node's second choice, or apply its best operator, if one of them is there."""
     node = frontier.nodes[target]
@@ -191,7 +202,7 @@ def _is_served(target: int, frontier: Frontier) -> bool:
     return True
 
 
-@bare
+@inlined
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
     while frontier.totals[N_COMMITTED] < n_steps:
@@ -210,22 +221,9 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
     return FULL
 
 
-@bare
-def _work_off(frontier: Frontier, scratch: Scratch) -> None:
-    """Run nodes from the queue until there are no more."""
-    while scratch.spent[0] < _MOMENT and not look(frontier.crew, SHORT):
-        place = add(frontier.crew, NEXT, np.int64(1))
-        if place >= frontier.crew[N_QUEUED]:
-            return
-        target = frontier.queue[place]
-        _run_node(target, frontier.least[0], frontier, scratch)
-        note_next(target, frontier)
-
-
-@bare
-def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
-    """Let the nodes run ahead whose operators gain a share of what the next step does."""
-    crew = frontier.crew
+@inlined
+def _open_queue(share: float, frontier: Frontier) -> None:
+    """Queue the nodes whose operators gain a share of what the next step does."""
     least = share * _best_next(frontier)[1]
     n = 0
     for k in range(frontier.targets.shape[0]):
@@ -234,30 +232,21 @@ def _look_ahead(share: float, frontier: Frontier, scratch: Scratch) -> None:
             frontier.queue[n] = frontier.targets[k]
             n += 1
     frontier.least[0] = least
-    crew[N_QUEUED] = n
-    swap(crew, NEXT, np.int64(0))
-    _work_off(frontier, scratch)
-    swap(crew, NEXT, np.int64(CLOSED))
-    while look(crew, N_BUSY) > 0:
+    frontier.crew[N_QUEUED] = n
+    swap(frontier.crew, NEXT, np.int64(0))
+
+
+@inlined
+def _close_queue(frontier: Frontier) -> None:
+    """Wait until nobody runs a node any more."""
+    swap(frontier.crew, NEXT, np.int64(CLOSED))
+    while look(frontier.crew, N_BUSY) > 0:
         rest()
     for first in range(0, frontier.nodes.shape[0], BLOCK):
         note_most(first, frontier)
 
 
-@bare
-def _help(frontier: Frontier, scratch: Scratch) -> None:
-    """Run nodes from the queue whenever there are some, until all is over."""
-    crew = frontier.crew
-    while not look(crew, OVER):
-        if look(crew, NEXT) < CLOSED:
-            add(crew, N_BUSY, np.int64(1))
-            _work_off(frontier, scratch)
-            add(crew, N_BUSY, np.int64(-1))
-            scratch.spent[0] = 0.0
-        rest()
-
-
-@bare
+@inlined
 def _must_wait(frontier: Frontier) -> bool:
     """Whether room is short, or something waits for weights."""
     totals = frontier.totals
@@ -271,19 +260,29 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fro
     One thread leads, and the others come to help, with the same frontier. `priced`: leaves were priced since the last
     call.
     """
-    scratch = make_scratch(frontier)
-    if not leads:
-        _help(frontier, scratch)
-        return HUNGRY
-    if priced:
+    scratch, crew, status = make_scratch(frontier), frontier.crew, HUNGRY
+    if leads and priced:
         refresh_all(frontier)
     while True:
-        status = _commit_all(n_steps, frontier)
-        if status == HUNGRY and scratch.spent[0] < _MOMENT:
-            _look_ahead(share, frontier, scratch)
-        if status != HUNGRY or scratch.spent[0] >= _MOMENT or _must_wait(frontier):
-            swap(frontier.crew, OVER, np.int64(1))
-            return status
+        if leads:
+            status = _commit_all(n_steps, frontier)
+            if status == HUNGRY:
+                _open_queue(share, frontier)
+        else:
+            while look(crew, NEXT) >= CLOSED and not look(crew, OVER):
+                rest()
+            if look(crew, OVER):
+                return status
+            add(crew, N_BUSY, np.int64(1))
+        _work_off(frontier, scratch)
+        if leads:
+            _close_queue(frontier)
+            if status != HUNGRY or scratch.spent[0] >= _MOMENT or _must_wait(frontier):
+                swap(crew, OVER, np.int64(1))
+                return status
+        else:
+            add(crew, N_BUSY, np.int64(-1))
+            scratch.spent[0] = 0.0
 
 
 @jit

@@ -6,7 +6,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add
-from leafwise.kernels.jit import bare
+from leafwise.kernels.jit import bare, inlined
 from leafwise.kernels.nodes import (
     MERGE,
     N_STEPS,
@@ -60,7 +60,7 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, front
         drop_merged(node, frontier)
 
 
-@bare
+@inlined
 def _apply_split(at: int, frontier: Frontier) -> None:
     leaf = frontier.leaves[at]
     step = _push_step(leaf["target"], frontier)
@@ -74,7 +74,7 @@ def _apply_split(at: int, frontier: Frontier) -> None:
     _leaves_changed(leaf["target"], at, np.int64(NO_LEAF), leaf["first_child"], frontier)
 
 
-@bare
+@inlined
 def _apply_merge(target: int, frontier: Frontier) -> None:
     node = frontier.nodes[target]
     at, other, new = node["merged_first"], node["merged_second"], node["merged"]
@@ -89,7 +89,7 @@ def _apply_merge(target: int, frontier: Frontier) -> None:
     _leaves_changed(target, at, other, new, frontier)
 
 
-@bare
+@inlined
 def _merge_is_ready(node: Any, leaves: Array) -> bool:
     """Whether the leaf that the node's best merge makes is there."""
     first = node["merge_leaf"]
