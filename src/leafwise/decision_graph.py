@@ -207,18 +207,21 @@ class DecisionGraph:
             raise ValueError(
                 f"the graph has {len(self.tests)} tests and {len(self.children)} rows of children: pair them."
             )
+        last = len(self.tests) - 1
         for node, (test, row) in enumerate(zip(self.tests, self.children, strict=True)):
+            if test == LEAF and not row:
+                continue
             if test != LEAF and not 0 <= test < len(n_states):
                 raise ValueError(f"node {node} tests variable {test}, outside 0..{len(n_states) - 1}: name a variable.")
             expected = 0 if test == LEAF else n_states[test]
             if len(row) != expected:
                 raise ValueError(f"node {node} has {len(row)} children where {expected} are due: give each state one.")
-            if row and not (min(row) > node and max(row) < len(self.tests)):
-                child = next(child for child in row if not node < child < len(self.tests))
-                raise ValueError(
-                    f"an arc leads from node {node} to node {child}, and only nodes {node + 1} to "
-                    f"{len(self.tests) - 1} may follow: order the nodes from the root down."
-                )
+            for child in row:
+                if not node < child <= last:
+                    raise ValueError(
+                        f"an arc leads from node {node} to node {child}, and only nodes {node + 1} to {last} may "
+                        f"follow: order the nodes from the root down."
+                    )
         alone = set(range(1, len(self.tests))).difference(*self.children)
         if alone:
             node = min(alone)
