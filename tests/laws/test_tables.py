@@ -25,7 +25,6 @@ from strategies import (
 
 from leafwise import log_score, workers
 from leafwise.cli.progress import narrate
-from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
@@ -61,7 +60,7 @@ def searching(table, setup, start=(), target=None, **limits):
     )
     how = Tables(**{"threads": 1, **limits})
     hands = Workers(how.threads)
-    return TableSearch(problem, CpuCounter(table, hands), how)
+    return TableSearch(problem, table, how, hands)
 
 
 def plain_setup(prior):
@@ -147,11 +146,13 @@ def test_room_for_few_histograms_changes_nothing(problem):
     expected.run()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_nodes, "_MOST_KEPT", 600)
-        patch.setattr(table_nodes, "_AT_ONCE", 100)
+        patch.setattr(table_nodes, "_SPARE", 0)
+        patch.setattr(table_nodes, "_WORTH_THREADS", 0)
         check_against_oracle(table, setup)
-        found = searching(table, setup)
-        found.run()
-        assert found.network.nodes == expected.network.nodes
+        for threads in (1, 2):
+            found = searching(table, setup, threads=threads)
+            found.run()
+            assert found.network.nodes == expected.network.nodes
 
 
 @settings(max_examples=100)
@@ -197,6 +198,7 @@ def test_any_number_of_threads_learns_the_same_network(problem, how_hard):
     networks = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
+        patch.setattr(table_nodes, "_WORTH_THREADS", 0)
         for threads in (1, 2, 3):
             search = searching(table, setup, threads=threads, **how_hard)
             search.run()
@@ -308,19 +310,39 @@ def test_an_interrupt_leaves_the_best_network_so_far(prior, monkeypatch):
     table = sample(alarm(), 300, seed=2)
     search = searching(table, plain_setup(prior))
     while not search._is_at_top:
-        search._advance()
-    before, score = search.network, search.log_score
+        search._advance(1)
+    before, score, climb = search.network, search.log_score, TableSearch._climb
 
-    def interrupted(_search, _change):
+    def interrupted(search, n, with_turns):
+        climb(search, 2, with_turns)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TableSearch, "_make", interrupted)
+    monkeypatch.setattr(TableSearch, "_climb", interrupted)
     with pytest.raises(KeyboardInterrupt):
         search.run()
-    assert (search.log_score, search.network) == (score, before)
     monkeypatch.undo()
+    assert (search.log_score, search.network) == (score, before)
     search.run()
     assert search.log_score >= score
+
+
+def test_steps_before_an_interrupt_are_noted(monkeypatch):
+    table = sample(alarm(), 300, seed=2)
+    whole, search = (searching(table, plain_setup("bdeu:1")) for _ in range(2))
+    whole.run()
+    climb = TableSearch._climb
+
+    def interrupted(search, n, with_turns):
+        climb(search, 7, with_turns)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableSearch, "_climb", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    monkeypatch.undo()
+    assert search.operators == whole.operators[:7]
+    search.run()
+    assert search.network == whole.network
 
 
 def test_every_step_can_be_told(capsys):

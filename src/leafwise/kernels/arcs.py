@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from leafwise.kernels.arrays import Array
+from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import jit, part
-from leafwise.kernels.tables import Book
 
 STOP, ADD, DELETE, REVERSE = range(4)
 
@@ -18,6 +18,7 @@ class Rules(NamedTuple):
     targets: Array  # the variables that may have parents
     allowed: Array  # allowed[child, parent]
     fixed: Array  # arcs that may not go
+    may_be: Array  # arcs that may ever be there: those that are allowed, or there from the start
     limits: Array  # the most parents, and the most rows of a table
     n_states: Array
 
@@ -41,38 +42,38 @@ def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, boo
     """The best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
-    only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are; those
-    of nodes with the most parents offer no additions.
+    only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
+    other variables; those of nodes with the most parents offer no additions.
     """
     n = is_parent.shape[0]
     kind, best_parent, best_child, best = STOP, -1, -1, 0.0
     for child in rules.targets:
         row = rows[child]
-        if book.bounds[row] <= best + TIE:
+        if book.rows[row]["bound"] <= best + TIE:
             continue
         for parent in range(n):
             if (
-                book.additions[row, parent] > best + TIE
+                book.gains[row, ADDED, parent] > best + TIE
                 and rules.allowed[child, parent]
                 and not is_parent[child, parent]
                 and not _is_above(child, parent, ancestors)
-                and book.n_rows[row] * rules.n_states[parent] <= rules.limits[1]
+                and book.rows[row]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
             ):
-                kind, best_parent, best_child, best = ADD, parent, child, book.additions[row, parent]
+                kind, best_parent, best_child, best = ADD, parent, child, book.gains[row, ADDED, parent]
     for reverse in range(2):
         for child in rules.targets:
-            if book.n_rows[rows[child]] == 1:
+            if book.rows[rows[child]]["n_rows"] == 1:
                 continue
             for parent in range(n):
                 if not is_parent[child, parent] or rules.fixed[child, parent]:
                     continue
-                gain = book.deletions[rows[child], parent]
+                gain = book.gains[rows[child], DELETED, parent]
                 if reverse:
-                    if not rules.allowed[parent, child]:
+                    if not rules.allowed[parent, child] or rows[parent] < 0:
                         continue
-                    if book.n_rows[rows[parent]] * rules.n_states[child] > rules.limits[1]:
+                    if book.rows[rows[parent]]["n_rows"] * rules.n_states[child] > rules.limits[1]:
                         continue
-                    gain += book.additions[rows[parent], child]
+                    gain += book.gains[rows[parent], ADDED, child]
                 if gain > best + TIE and not (reverse and _has_way_round(parent, child, is_parent, ancestors)):
                     kind, best_parent, best_child = REVERSE if reverse else DELETE, parent, child
                     best = gain

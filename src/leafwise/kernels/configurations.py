@@ -1,188 +1,198 @@
-"""Complete tables: splitting every parent configuration of a node alike.
+"""Complete tables: splitting every parent configuration of a node alike, by a parent that is added.
 
-A node's table is kept as its *configurations*: the states of its parents that occur in the data, one record each, with
-the digits of the states in `code` (the parent added last varies fastest). Adding an arc splits all of them by the new
-parent.
+The largest part of a configuration gets its histogram by subtraction, the others are counted.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from leafwise.kernels import book, cases
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.jit import jit, part
-
-CONFIGURATION = np.dtype(
-    [
-        ("code", np.int64),
-        ("size", np.int64),  # cases
-        ("cases", np.int64),  # the counter's set
-        ("histogram", np.int64),  # its number among those the node keeps, or -1
-        ("origin", np.int64),  # the configuration it was split from
-        ("less", np.int64),  # the sibling whose histogram is the origin's less this one's and others', or -1
-    ],
-    align=True,
-)
-# Places in Split.totals: how many configurations there are, how many of them are in each list, and histograms kept.
-N_AFTER, N_CUTS, N_PARTS, N_COPIED, N_COUNTED, N_SMALL, N_PRICED, N_KEPT = range(8)
+from leafwise.kernels.book import Memory, Setting
+from leafwise.kernels.jit import bare, part
 
 _LEAST_KEPT = 16  # cases: smaller configurations are counted anew as quickly as they are kept, if room is short
 
 
-class Split(NamedTuple):
-    """What becomes of a node's configurations when all of them are split by a variable."""
-
-    after: Array
-    counts: Array  # of the target in each
-    cuts: Array  # the sets of cases to be cut,
-    n_parts: Array  # into how many parts each,
-    groups: Array  # which part each state goes to,
-    sizes: Array  # and how many cases each part gets
-    parts: Array  # which of `after` these parts are; the others take over all cases of their origin
-    copied: Array  # which of `after` begin with the histogram of their origin,
-    counted: Array  # which are to be counted,
-    where: Array  # where their histograms begin if they are kept,
-    small: Array  # or forgotten,
-    priced: Array  # and where the histograms that are kept begin, if they are to be priced
-    totals: Array
+@part
+def configurations_of(row: Int, memory: Memory) -> Array:
+    """All configurations of a row."""
+    partition = memory.partitions[memory.book.rows[row]["partition"]]
+    return memory.configurations[partition["first"] : partition["first"] + partition["n"]]
 
 
-def make_split(room: int, n_classes: int) -> Split:
-    """Room for splits into so many configurations, one to spare, of targets with up to so many states."""
-    numbers = np.empty((10, room), np.int64)
-    return Split(np.empty(room, CONFIGURATION), np.empty((room, n_classes), np.int64), *numbers, np.zeros(8, np.int64))  # type: ignore[call-arg]
+@bare
+def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
+    """The partition split by a variable, or -1."""
+    child = partitions[partition]["child"]
+    while child >= 0 and partitions[child]["variable"] != variable:
+        child = partitions[child]["next"]
+    return child
+
+
+@bare
+def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) -> Int:
+    """A partition split by a variable, without configurations so far."""
+    child = used[book.N_PARTITIONS, 0]
+    used[book.N_PARTITIONS, 0] += 1
+    new = partitions[child]
+    new["origin"], new["variable"], new["first"], new["n"] = partition, variable, used[book.N_CONFIGURATIONS, 0], 0
+    new["child"], new["next"] = -1, partitions[partition]["child"]
+    partitions[partition]["child"] = child
+    return child
 
 
 @part
-def _divide(
-    before: Array, histograms: Array, begin: int, others: Array, n_states: int, n_classes: int, split: Split
-) -> None:
-    """The configurations after the split, and the cuts that it takes."""
-    totals, n_others = split.totals, 0
-    for c in range(before.shape[0]):
-        which = before[c]["histogram"]
-        if which >= 0:
-            cross = histograms[which, begin:]
-        else:
-            cross = others[n_others, 0:]
-            n_others += 1
-        first = totals[N_AFTER]
-        for state in range(n_states):
-            size, at = 0, state * n_classes
-            for k in range(n_classes):
-                size += cross[at + k]
-            n = totals[N_AFTER]
-            split.groups[totals[N_CUTS] * n_states + state] = n - first if size > 0 else 0
-            if size > 0:
-                new = split.after[n]
-                new["code"], new["size"] = before[c]["code"] * n_states + state, size
-                new["origin"], new["cases"] = c, before[c]["cases"]
-                for k in range(n_classes):
-                    split.counts[n, k] = cross[at + k]
-                totals[N_AFTER] += 1
-        if totals[N_AFTER] - first > 1:
-            for child in range(first, totals[N_AFTER]):
-                split.parts[totals[N_PARTS]] = child
-                split.sizes[totals[N_PARTS]] = split.after[child]["size"]
-                totals[N_PARTS] += 1
-            split.cuts[totals[N_CUTS]] = before[c]["cases"]
-            split.n_parts[totals[N_CUTS]] = totals[N_AFTER] - first
-            totals[N_CUTS] += 1
+def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting) -> None:
+    """New configurations: the c-th of a partition, which is that number of all, cut into parts of these sizes."""
+    used, old, n_cases = memory.used, memory.configurations[before], setting.numbers[0]["n_cases"]
+    places, n_parts = np.zeros(sizes.shape[0], np.int64), 0
+    for state in range(sizes.shape[0]):
+        n_parts += sizes[state] > 0
+    for state in range(sizes.shape[0]):
+        if sizes[state] == 0:
+            continue
+        new = memory.configurations[used[book.N_CONFIGURATIONS, 0]]
+        used[book.N_CONFIGURATIONS, 0] += 1
+        new["code"], new["size"], new["origin"] = old["code"] * sizes.shape[0] + state, sizes[state], c
+        new["place"] = old["place"]
+        if n_parts > 1:
+            if cases.is_sparse(sizes[state], n_cases):
+                new["place"] = -1 - used[book.N_LISTED, 0]
+                used[book.N_LISTED, 0] += sizes[state]
+            else:
+                new["place"] = used[book.N_MASKS, 0]
+                used[book.N_MASKS, 0] += 1
+            places[state] = new["place"]
+    if n_parts > 1:
+        cases.cut(old["place"], old["size"], variable, places, memory.masks, memory.lists, setting)
 
 
 @part
-def _place(new: Any, least: Int, most_kept: int, n_cells: int, split: Split) -> bool:
-    """Whether there is room to keep a histogram for the configuration, and it is large enough to deserve it."""
-    number = split.totals[N_KEPT]
-    if new["size"] < least or number >= most_kept:
-        return False
-    new["histogram"] = number
-    split.totals[N_KEPT] += 1
-    if new["size"] > 1:
-        split.priced[split.totals[N_PRICED]] = number * n_cells
-        split.totals[N_PRICED] += 1
-    return True
+def _cross(place: Int, size: Int, target: Int, variable: Int, memory: Memory, setting: Setting, block: Array) -> None:
+    """A target's counts for each state of a variable, in a set of cases."""
+    for k in range(block.shape[0]):
+        block[k] = 0
+    variables, starts = np.empty(1, np.int64), np.zeros(1, np.int64)
+    variables[0] = variable
+    rows = cases.rows_of(place, size, memory.masks, memory.lists)
+    cases.add_rows(rows, target, variables, starts, np.int64(1), setting, block, np.int64(0))
 
 
 @part
-def _note(item: int, items: Array, which: Int, totals: Array) -> None:
-    items[totals[which]] = item
-    totals[which] += 1
+def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting) -> None:
+    """Give a new row its partition, made if need be, and the target's counts in all configurations.
 
-
-@part
-def _find_sources(before: Array, n_cells: int, most_kept: int, split: Split) -> None:
-    """Where each configuration gets its histogram from: for the largest of siblings by subtraction, if possible."""
-    after, n = split.after, split.totals[N_AFTER]
-    n_large = 0
-    for c in range(n):
-        n_large += after[c]["size"] > 1
-    least = np.int64(1 if n_large <= most_kept else _LEAST_KEPT)
-    first = 0
-    while first < n:
-        origin = before[after[first]["origin"]]
-        end, largest = first, first
-        while end < n and after[end]["origin"] == after[first]["origin"]:
-            after[end]["histogram"] = after[end]["less"] = -1
-            if after[end]["size"] > after[largest]["size"]:
-                largest = end
-            end += 1
-        copies = origin["histogram"] >= 0 and after[largest]["size"] > 1
-        if copies:
-            copies = _place(after[largest], least, most_kept, n_cells, split)
-        for c in range(first, end):
-            if copies and c == largest:
-                _note(c, split.copied, np.int64(N_COPIED), split.totals)
-            elif copies or after[c]["size"] > 1:
-                after[c]["less"] = largest if copies else -1
-                if _place(after[c], least, most_kept, n_cells, split):
-                    split.where[split.totals[N_COUNTED]] = after[c]["histogram"] * n_cells
-                    _note(c, split.counted, np.int64(N_COUNTED), split.totals)
-                else:
-                    _note(c, split.small, np.int64(N_SMALL), split.totals)
-        first = end
-
-
-@jit
-def plan_split(
-    before: Array,
-    histograms: Array,
-    begin: int,
-    others: Array,
-    n_states: int,
-    n_classes: int,
-    n_cells: int,
-    most_kept: int,
-    split: Split,
-) -> None:
-    """Plan to split every configuration by a variable.
-
-    The target's counts for each state of the variable are in the histograms, from `begin` on; for configurations
-    without one they are in `others`, row by row.
+    `start` is where the variable's block begins in the histograms of the row that it is made from.
     """
-    split.totals[:] = 0
-    _divide(before, histograms, begin, others, n_states, n_classes, split)
-    _find_sources(before, n_cells, most_kept, split)
+    used, rows, where, cells = memory.used, memory.book.rows, memory.where, memory.cells
+    partitions, configurations, target = memory.partitions, memory.configurations, rows[row]["target"]
+    n_states, n_classes = setting.variables[variable]["n_states"], setting.variables[target]["n_states"]
+    origin, begin = rows[row]["partition"], rows[row]["where"]
+    partition = _find_child(origin, variable, partitions)
+    is_new = partition < 0
+    if is_new:
+        partition = _new_child(origin, variable, partitions, used)
+    rows[new]["partition"], rows[new]["where"] = partition, used[book.N_WHERE, 0]
+    rows[new]["counts"] = used[book.N_CELLS, 0]
+    block, sizes = np.empty(n_states * n_classes, np.int32), np.empty(n_states, np.int64)
+    first = partitions[origin]["first"]
+    for c in range(first, first + partitions[origin]["n"]):
+        at = where[begin + c - first]
+        if at < 0:
+            _cross(configurations[c]["place"], configurations[c]["size"], target, variable, memory, setting, block)
+        for state in range(n_states):
+            sizes[state] = 0
+            for k in range(state * n_classes, (state + 1) * n_classes):
+                if at >= 0:
+                    block[k] = cells[at + start + k]
+                sizes[state] += block[k]
+            if sizes[state] > 0:
+                for k in range(state * n_classes, (state + 1) * n_classes):
+                    cells[used[book.N_CELLS, 0]] = block[k]
+                    used[book.N_CELLS, 0] += 1
+        if is_new:
+            _cut(c - first, c, variable, sizes, memory, setting)
+    if is_new:
+        partitions[partition]["n"] = used[book.N_CONFIGURATIONS, 0] - partitions[partition]["first"]
+    used[book.N_WHERE, 0] += partitions[partition]["n"]
 
 
-@jit
-def subtract(which: Array, where: Array, cells: Array, after: Array, kept: Array) -> None:
-    """Take the histograms of these configurations away from what their siblings copied."""
-    for k in range(which.shape[0]):
-        sibling = after[which[k]]["less"]
-        if sibling >= 0:
-            own, at = kept[after[sibling]["histogram"]], where[k]
-            for c in range(kept.shape[1]):
-                own[c] -= cells[at + c]
+@bare
+def family(c: int, configurations: Array) -> tuple[int, int]:
+    """The end of the configurations of the same origin as the c-th, which is their first; and the largest of them."""
+    end, largest = c, c
+    while end < configurations.shape[0] and configurations[end]["origin"] == configurations[c]["origin"]:
+        if configurations[end]["size"] > configurations[largest]["size"]:
+            largest = end
+        end += 1
+    return end, largest
 
 
-@jit
-def derive(before: Array, old: Array, split: Split, after: Array, kept: Array) -> None:
-    """Copy the histograms of origins where that was planned, and subtract those that were counted and kept."""
-    for k in range(split.totals[N_COPIED]):
-        new = after[split.copied[k]]
-        to, source = new["histogram"], before[new["origin"]]["histogram"]
-        for c in range(kept.shape[1]):
-            kept[to, c] = old[source, c]
-    n = split.totals[N_COUNTED]
-    subtract(split.counted[:n], split.where[:n], kept.reshape(-1), after, kept)
+@part
+def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
+    """Say where the histograms of all configurations of a new row begin; how many are to be counted."""
+    used, own, n_to_count = memory.used, setting.variables[memory.book.rows[new]["target"]], 0
+    configurations, most, n, n_large = configurations_of(new, memory), own["most_kept"], 0, 0
+    where, origins = memory.book.rows[new]["where"], memory.book.rows[row]["where"]
+    for c in range(configurations.shape[0]):
+        n_large += configurations[c]["size"] > 1
+    least = 2 if n_large <= most else _LEAST_KEPT
+    first = 0
+    while first < configurations.shape[0]:
+        end, largest = family(first, configurations)
+        origin = memory.where[origins + configurations[first]["origin"]]
+        for c in range(first, end):
+            memory.where[where + c] = -1
+            if end == first + 1 and origin >= 0:
+                memory.where[where + c] = origin  # the same cases
+            elif configurations[c]["size"] >= least and n < most:
+                memory.where[where + c] = used[book.N_CELLS, 0]
+                used[book.N_CELLS, 0] += own["n_cells"]
+                n += 1
+                n_to_count += c != largest or origin < 0
+        first = end
+    used[book.KEPT, 0] += n * own["n_cells"] + 2 * setting.numbers[0]["n_cases"]
+    return n_to_count
+
+
+@part
+def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting: Setting) -> None:
+    """Count the histograms of some configurations of a new row: those that do not follow from others."""
+    rows, where, masks, lists, cells = memory.book.rows, memory.where, memory.masks, memory.lists, memory.cells
+    configurations, counted = configurations_of(new, memory), book.candidates_of(new, memory, setting)
+    target, own, counts, first = rows[new]["target"], rows[new]["where"], rows[new]["counts"], 0
+    n_classes, origins = setting.variables[target]["n_states"], rows[row]["where"] if row >= 0 else np.int64(-1)
+    classes = np.empty((n_classes, setting.words.shape[1]), np.uint64)
+    while first < configurations.shape[0]:
+        last, largest = family(first, configurations)
+        origin = where[origins + configurations[first]["origin"]] if row >= 0 else np.int64(-1)
+        for c in range(max(first, begin), min(last, end)):
+            at, totals = where[own + c], counts + c * n_classes
+            size, place = configurations[c]["size"], configurations[c]["place"]
+            if at >= 0 and (origin < 0 or c != largest):
+                most = cases.count(
+                    place, size, target, counted, totals, masks, lists, setting, classes, cells, cells, at
+                )
+                if most < counted.most_states or not counted.have_planes:
+                    cases.count_rows(place, size, target, counted, most, memory, setting, cells, at)
+        first = last
+
+
+@part
+def derive(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
+    """Copy the histograms of origins to their largest parts, and subtract those of the other parts that are kept."""
+    configurations, cells, first = configurations_of(new, memory), memory.cells, 0
+    where, origins = memory.book.rows[new]["where"], memory.book.rows[row]["where"]
+    n_cells = setting.variables[memory.book.rows[new]["target"]]["n_cells"]
+    while first < configurations.shape[0]:
+        end, largest = family(first, configurations)
+        source, to = memory.where[origins + configurations[first]["origin"]], memory.where[where + largest]
+        if source >= 0 and to >= 0 and end > first + 1:
+            for k in range(n_cells):
+                cells[to + k] = cells[source + k]
+            for c in range(first, end):
+                at = memory.where[where + c]
+                if c != largest and at >= 0:
+                    for k in range(n_cells):
+                        cells[to + k] -= cells[at + k]
+        first = end

@@ -9,9 +9,9 @@ import numpy as np
 
 from leafwise.kernels.arcs import ADD, DELETE, STOP, Rules, find_order
 from leafwise.kernels.arrays import Array
+from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import jit, part
-from leafwise.kernels.tables import Book
 
 PARENT, NEIGHBOUR = 1, 2  # kinds of links
 
@@ -68,7 +68,9 @@ def turn(node: int, kept: int, links: Array, is_parent: Array, turned: Array) ->
     parents come about that way.
     """
     n = links.shape[0]
-    turned[:] = is_parent
+    for child in range(n):
+        for parent in range(n):
+            turned[child, parent] = is_parent[child, parent]
     n_before, is_placed = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     now = node if kept < 0 else kept
     while now >= 0:
@@ -131,7 +133,7 @@ def _may_change(child: int, parent: int, row: int, deletes: int, is_parent: Arra
         rules.allowed[child, parent]
         and not is_parent[child, parent]
         and not is_parent[parent, child]
-        and book.n_rows[row] * rules.n_states[parent] <= rules.limits[1]
+        and book.rows[row]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
     )
 
 
@@ -149,15 +151,15 @@ def best_turn(
     turned, is_below = np.empty_like(is_parent), np.empty(n, np.bool_)
     kind, best_parent, best_child, best_kept, best = STOP, -1, -1, -1, least
     for deletes in range(2):
-        gains = book.deletions if deletes else book.additions
+        which = DELETED if deletes else ADDED
         for child in range(n):
             for neighbour in range(n + 1):
                 row, kept = rows[child, neighbour], neighbour if neighbour < n else -1
-                if row < 0 or (not deletes and book.bounds[row] <= best + TIE):
+                if row < 0 or (not deletes and book.rows[row]["bound"] <= best + TIE):
                     continue
                 is_marked = False
                 for parent in range(n):
-                    if gains[row, parent] <= best + TIE:
+                    if book.gains[row, which, parent] <= best + TIE:
                         continue
                     if not _may_change(child, parent, row, deletes, is_parent, rules, book):
                         continue
@@ -169,5 +171,5 @@ def best_turn(
                     turn(child, kept, links, is_parent, turned)
                     if _may_turn(is_parent, turned, rules):
                         kind, best_parent, best_child, best_kept = DELETE if deletes else ADD, parent, child, kept
-                        best = gains[row, parent]
+                        best = book.gains[row, which, parent]
     return kind, best_parent, best_child, best_kept, best

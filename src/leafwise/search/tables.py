@@ -6,7 +6,7 @@ graph in which each parent configuration is a leaf of its own, observed or not.
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import arcs, turns
+from leafwise.kernels import arcs, climbing
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import TableNodes
+from leafwise.table import Table
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
-_LEAST_GAIN = 1e-6  # of several changes, whose gain is a sum of differences: more than it is off by
 _MOMENT = 0.05  # seconds between two calls of `progress`
+_AT_ONCE = 256  # steps, and
+_WORK = 20_000_000  # nanoseconds, roughly, between two looks at the clock
 
 Arc = tuple[int, int]  # parent, child
 
@@ -59,14 +60,14 @@ class Tables:
     def __post_init__(self) -> None:
         check_numbers(self, patience=0, max_steps=0, seconds=0, threads=1)
 
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
+    def begin(self, problem: Problem, table: Table, workers: Workers) -> "TableSearch":
         """The search with these settings."""
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
                 f"'bdeu:10': use another search, or another prior."
             )
-        return TableSearch(problem, counter, self)
+        return TableSearch(problem, table, self, workers)
 
 
 GREEDY = Tables(turns=False, patience=0)  # the paper's search
@@ -117,7 +118,6 @@ class PutBack:
 
 ArcOperator = Change | PutBack
 _CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
-_KINDS = {change: kind for kind, change in _CHANGES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,35 +138,35 @@ class TableSearch:
     are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Tables) -> None:
+    def __init__(self, problem: Problem, table: Table, settings: Tables, workers: Workers) -> None:
         began = time.perf_counter()
-        self.settings, self._problem, self._counter = settings, problem, counter
+        self.settings, self._problem, self._n_cases = settings, problem, table.n_cases
         rules, n = problem.parents, len(problem.variables)
-        self._n_states = [variable.n_states for variable in problem.variables]
-        n_states = np.array(self._n_states)
+        n_states = np.array([variable.n_states for variable in problem.variables])
         self._log_kappa = log_kappa(problem.structure_prior)
         self._targets = np.array(problem.targets)
-        self._is_parent = rules.is_parent.copy()
-        self._check_start(n_states)
+        is_parent = rules.is_parent.copy()
+        self._check_start(is_parent, n_states)
         limits = np.array([rules.most_parents, min(rules.most_leaves, MOST_ROWS)])
-        self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, limits, n_states)
-        self._may_be = rules.allowed | rules.is_parent
+        may_be = rules.allowed | is_parent
+        self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter,
-            problem.prior,
-            self._log_kappa,
-            self._may_be,
-            n_states,
-            self._targets,
-            rules.most_parents,
+            table, problem.prior, self._log_kappa, may_be, n_states, self._targets, rules.most_parents, workers
         )
-        self._rows = np.zeros(n, np.int64)  # of the book, for each target as it is
-        self._ancestors = np.zeros((n, -(-n // 64)), np.uint64)
-        arcs.change_arc(arcs.STOP, 0, 0, self._is_parent, self._ancestors)
-        self._find_rows(problem.targets)
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
-        self._links = np.zeros_like(self._is_parent)
-        self._turned_rows = np.full((n, n + 1), -1)  # for each target as it may be after turning arcs
+        self._graph = climbing.Graph(
+            is_parent,
+            np.empty((n, -(-n // 64)), np.uint64),
+            np.full(n, climbing.UNKNOWN),
+            np.zeros_like(is_parent),
+            np.full((n, n + 1), -1),
+            np.zeros(n, np.bool_),
+            np.empty(n, np.int64),
+        )
+        self._log = climbing.Log(
+            np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
+        )
+        arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
@@ -181,14 +181,14 @@ class TableSearch:
     def __next__(self) -> ArcStep:
         n_before = self.n_steps
         while self.n_steps == n_before:
-            if not self._advance():
+            if not self._advance(1):
                 raise StopIteration
         return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["TableSearch"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         told = time.perf_counter()
-        while self._advance():
+        while self._advance(_AT_ONCE):
             if progress is not None and time.perf_counter() - told > _MOMENT:
                 progress(self)
                 told = time.perf_counter()
@@ -201,16 +201,15 @@ class TableSearch:
 
     @property
     def n_leaves(self) -> int:
-        return int(self._nodes.book.n_rows[self._rows[self._targets]].sum())
+        return int(self._rows()["n_rows"].sum())
 
     @property
     def n_arcs(self) -> int:
-        return int(self._is_parent[self._targets].sum())
+        return int(self._graph.is_parent[self._targets].sum())
 
     @property
     def n_parameters(self) -> int:
-        n_rows = self._nodes.book.n_rows[self._rows[self._targets]]
-        return int((n_rows * (self._nodes.n_states[self._targets] - 1)).sum())
+        return int((self._rows()["n_rows"] * (self._rules.n_states[self._targets] - 1)).sum())
 
     @property
     def log_score(self) -> float:
@@ -218,18 +217,20 @@ class TableSearch:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return math.fsum(self._nodes.book.log_likelihood[self._rows[self._targets]])
+        return math.fsum(self._rows()["log_likelihood"])
 
     @property
     def network(self) -> Network:
         """The network as it is now."""
-        n_states = self._nodes.n_states
+        n_states = self._rules.n_states.tolist()
         nodes: list[Node | None] = [None] * len(n_states)
         for target in self._problem.targets:
-            parents, counts = self._nodes.table(target, self._parents(target))
-            graph = DecisionGraph.complete(parents, n_states.tolist())
+            parents = self._graph.is_parent[target].nonzero()[0]
+            counts = self._nodes.table(self._row_with_cases(target), parents)
+            names = tuple(parents.tolist())
+            graph = DecisionGraph.complete(names, n_states)
             exponents = np.full(counts.shape, self._nodes.exponent(target, len(counts)))
-            nodes[target] = Node.learned(parents, graph, counts, exponents)
+            nodes[target] = Node.learned(names, graph, counts, exponents)
         return Network(
             self._problem.variables,
             tuple(nodes),
@@ -243,7 +244,7 @@ class TableSearch:
         names = [variable.name for variable in self._problem.variables]
         kinds = [type(operator) for operator in self.operators]
         return {
-            "cases": self._counter.n_cases,
+            "cases": self._n_cases,
             "variables": len(names),
             "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
             "search": "tables",
@@ -262,23 +263,25 @@ class TableSearch:
             "stopped": self.stopped,
         }
 
-    def _check_start(self, n_states: Any) -> None:
+    def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
         names = [variable.name for variable in self._problem.variables]
-        cycle = dag.find_cycle([tuple(np.flatnonzero(row).tolist()) for row in self._is_parent])
+        if not is_parent.any():
+            return
+        cycle = dag.find_cycle(dag.parent_lists(is_parent))
         if cycle:
             arrows = " -> ".join(names[variable] for variable in cycle)
             raise ValueError(f"the arcs to begin with close a cycle ({arrows}): leave one of them out")
         for target in self._problem.targets:
-            rows = math.prod(n_states[self._is_parent[target] > 0].tolist())
+            rows = math.prod(n_states[is_parent[target] > 0].tolist())
             if rows > MOST_ROWS:
                 raise ValueError(
                     f"{names[target]!r} begins with parents of {rows} configurations, and a "
                     f"complete table has at most {MOST_ROWS}: leave out some of them, or search with decision graphs"
                 )
 
-    def _advance(self) -> bool:
-        """Take one step, or fail to; where there are no more, `stopped` says why."""
+    def _advance(self, n: int) -> bool:
+        """Take up to n steps, or fail to; where there are no more, `stopped` says why."""
         began = time.perf_counter()
         if self.stopped:
             return False
@@ -289,108 +292,88 @@ class TableSearch:
         elif self.n_steps == self.settings.max_steps:
             self.stopped = "max_steps"
         else:
-            self._step()
+            left = n if self.settings.max_steps is None else self.settings.max_steps - self.n_steps
+            self._step(min(n, left))
         self.seconds += time.perf_counter() - began
         return not self.stopped
 
-    def _step(self) -> None:
-        """Change the arc that gains most; where there is none, take out the next variable."""
-        change = None if self._is_at_top else self._best_change()
-        self._is_at_top = change is None
-        if change is not None:
-            self._make(change)
-            self.operators.append(change)
+    def _step(self, n: int) -> None:
+        """Change the arcs that gain most, up to n times; where there are none, take out the next variable."""
+        if not self._is_at_top:
+            try:
+                self._is_at_top = self._climb(n, self._turns)
+            finally:  # an interrupt comes after the steps that were taken
+                self._note_steps()
         elif (variable := self._next_to_take_out()) is not None:
             self._take_out(variable)
         else:
             self.stopped = "no operator gains"
 
-    def _best_change(self) -> Change | None:
-        move = self._best_move()
-        turn = self._best_turn(0.0 if move is None else move.gain) if self._turns else None
-        return turn or move
+    def _climb(self, n: int, with_turns: bool) -> bool:
+        """Take up to n steps, as many as there is time for; whether nothing gains after them."""
+        nodes, self._log.n[0] = self._nodes, 0
+        while (
+            end := climbing.climb(
+                n, with_turns, _WORK, self._graph, self._log, self._rules, nodes.memory, nodes.setting, nodes.room
+            )
+        ) == climbing.HELP:
+            nodes.help()
+        return bool(end == climbing.TOP)
 
-    def _best_move(self) -> Change | None:
-        """The best change of one arc."""
-        nodes = self._nodes
-        kind, parent, child, gain = arcs.best_move(
-            self._is_parent, self._ancestors, self._rows, self._rules, nodes.book
-        )
-        return None if kind == arcs.STOP else _CHANGES[kind](parent, child, gain)
+    def _note_steps(self) -> None:
+        """Operators for the steps in the log."""
+        n, begin = int(self._log.n[0]), 0
+        self._log.n[0] = 0
+        for (kind, parent, child, end), gain in zip(
+            self._log.steps[:n].tolist(), self._log.gains[:n].tolist(), strict=True
+        ):
+            turned = tuple((p, c) for p, c in self._log.turned[begin:end].tolist())
+            self.operators.append(_CHANGES[kind](parent, child, gain, turned))
+            begin = end
 
-    def _best_turn(self, least: float) -> Change | None:
-        """The best change that gains more than this after arcs were turned."""
-        for node in turns.find_links(self._is_parent, self._links).tolist():
-            self._find_turned_rows(node)
-        kind, parent, child, kept, gain = turns.best_turn(
-            max(least, _LEAST_GAIN), self._turned_rows, self._links, self._is_parent, self._rules, self._nodes.book
-        )
-        if kind == arcs.STOP:
-            return None
-        turned = np.empty_like(self._is_parent)
-        turns.turn(child, kept, self._links, self._is_parent, turned)
-        return _CHANGES[kind](parent, child, gain, _new_arcs(self._is_parent, turned))
+    def _rows(self) -> NDArray[np.void]:
+        """The rows of the book for all targets as they are."""
+        if (self._graph.rows[self._targets] < 0).any():
+            self._climb(0, False)
+        rows: NDArray[np.void] = self._nodes.memory.book.rows[self._graph.rows[self._targets]]
+        return rows
 
-    def _find_turned_rows(self, node: int) -> None:
-        """Price a node with its sure parents, alone and with one neighbour each."""
-        links, rows = self._links[node], self._turned_rows[node]
-        linked = links.nonzero()[0].tolist()
-        sure = [other for other in linked if links[other] == turns.PARENT]
-        n_rows = math.prod(self._n_states[parent] for parent in sure)
-        rows[:] = -1
-        rows[-1] = self._nodes.row(node, frozenset(sure))
-        for neighbour in linked:
-            is_allowed = self._may_be[node, neighbour] and n_rows * self._n_states[neighbour] <= self._rules.limits[1]
-            if links[neighbour] == turns.NEIGHBOUR and is_allowed:
-                rows[neighbour] = self._nodes.row(node, frozenset((*sure, neighbour)))
-
-    def _make(self, change: Change) -> None:
-        """Change arcs."""
-        parent, child = change.parent, change.child
-        for new_parent, new_child in change.turned:
-            self._is_parent[new_child, new_parent], self._is_parent[new_parent, new_child] = 1, 0
-        if change.turned:
-            arcs.change_arc(arcs.STOP, 0, 0, self._is_parent, self._ancestors)
-        arcs.change_arc(_KINDS[type(change)], parent, child, self._is_parent, self._ancestors)
-        self._find_rows({child, *(end for arc in change.turned for end in arc)})
-        if isinstance(change, ReverseArc):
-            self._find_rows({parent})
-
-    def _find_rows(self, changed: Iterable[int]) -> None:
-        for target in changed:
-            self._rows[target] = self._nodes.row(target, self._parents(target))
-
-    def _parents(self, target: int) -> frozenset[int]:
-        return frozenset(self._is_parent[target].nonzero()[0].tolist())
+    def _row_with_cases(self, target: int) -> int:
+        self._graph.rows[target] = climbing.WITH_CASES
+        self._climb(0, False)
+        return int(self._graph.rows[target])
 
     def _next_to_take_out(self) -> int | None:
         """The variable with the most arcs of those that were not taken out."""
-        n_arcs = (self._is_parent.sum(axis=0) + self._is_parent.sum(axis=1)) * self._waits
+        is_parent = self._graph.is_parent
+        n_arcs = (is_parent.sum(axis=0) + is_parent.sum(axis=1)) * self._waits
         variable = int(n_arcs.argmax())
         return variable if n_arcs[variable] and self._n_in_vain < self.settings.patience else None
 
     def _take_out(self, variable: int) -> None:
         """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained."""
-        before, rows, score, gain = self._is_parent.copy(), self._rows.copy(), self.log_score, 0.0
+        is_parent, rows = self._graph.is_parent, self._graph.rows
+        before, rows_before, score, gain = is_parent.copy(), rows.copy(), self.log_score, 0.0
         loose = before > self._rules.fixed
-        children = np.flatnonzero(loose[:, variable]).tolist()
         self._waits[variable] = 0
         self._n_in_vain += 1
         try:
-            self._is_parent[variable, loose[variable]] = self._is_parent[children, variable] = 0
-            arcs.change_arc(arcs.STOP, 0, 0, self._is_parent, self._ancestors)
-            self._find_rows([*children, *{variable}.intersection(self._problem.targets)])
-            while (change := self._best_move()) is not None and time.perf_counter() < self._deadline:
-                self._make(change)
+            changed = loose[:, variable] | (np.arange(len(rows)) == variable)
+            is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
+            rows[changed] = climbing.UNKNOWN
+            arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+            while not self._climb(_AT_ONCE, False) and time.perf_counter() < self._deadline:
+                pass
             gain = self.log_score - score
         finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
-            if gain > _LEAST_GAIN:
-                gone, new = _new_arcs(self._is_parent, before), _new_arcs(before, self._is_parent)
+            self._log.n[0] = 0
+            if gain > climbing.LEAST_GAIN:
+                gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
                 self._n_in_vain, self._is_at_top = 0, False
             else:
-                self._is_parent[:], self._rows[:] = before, rows
-                arcs.change_arc(arcs.STOP, 0, 0, self._is_parent, self._ancestors)
+                is_parent[:], rows[:] = before, rows_before
+                arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
 
 
 def _new_arcs(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> tuple[Arc, ...]:

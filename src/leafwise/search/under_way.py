@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from leafwise.counters.counter import Counter
 from leafwise.network import Network
 from leafwise.search.greedy import Problem
+from leafwise.search.tables import Tables
 from leafwise.workers import Workers
 
 
@@ -32,10 +33,13 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
-class Settings(Protocol):
-    """How to search."""
+class CountingSettings(Protocol):
+    """How to search over what a counter counts."""
 
     @property
     def threads(self) -> int | None: ...
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> UnderWay:
         """The search with these settings."""
+
+
+Settings = CountingSettings | Tables  # how to search; complete tables are counted where they are searched

@@ -1,0 +1,257 @@
+"""The cases of complete tables: packed into bit planes, cut by a variable, counted.
+
+A column is kept as *planes*: one bit mask for each state but the first, whose counts follow by subtraction. A set of
+cases is a mask too or, when it holds few, a sorted list of row numbers. A cell of a histogram is an AND of two masks
+and a popcount; sets with few cases, and variables with many states, are counted by increments, whichever is cheaper.
+"""
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.book import Counted, Memory, Setting
+from leafwise.kernels.jit import bare, jit, part
+from leafwise.kernels.words import lowest, popcount
+
+# Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
+_PLANE_COST, _WORD_COST, _ROW_COST = 3.0, 0.09, 1.6
+_SPARSE = 32  # a set of fewer than one case in so many is a list: a row number takes 32 bits, a mask one bit a case
+
+
+@jit
+def pack(columns: Array, variables: Array, words: Array) -> None:
+    """Write the planes: bit c of one is set where case c is in the state."""
+    n_cases = columns.shape[1]
+    for variable in range(columns.shape[0]):
+        column, first = columns[variable], variables[variable]["plane"]
+        for state in range(1, variables[variable]["n_states"] if first >= 0 else 1):
+            plane = words[first + state - 1]
+            for word in range(plane.shape[0]):
+                bits, begin = np.uint64(0), word * 64
+                for bit in range(min(64, n_cases - begin)):
+                    if column[begin + bit] == state:
+                        bits |= np.uint64(1) << np.uint64(bit)
+                plane[word] = bits
+
+
+@bare
+def count_states(variable: Int, setting: Setting, out: Array, at: Int) -> None:
+    """How many cases are in each state of a variable."""
+    n_states, plane, numbers = (
+        setting.variables[variable]["n_states"],
+        setting.variables[variable]["plane"],
+        setting.numbers[0],
+    )
+    for state in range(n_states):
+        out[at + state] = 0
+    if plane < 0:
+        for case in range(numbers["n_cases"]):
+            code = setting.codes[case * numbers["by_case"] + variable * numbers["by_variable"]]
+            out[at + np.int64(code)] += 1
+        return
+    out[at] = numbers["n_cases"]
+    for state in range(1, n_states):
+        n = np.int64(0)
+        for word in range(setting.words.shape[1]):
+            n += popcount(setting.words[plane + state - 1, word])
+        out[at + state] = n
+        out[at] -= n
+
+
+@bare
+def is_sparse(size: Int, n_cases: Int) -> bool:
+    """Whether a set of this size is a list."""
+    return bool(size * _SPARSE < n_cases)
+
+
+@part
+def rows_of(place: Int, size: Int, masks: Array, lists: Array) -> Array:
+    """The row numbers of a set."""
+    if place < 0:
+        return lists[-1 - place : -1 - place + size]
+    rows, n = np.empty(size, np.int32), 0
+    for word in range(masks.shape[1]):
+        bits = masks[place, word]
+        while bits != np.uint64(0):
+            rows[n] = word * 64 + lowest(bits)
+            bits &= bits - np.uint64(1)
+            n += 1
+    return rows
+
+
+@bare
+def _list_bits(mask: Array, lists: Array, at: Int) -> None:
+    for word in range(mask.shape[0]):
+        bits = mask[word]
+        while bits != np.uint64(0):
+            lists[at] = word * 64 + lowest(bits)
+            bits &= bits - np.uint64(1)
+            at += 1
+
+
+@part
+def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array, lists: Array) -> None:
+    n_words, buffer = mask.shape[0], np.empty(mask.shape[0], np.uint64)
+    for state in range(places.shape[0]):
+        if places[state] == 0:
+            continue
+        out = masks[places[state]] if places[state] > 0 else buffer
+        if state > 0:
+            for word in range(n_words):
+                out[word] = mask[word] & words[first + state - 1, word]
+        else:
+            for word in range(n_words):
+                out[word] = mask[word]
+            for other in range(first, first + places.shape[0] - 1):
+                for word in range(n_words):
+                    out[word] &= ~words[other, word]
+        if places[state] < 0:
+            _list_bits(out, lists, -1 - places[state])
+
+
+@part
+def cut(place: Int, size: Int, variable: Int, places: Array, masks: Array, lists: Array, setting: Setting) -> None:
+    """Cut a set by the states of a variable: places[state] is where its part goes, 0 for states that do not occur."""
+    plane, numbers = setting.variables[variable]["plane"], setting.numbers[0]
+    if place >= 0 and plane >= 0:
+        _cut_mask(masks[place], plane, places, setting.words, masks, lists)
+        return
+    rows, fill = rows_of(place, size, masks, lists), np.zeros(places.shape[0], np.int64)
+    for state in range(places.shape[0]):
+        if places[state] > 0:
+            for word in range(masks.shape[1]):
+                masks[places[state], word] = np.uint64(0)
+    for k in range(size):
+        row = np.int64(rows[k])
+        code = np.int64(setting.codes[row * numbers["by_case"] + variable * numbers["by_variable"]])
+        if places[code] > 0:
+            masks[places[code], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        else:
+            lists[-1 - places[code] + fill[code]] = row
+            fill[code] += 1
+
+
+@bare
+def _class_masks(place: Int, size: Int, first: Int, masks: Array, lists: Array, words: Array, classes: Array) -> None:
+    """Split a set by the states of the variable whose planes begin there, one row of `classes` each."""
+    n_words = masks.shape[1]
+    if place >= 0:
+        for word in range(n_words):
+            classes[0, word] = masks[place, word]
+    else:
+        for word in range(n_words):
+            classes[0, word] = np.uint64(0)
+        for k in range(-1 - place, -1 - place + size):
+            row = np.int64(lists[k])
+            classes[0, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+    for state in range(1, classes.shape[0]):
+        for word in range(n_words):
+            here = classes[0, word] & words[first + state - 1, word]
+            classes[state, word] = here
+            classes[0, word] ^= here
+
+
+@bare
+def _count_planes(
+    counted: Counted,
+    most: Int,
+    totals: Int,
+    classes: Array,
+    variables: Array,
+    words: Array,
+    cells: Array,
+    out: Array,
+    at: Int,
+) -> None:
+    """The blocks of all variables of up to so many states; two classes at a time, as each plane is read."""
+    n_classes, n_words = classes.shape
+    candidates, starts, n_states = counted.variables, counted.starts, counted.n_states
+    for c in range(candidates.shape[0]):
+        first, to = variables[candidates[c]]["plane"], at + starts[c]
+        if n_states[c] > most or first < 0:
+            continue
+        for k in range(n_classes):
+            out[to + k] = cells[totals + k]
+        for state in range(1, n_states[c]):
+            plane, row = first + state - 1, to + state * n_classes
+            for k in range(0, n_classes - 1, 2):
+                n, m = np.int64(0), np.int64(0)
+                for word in range(n_words):
+                    n += popcount(classes[k, word] & words[plane, word])
+                    m += popcount(classes[k + 1, word] & words[plane, word])
+                out[row + k], out[row + k + 1] = n, m
+                out[to + k] -= n
+                out[to + k + 1] -= m
+            if n_classes & 1:
+                n, k = np.int64(0), n_classes - 1
+                for word in range(n_words):
+                    n += popcount(classes[k, word] & words[plane, word])
+                out[row + k] = n
+                out[to + k] -= n
+
+
+@bare
+def add_rows(
+    rows: Array, target: Int, variables: Array, starts: Array, step: Int, setting: Setting, out: Array, at: Int
+) -> None:
+    """Add `step` to a cell of each block, for each of these rows."""
+    n_classes, codes = setting.variables[target]["n_states"], setting.codes
+    by_case, by_variable = setting.numbers[0]["by_case"], setting.numbers[0]["by_variable"]
+    for k in range(rows.shape[0]):
+        begin = np.int64(rows[k]) * by_case
+        shift = at + np.int64(codes[begin + target * by_variable])
+        for c in range(variables.shape[0]):
+            out[starts[c] + np.int64(codes[begin + variables[c] * by_variable]) * n_classes + shift] += step
+
+
+@part
+def count_rows(
+    place: Int,
+    size: Int,
+    target: Int,
+    counted: Counted,
+    most: Int,
+    memory: Memory,
+    setting: Setting,
+    out: Array,
+    at: Int,
+) -> None:
+    """Add the blocks of all variables that planes do not serve, as they have more states than this or no planes."""
+    left, n = np.empty((2, counted.variables.shape[0]), np.int64), 0
+    for c in range(counted.variables.shape[0]):
+        if counted.n_states[c] > most or setting.variables[counted.variables[c]]["plane"] < 0:
+            left[0, n], left[1, n] = counted.variables[c], counted.starts[c]
+            n += 1
+    rows = rows_of(place, size, memory.masks, memory.lists)
+    add_rows(rows, target, left[0, :n], left[1, :n], np.int64(1), setting, out, at)
+
+
+@bare
+def count(
+    place: Int,
+    size: Int,
+    target: Int,
+    counted: Counted,
+    totals: Int,
+    masks: Array,
+    lists: Array,
+    setting: Setting,
+    classes: Array,
+    cells: Array,
+    out: Array,
+    at: Int,
+) -> Int:
+    """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
+
+    These are of variables with more states than are returned, or without planes. The target's counts in the set are in
+    cells[totals:], and `classes` is room for as many masks as it has states.
+    """
+    variables, words = setting.variables, setting.words
+    plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
+    for k in range(at, at + variables[target]["n_cells"]):
+        out[k] = 0
+    most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
+    if plane < 0 or most < 2:
+        return np.int64(0)
+    _class_masks(place, size, plane, masks, lists, words, classes)
+    _count_planes(counted, most, totals, classes, variables, words, cells, out, at)
+    return most
