@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.constraints import Constraints
+from leafwise.counters.cpu import CpuCounter
 from leafwise.inference.sampling import sample
 from leafwise.learner import log_score
 from leafwise.priors import parameter_prior
@@ -92,7 +93,7 @@ def search(cases: Table, prior: str, settings: Tables, constraints: Constraints 
     rules = constraints.resolve(cases)
     problem = Problem(cases.variables, tuple(range(cases.n_variables)), parameter_prior(prior), "uniform", rules, {})
     workers = Workers(settings.threads)
-    under_way = TableSearch(problem, cases, settings, workers)
+    under_way = TableSearch(problem, CpuCounter(cases, workers), settings, workers)
     under_way.run()
     return under_way
 

@@ -17,7 +17,6 @@ from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior,
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, node_score
 from leafwise.search.greedy import Greedy, Problem
-from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
 from leafwise.table import Table
 from leafwise.workers import Workers
@@ -102,8 +101,6 @@ def learning(
         _graphs_of(start, targets),
     )
     workers = Workers(search.threads)
-    if isinstance(search, Tables):
-        return search.begin(problem, table, workers)
     return search.begin(problem, CpuCounter(table, workers), workers)
 
 

@@ -25,6 +25,7 @@ from strategies import (
 
 from leafwise import log_score, workers
 from leafwise.cli.progress import narrate
+from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
@@ -60,7 +61,7 @@ def searching(table, setup, start=(), target=None, **limits):
     )
     how = Tables(**{"threads": 1, **limits})
     hands = Workers(how.threads)
-    return TableSearch(problem, table, how, hands)
+    return TableSearch(problem, CpuCounter(table, hands), how, hands)
 
 
 def plain_setup(prior):

@@ -1,6 +1,7 @@
 """The contract between search and whoever holds the rows: sets of cases are numbers, answers are integers.
 
 Knows nothing but arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
+Compiled search takes part of this into its own hands, on this machine: `cases` and `codes` give it the arrays.
 """
 
 from typing import Protocol
@@ -12,6 +13,7 @@ from leafwise.kernels.arrays import Layout
 from leafwise.kernels.sets import Cases
 
 Integers = NDArray[np.int64]
+Codes = NDArray[np.uint8 | np.uint16]
 EVERYTHING = 0  # the set of all cases, which is never released
 
 
@@ -19,6 +21,10 @@ class Counter(Protocol):
     """Cuts, joins and counts sets of cases."""
 
     n_cases: int
+
+    @property
+    def codes(self) -> Codes:
+        """The rows themselves, codes[variable, case], for a search with a way of its own to count."""
 
     @property
     def cases(self) -> Cases:

@@ -1,11 +1,12 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import Integers
+from leafwise.counters.counter import Codes, Integers
 from leafwise.kernels import bits, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
@@ -24,9 +25,8 @@ class CpuCounter:
         self.n_cases = table.n_cases
         self._table = table
         self._workers = workers
-        self._data = _planes(table, workers)
         self._n_states = np.array([variable.n_states for variable in table.variables])
-        n_words = self._data.words.shape[1]
+        n_words = -(-table.n_cases // 64)
         n_masks = max(8, min(_ROOM, 2**19 // n_words))
         self._sets = np.zeros(_ROOM, sets.SET)
         self._masks = np.empty((n_masks, n_words), np.uint64)
@@ -83,6 +83,14 @@ class CpuCounter:
 
     def release(self, gone: Integers) -> None:
         sets.release_sets(gone, self.cases)
+
+    @property
+    def codes(self) -> Codes:
+        return self._table.codes
+
+    @cached_property
+    def _data(self) -> Planes:
+        return _planes(self._table, self._workers)
 
     @property
     def cases(self) -> sets.Cases:

@@ -30,7 +30,7 @@ def jit(function: F) -> F:
         logging.getLogger(__name__).warning("%s: it is compiled again in every process", error)
         return cast(F, _compile(nogil=True, no_cfunc_wrapper=True)(function))
     if compiled is not function:  # with NUMBA_DISABLE_JIT it is
-        compiled._cache._cache_file._source_stamp = _SOURCES
+        compiled._cache._cache_file._version += _SOURCES  # what has another one is not even read
     return cast(F, compiled)
 
 

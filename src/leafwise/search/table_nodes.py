@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.counters.counter import Codes
 from leafwise.kernels import book, cases, table_nodes, tables
 from leafwise.kernels.arrays import Layout
 from leafwise.priors import ParameterPrior, Uniform
 from leafwise.regions import Region
 from leafwise.search.histograms import make_layout
-from leafwise.table import Table
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
@@ -34,7 +34,7 @@ class TableNodes:
 
     def __init__(
         self,
-        table: Table,
+        codes: Codes,
         prior: ParameterPrior,
         log_kappa: float,
         candidates: NDArray[np.uint8],  # candidates[child, parent]: may the arc ever be there?
@@ -47,31 +47,31 @@ class TableNodes:
         self._workers = workers
         self.is_fair = not isinstance(prior, Uniform)  # to networks that differ in directions that do not matter
         variables, candidate_list = _variables(prior, candidates, n_states, targets)
-        n_words = -(-table.n_cases // 64 // _WORDS) * _WORDS
+        n_words = -(-codes.shape[1] // 64 // _WORDS) * _WORDS
         words = np.empty((int((n_states - 1)[variables["plane"] >= 0].sum()), n_words), np.uint64)
-        cases.pack(table.codes, variables, words)
-        is_near = table.codes.nbytes <= _NEAR
+        cases.pack(codes, variables, words)
+        is_near = codes.nbytes <= _NEAR
         numbers = np.zeros(1, book.NUMBERS)
         numbers[0] = (
             len(targets),
-            table.n_cases,
+            codes.shape[1],
             most_parents,
             _MOST_KEPT,
             _WORTH_THREADS if workers.n_threads > 1 else 2**62,
             self.is_fair and most_parents > 1 and int(candidates.sum()) == n * (n - 1),
             self.is_fair,
             log_kappa,
-            *((1, table.n_cases) if is_near else (n, 1)),
+            *((1, codes.shape[1]) if is_near else (n, 1)),
         )
-        codes = table.codes if is_near else np.ascontiguousarray(table.codes.T)
+        in_order = codes if is_near else np.ascontiguousarray(codes.T)
         kinds = np.unique(n_states)
         self.setting = book.Setting(
-            numbers, variables, kinds, candidate_list, codes.reshape(-1), words, tables.series()
+            numbers, variables, kinds, candidate_list, in_order.reshape(-1), words, tables.series()
         )
         self.memory = _no_memory(n, n_words)
         n_cells = int((variables["n_cells"] + n_states)[targets].sum())
         self.room = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # for nodes without parents,
-        self.room += np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 256, 4 * table.n_cases]) * _SPARE
+        self.room += np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 256, 4 * codes.shape[1]]) * _SPARE
         self._grow()
         self._plant(targets)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import arcs, climbing
 from leafwise.network import Network, Node
@@ -22,7 +23,6 @@ from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import TableNodes
-from leafwise.table import Table
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
@@ -60,14 +60,14 @@ class Tables:
     def __post_init__(self) -> None:
         check_numbers(self, patience=0, max_steps=0, seconds=0, threads=1)
 
-    def begin(self, problem: Problem, table: Table, workers: Workers) -> "TableSearch":
+    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
                 f"'bdeu:10': use another search, or another prior."
             )
-        return TableSearch(problem, table, self, workers)
+        return TableSearch(problem, counter, self, workers)
 
 
 GREEDY = Tables(turns=False, patience=0)  # the paper's search
@@ -138,9 +138,9 @@ class TableSearch:
     are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, table: Table, settings: Tables, workers: Workers) -> None:
+    def __init__(self, problem: Problem, counter: Counter, settings: Tables, workers: Workers) -> None:
         began = time.perf_counter()
-        self.settings, self._problem, self._n_cases = settings, problem, table.n_cases
+        self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
         rules, n = problem.parents, len(problem.variables)
         n_states = np.array([variable.n_states for variable in problem.variables])
         self._log_kappa = log_kappa(problem.structure_prior)
@@ -151,7 +151,7 @@ class TableSearch:
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            table, problem.prior, self._log_kappa, may_be, n_states, self._targets, rules.most_parents, workers
+            counter.codes, problem.prior, self._log_kappa, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(

@@ -6,7 +6,6 @@ from typing import Any, Protocol
 from leafwise.counters.counter import Counter
 from leafwise.network import Network
 from leafwise.search.greedy import Problem
-from leafwise.search.tables import Tables
 from leafwise.workers import Workers
 
 
@@ -33,13 +32,10 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
-class CountingSettings(Protocol):
-    """How to search over what a counter counts."""
+class Settings(Protocol):
+    """How to search."""
 
     @property
     def threads(self) -> int | None: ...
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> UnderWay:
         """The search with these settings."""
-
-
-Settings = CountingSettings | Tables  # how to search; complete tables are counted where they are searched
