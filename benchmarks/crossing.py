@@ -37,7 +37,7 @@ def forced(most_plane_states: int) -> Callable[..., None]:
     compiled = numba.njit(nogil=True)
     names = dict(vars(bits))
     names["_most_plane_states"] = compiled(lambda _n_cases, _n_classes, _n_words: most_plane_states)
-    names["_count_set"] = compiled(FunctionType(bits._count_set.py_func.__code__, names))
+    names["count_set"] = compiled(FunctionType(bits.count_set.py_func.__code__, names))
     return compiled(FunctionType(bits.count_sets.py_func.__code__, names))
 
 
@@ -69,8 +69,7 @@ def random_sets(n_cases: int, n_states: int) -> Sets:
     allowed[0, 1:-1] = 1
     layout = make_layout(allowed, counter._n_states, np.array([0]))
     histogram = np.zeros((int(layout.n_rows[0]) + 1) * n_states, np.int32)
-    arguments = (histogram, layout, counter._sets, counter._masks, counter._lists, counter._data)
-    return Sets(n_cases, n_states, sizes[:-1], first, histogram, arguments)
+    return Sets(n_cases, n_states, sizes[:-1], first, histogram, (histogram, layout, counter.cases))
 
 
 def seconds_and_counts(kernel: Callable[..., None], sets: Sets, which: int) -> tuple[float, NDArray[np.int32]]:

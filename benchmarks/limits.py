@@ -138,8 +138,8 @@ def root_histograms(cases: Table) -> Request:
     offsets = np.cumsum(sizes) - sizes
     histograms = np.zeros(int(sizes.sum()), np.int32)
     requests = np.stack([np.zeros(n, np.int64), np.arange(n), offsets], axis=1)
-    planes = counter._data
-    arguments = (histograms, layout, counter._sets, counter._masks, counter._lists, planes)
+    planes = counter.cases.data
+    arguments = (histograms, layout, counter.cases)
     bits.count_sets(requests, 0, 1, *arguments)
     seconds, _ = best_of(REPEATS, partial(bits.count_sets, requests, 0, n, *arguments))
     check_counts(cases, histograms, offsets)
