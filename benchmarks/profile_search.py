@@ -1,109 +1,80 @@
 """Where the time of a search goes, and what a second thread gains.
 
-Shares are of one thread, by cProfile, of the quickest of several runs: compiled functions by name, then the Python
-between them, then making the network. The profiler makes every call of Python dearer, so the share of Python is less
-than it looks; two columns say by how much all became slower. Three of the compiled functions are shared out among
-threads; were all their work halved and nothing else, two threads would be as much faster as the column "at most" says.
+Shares are of one thread, by the samples that Linux `perf` takes (see samples.py): by the module of the function that
+ran. What the compiler has put in line counts where it was put: planning splits and subtracting histograms are part of
+choosing. Whatever is not compiled by this library is one column: Python, numpy, the system.
 """
 
-import cProfile
-import pstats
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks import data
+from benchmarks import data, samples
 from benchmarks.limits import added
-from benchmarks.report import Report, best_of, check, main
-from leafwise.learner import learning
+from benchmarks.report import Report, check, main
 from leafwise.search import leaves
-from leafwise.search.greedy import Greedy
-from leafwise.search.under_way import UnderWay
 from leafwise.table import Table
 
 REPEATS = 7
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-SHARED_OUT = {"count_sets": "counting", "price_by_table": "pricing", "cut_sets": "cutting"}
-ALONE = {"advance": "choosing", "derive_children": "children", "pack": "packing"}
-COMPILED = SHARED_OUT | ALONE
-REST = ("other kernels", "Python", "network")
+PARTS = {"bits": "counting", "gains": "pricing", "sets": "cutting, joining"}
+PARTS |= dict.fromkeys(
+    ("numba", "frontier", "steps", "ancestry", "nodes", "choices", "children"), "choosing, bookkeeping"
+)
+PARTS |= {"drawing": "drawing"}
+REST = "all else"
 GOAL = 1.7
 AHEAD = (0.8, 0.5, 0.2)  # shares of the next step's gain
 
 
-def search(cases: Table, prior: str, threads: int) -> UnderWay:
-    """The search alone."""
-    under_way = learning(cases, search=Greedy(threads=threads), structure_prior=prior)
-    under_way.run()
-    return under_way
+def where_time_goes() -> Report:
+    """Shares of the samples by part; none where perf does not serve."""
+    parts = [*dict.fromkeys(PARTS.values()), REST]
+    rows, remarks = [], []
+    try:
+        for name, found in samples.take(SETS).items():
+            by_part: Counter[str] = Counter()
+            for function, n in found.items():
+                by_part[PARTS.get(function.partition(".")[0], REST)] += n
+            shares = [f"{100 * by_part[part] / by_part.total():.0f} %" for part in parts]
+            rows.append([name, f"{by_part.total():,}", *shares])
+    except samples.NoSamples as reason:
+        remarks.append(f"Not measured here: {reason}.")
+    title = "Where the time goes: `learn`, CBM, splits-first, uniform prior, structure prior auto, one thread"
+    return Report(title, ["data", "samples", *parts], rows, remarks)
 
 
-def search_and_network(cases: Table, prior: str, threads: int) -> None:
-    """The whole learning call."""
-    _ = search(cases, prior, threads).network
+def add(words: NDArray[np.uint64]) -> None:
+    """Work that needs no sharing, for about as long as a search."""
+    for _ in range(30):
+        added(words)
 
 
-def part_of(file: str, function: str) -> str:
-    """The column that a function's own time belongs to."""
-    in_kernels = Path(file).parent.name == "kernels"
-    return COMPILED.get(function, "other kernels") if in_kernels else "Python"
+def add_together(halves: list[NDArray[np.uint64]]) -> None:
+    """The same, half of it on a second thread."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(add, halves[0])
+        add(halves[1])
+        other.result()
 
 
-def profile(cases: Table, prior: str) -> Counter[str]:
-    """Seconds by part, of one run."""
-    profiler = cProfile.Profile()
-    under_way = profiler.runcall(search, cases, prior, 1)
-    stats: Any = pstats.Stats(profiler)
-    seconds: Counter[str] = Counter()
-    for (file, _, function), (_, _, own, _, _) in stats.stats.items():
-        seconds[part_of(file, function)] += own
-    seconds["network"] = best_of(1, lambda: under_way.network)[0]
-    return seconds
-
-
-@dataclass(frozen=True)
-class Line:
-    """One search: seconds by part with one thread, and whole times with one and two."""
-
-    name: str
-    parts: Counter[str]
-    one: float
-    two: float
-
-    @property
-    def shared_out(self) -> float:
-        return sum(self.parts[part] for part in SHARED_OUT.values()) / self.parts.total()
-
-    @property
-    def cells(self) -> list[str]:
-        shares = [f"{100 * self.parts[part] / self.parts.total():.0f} %" for part in (*COMPILED.values(), *REST)]
-        return [self.name, f"{self.one:.3f}", f"{self.parts.total():.3f}", *shares]
-
-    @property
-    def thread_cells(self) -> list[str]:
-        at_most = 1 / (1 - self.shared_out / 2)
-        times = [f"{self.one:.3f}", f"{self.two:.3f}", f"{self.one / self.two:.2f}"]
-        return [self.name, *times, f"{100 * self.shared_out:.0f} %", f"{at_most:.2f}"]
-
-
-def line(name: str, prior: str) -> Line:
-    """Measure one search."""
+def line(name: str, prior: str) -> list[float]:
+    """Seconds of one search with one thread and with two, and then of work that needs no sharing."""
     cases = data.table(name)
-    search_and_network(cases, prior, 2)
-    parts = min((profile(cases, prior) for _ in range(REPEATS)), key=lambda found: found.total())
-    one, two = in_turn([partial(search_and_network, cases, prior, n) for n in (1, 2)], time.perf_counter)
-    return Line(f"{name}, {prior}", parts, one, two)
+    samples.learn(cases, prior, 2)
+    words = np.ones(2**21, np.uint64)
+    actions = [partial(samples.learn, cases, prior, n) for n in (1, 2)]
+    return in_turn([*actions, partial(add, words), partial(add_together, np.split(words, 2))], time.perf_counter)
 
 
-def in_turn(actions: list[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
+def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
     """The least time of each action; they take turns, so that what else the machine does falls on all alike."""
     times: list[list[float]] = [[] for _ in actions]
     for _ in range(REPEATS):
@@ -118,7 +89,7 @@ def log_score_ahead(cases: Table, share: float) -> float:
     """The log score of a search whose nodes run ahead while their steps gain this share of the next step's gain."""
     in_use, leaves._AHEAD = leaves._AHEAD, share
     try:
-        return search(cases, PRIORS[0], 1).log_score
+        return samples.learn(cases)
     finally:
         leaves._AHEAD = in_use
 
@@ -135,34 +106,26 @@ def running_ahead() -> Report:
     return Report(f"Processor seconds by how far nodes run ahead ({how})", ["data", *map(str, AHEAD)], rows)
 
 
-def cores_there_are() -> float:
-    """How much faster two threads are at work that needs no sharing: 2 on a quiet machine with two cores."""
-    words = np.ones((2, 2**20), np.uint64)
-
-    def add(which: int) -> None:
-        for _ in range(100):
-            added(words[which])
-
-    def together() -> None:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(add, (0, 1)))
-
-    add(0)
-    one, two = in_turn([lambda: [add(0), add(1)], together], time.perf_counter)
-    return one / two
+def threads() -> Report:
+    """What a second thread gains, and what it could gain at the time."""
+    rows, reached = [], 0
+    for prior, name in product(PRIORS, SETS):
+        one, two, alone, together = line(name, prior)
+        reached += one / two >= GOAL
+        row = [f"{name}, {prior}", f"{one:.3f}", f"{two:.3f}", f"{one / two:.2f}", f"{alone / together:.2f}"]
+        rows.append(row)
+    remark = f"{GOAL} times as fast on two threads: {reached} of {len(rows)}. The last column is of work that needs no "
+    remark += "sharing, taking turns with the search: 2 where a second core was free all the time."
+    title = f"One thread and two, best of {REPEATS}"
+    return Report(title, ["data", "1 thread s", "2 threads s", "times faster", "second core"], rows, [remark])
 
 
 def measure() -> Iterator[Report]:
     """Shares, then threads, then how far to run ahead."""
-    lines = [line(name, prior) for prior in PRIORS for name in SETS]
-    title = "Where the time goes: `learn`, CBM, splits-first, uniform prior, one thread"
-    yield Report(title, ["data", "s", "profiled s", *COMPILED.values(), *REST], [found.cells for found in lines])
-    heads = ["data", "1 thread s", "2 threads s", "times faster", "shared out", "at most"]
-    reached = sum(found.one / found.two >= GOAL for found in lines)
-    remark = f"{GOAL} times as fast on two threads: {reached} of {len(lines)}. "
-    remark += f"In the same run, work that needs no sharing was {cores_there_are():.2f} times as fast on two threads."
-    title = f"One thread and two, best of {REPEATS}"
-    yield Report(title, heads, [found.thread_cells for found in lines], [remark])
+    for name in SETS:
+        data.path(name)  # what is missing is said before anything is run
+    yield where_time_goes()
+    yield threads()
     yield running_ahead()
 
 

@@ -1,0 +1,122 @@
+"""In which functions a search spends its time, by the samples of Linux `perf`; a part of profile_search.
+
+A search is one call of compiled code, so no profiler of Python sees into it; `perf` does, once it is told where each
+compiled function lies. Numba can tell that of functions it has compiled in this process, not of those it has read from
+its cache: so `take` starts a process with a cache of its own, which is empty.
+
+What the compiler has put in line counts as part of the function around it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks import data
+from benchmarks.report import SKIPPED, check
+from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, sets
+from leafwise.learner import learning
+from leafwise.search.greedy import Greedy
+from leafwise.table import Table
+
+SECONDS = 4  # of samples for each data set
+A_SECOND = 2000  # samples
+CALLED: tuple[Any, ...] = (  # by Python, while it searches
+    *(frontier.advance, frontier.free_spent, children.plant, ancestry.add_arcs, drawing.draw, sets.place_sets),
+    *(gains.price_all_by_table, gains.log_factorials, bits.count_sets, bits.pack),
+)
+
+
+class NoSamples(Exception):
+    """There is no perf, or it may not look; the text says which."""
+
+
+def take(names: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    """For each data set, samples by function: module.function for kernels, else the name of a library."""
+    if shutil.which("perf") is None:
+        raise NoSamples("`perf` is not on the PATH")
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        command = [sys.executable, "-m", "benchmarks.samples", *names]
+        done = subprocess.run(command, env=environment, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    if done.returncode == SKIPPED:
+        raise NoSamples(done.stderr.strip())
+    check(done.returncode == 0, done.stderr)
+    found: dict[str, dict[str, int]] = json.loads(done.stdout)
+    return found
+
+
+def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
+    """The search, and the network that it finds; its log score."""
+    under_way = learning(cases, search=Greedy(threads=threads), structure_prior=prior)
+    under_way.run()
+    _ = under_way.network
+    return under_way.log_score
+
+
+def short_name(symbol: str) -> str:
+    """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; what numba itself adds is `numba.`."""
+    parts: list[str] = []
+    rest = symbol.partition("8leafwise7kernels")[2]
+    while len(parts) < 2 and (length := re.match(r"\d+", rest)):
+        begin, end = length.end(), length.end() + int(length[0])
+        parts.append(rest[begin:end])
+        rest = rest[end:]
+    return ".".join(parts) if parts else f"numba.{symbol}"
+
+
+def tell_perf() -> Path:
+    """Write down where all compiled functions lie, in the place where perf looks for it."""
+    at: dict[int, str] = {}
+    for kernel in CALLED:
+        for compiled in kernel.overloads.values():
+            library = compiled.library
+            names = [function.name for function in library._final_module.functions if not function.is_declaration]
+            at.update({library.get_pointer_to_function(name): short_name(name) for name in names})
+    begins = sorted(begin for begin in at if begin)  # 0: it is in line everywhere
+    sizes = [min(end - begin, 2**17) for begin, end in zip(begins, [*begins[1:], begins[-1] + 2**17], strict=True)]
+    place = Path(f"/tmp/perf-{os.getpid()}.map")
+    place.write_text("".join(f"{begin:x} {size:x} {at[begin]}\n" for begin, size in zip(begins, sizes, strict=True)))
+    return place
+
+
+def take_one(name: str, file: str) -> Counter[str]:
+    """Let perf take samples while a data set is learned from, again and again."""
+    cases = data.table(name)
+    learn(cases)
+    told = tell_perf()
+    how = ["-e", "cpu-clock", "-F", str(A_SECOND), "-p", str(os.getpid()), "-o", file]
+    with subprocess.Popen(["perf", "record", *how, "--", "sleep", str(SECONDS)], stderr=subprocess.PIPE) as perf:
+        while perf.poll() is None:
+            learn(cases)
+        complaint = perf.stderr.read().decode() if perf.stderr else ""
+    if perf.returncode:
+        print(f"`perf` may not look: {' '.join(complaint.split())}", file=sys.stderr)
+        sys.exit(SKIPPED)
+    try:
+        return read(file)
+    finally:
+        told.unlink()
+
+
+def read(file: str) -> Counter[str]:
+    """Samples by kernel, or by library."""
+    how = ["-i", file, "--no-children", "--stdio", "-F", "sample,dso,sym", "-t", ";"]
+    report = subprocess.run(["perf", "report", *how], check=True, capture_output=True, text=True).stdout
+    found: Counter[str] = Counter()
+    for line in report.splitlines():
+        if line.strip() and not line.startswith("#"):
+            n, library, symbol = (part.strip() for part in line.split(";")[:3])
+            found[symbol.split()[-1] if library.startswith("[JIT]") else library] += int(n)
+    return found
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps({name: take_one(name, f"{folder}/samples") for name in sys.argv[1:]}))
