@@ -141,8 +141,8 @@ class Leaves:
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
         while True:
-            self._make_room()
             self._weigh()
+            self._make_room()
             status = self._run(n_steps)
             if status != nodes.HUNGRY:
                 return status
