@@ -23,7 +23,9 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-test: lint pytest pytest-python
+# Both runs of the tests at a time, each with its output in one piece where make can do that.
+test: lint
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest pytest-python
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff check .

@@ -139,7 +139,7 @@ def _count_many(
     totals: Array,
     out: Array,
 ) -> None:
-    """The same for a target of any number of states."""
+    """The same for a target of any number of states: two of these at a time, as each plane is read."""
     n_classes = totals.shape[0]
     for entry in range(variables.shape[0]):
         variable = variables[entry]
@@ -148,15 +148,23 @@ def _count_many(
             continue
         at = bases[entry] * n_classes
         for k in range(n_classes):
-            left = totals[k]
-            for state in range(1, n_states):
-                plane = first[variable] + state - 1
-                n = np.int64(0)
+            out[at + k] = totals[k]
+        for state in range(1, n_states):
+            plane, row = first[variable] + state - 1, at + state * n_classes
+            for k in range(0, n_classes - 1, 2):
+                n, m = np.int64(0), np.int64(0)
                 for word in range(words.shape[1]):
                     n += popcount(classes[k, word] & words[plane, word])
-                out[at + state * n_classes + k] = n
-                left -= n
-            out[at + k] = left
+                    m += popcount(classes[k + 1, word] & words[plane, word])
+                out[row + k], out[row + k + 1] = n, m
+                out[at + k] -= n
+                out[at + k + 1] -= m
+            if n_classes % 2 == 1:
+                n = np.int64(0)
+                for word in range(words.shape[1]):
+                    n += popcount(classes[n_classes - 1, word] & words[plane, word])
+                out[row + n_classes - 1] = n
+                out[at + n_classes - 1] -= n
 
 
 @inlined

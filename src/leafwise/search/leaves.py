@@ -141,9 +141,9 @@ class Leaves:
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
         while True:
+            self._weigh()
             self._make_room()
             status = self._run(n_steps)
-            self._weigh()
             if status != nodes.HUNGRY:
                 return status
             if time.perf_counter() > until:
@@ -251,7 +251,6 @@ class Leaves:
             return
         totals = self._totals
         stale, split, merged = (self._made[row, : totals[nodes.N_STALE + row]] for row in range(3))
-        totals[nodes.N_STALE : nodes.N_MERGED + 1] = 0
         new = [stale, *(self._cut_region(at) for at in split.tolist())]
         for target in merged.tolist():
             node = self.nodes[target]
@@ -261,8 +260,9 @@ class Leaves:
         if len(batch):
             self._price(batch)
             frontier.free_spent(batch, self._frontier())
+        totals[nodes.N_STALE : nodes.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         for at in self._dropped[self._n_forgotten : totals[nodes.N_DROPPED]].tolist():
-            del self.regions[at]
+            self.regions.pop(at, None)
         self._n_forgotten = int(totals[nodes.N_DROPPED])
 
     def _cut_region(self, at: int) -> Integers:
