@@ -1,0 +1,88 @@
+"""Laws of the compiled loop that searches: threads, room that runs short, and stopping after every step."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import examples, free, generators, random_setup, random_start, random_table
+
+import leafwise
+from leafwise import learn, learning
+from leafwise.counters import cpu
+from leafwise.examples import alarm
+from leafwise.search import histograms, leaves
+from leafwise.search.greedy import SCHEDULES, Greedy
+from leafwise.table import Table, Variable
+
+
+def alarm_table(n_cases, is_binary):
+    """Cases of ALARM, or the same with two states each: then no leaf of any search waits for weights."""
+    table = leafwise.sample(alarm(), n_cases, seed=5)
+    if not is_binary:
+        return table
+    return Table(tuple(Variable(name, ("0", "1")) for name in table.names), np.minimum(table.codes, 1))
+
+
+def no_larger(array, length):
+    """In place of `grown`: room for what was asked for, and no more."""
+    new = np.zeros((max(length, len(array)), *array.shape[1:]), array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+def make_room_short(patch):
+    """Little room to begin with, and never more than is needed at once."""
+    for module in (leaves, histograms, cpu):
+        patch.setattr(module, "_ROOM", 1)
+        patch.setattr(module, "grown", no_larger)
+
+
+@pytest.mark.parametrize("is_binary", [True, False])
+@pytest.mark.parametrize("operators", ["CBM", "B"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_threads_and_short_room_change_nothing(operators, schedule, is_binary, monkeypatch):
+    table = alarm_table(1500, is_binary)
+
+    def found(threads):
+        return learn(table, search=Greedy(operators, schedule, threads=threads), structure_prior="uniform")
+
+    usual = found(1)
+    assert usual.learned["steps"] > 400
+    make_room_short(monkeypatch)
+    for threads, ahead in ((1, 0.5), (2, 0.05), (3, 0.5), (5, 0.05)):
+        monkeypatch.setattr(leaves, "_AHEAD", ahead)
+        assert found(threads) == usual, f"{threads} threads"
+
+
+def both_ways(table, **options):
+    """The network of a search step by step, and of one in one go; and the operators."""
+    one, other = (learning(table, **options) for _ in range(2))
+    one.run()
+    operators = [step.operator for step in other]
+    assert other.network == one.network
+    assert other.n_deleted == one.n_deleted
+    return one, operators
+
+
+@examples(60)
+@given(generators())
+def test_step_by_step_from_a_given_network(random):
+    table = random_table(random, max_cases=200, max_states=4)
+    setup = random_setup(random, table, free)
+    start = random_start(random, table)
+    both_ways(table, start=start, **setup.for_library(delete_parents=True))
+    search, operators = both_ways(table, start=start, **setup.for_library())
+    graphs = [node.graph for node in start.nodes]
+    for operator in operators:
+        graphs[operator.target] = operator.apply(graphs[operator.target])
+    assert [node.graph for node in search.network.nodes] == graphs
+
+
+@pytest.mark.parametrize("is_binary", [True, False])
+def test_step_by_step_while_parents_are_deleted(is_binary):
+    """Hundreds of steps; what arcs had ruled out comes back, again and again."""
+    table = alarm_table(500, is_binary)
+    start = random_start(np.random.default_rng(1), table, n_operators=8)
+    settings = Greedy("CBM", "best-first", delete_parents=True, threads=2)
+    search, _ = both_ways(table, start=start, search=settings, structure_prior="uniform")
+    assert search.n_deleted > 10
+    assert search.n_steps > 300
