@@ -27,6 +27,7 @@ from strategies import (
 
 from leafwise import learning
 from leafwise.operators import BinarySplit, CompleteSplit, Merge
+from leafwise.search import leaves
 
 pytestmark = pytest.mark.interpreted
 
@@ -148,3 +149,21 @@ def test_a_merge_prepared_before_a_parent_was_deleted():
     table = random_table(random, max_cases=100, max_states=4, max_assignments=150)
     setup = random_setup(random, table, free)
     check_against_oracle(table, setup, start=random_start(random, table), delete_parents=True)
+
+
+def near_copies(random, n_cases=200):
+    """Binary variables, all near-copies of one, or exact ones: each would rather test another that would test it."""
+    hidden = random.integers(2, size=n_cases)
+    noises = random.choice([0.0, 0.02, 0.05, 0.1, 0.2], int(random.integers(3, 8)), p=[0.1, 0.2, 0.3, 0.2, 0.2])
+    return make_table([2] * len(noises), [hidden ^ (random.random(n_cases) < noise) for noise in noises])
+
+
+@examples(90)
+@given(generators())
+def test_variables_that_would_test_each_other(random):
+    """Of two such nodes one will do with its second choice, which is made ahead of time; or so it seems until then."""
+    table = near_copies(random)
+    setup = replace(random_setup(random, table, free), prior="uniform")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaves, "_AHEAD", 0.1)
+        check_against_oracle(table, setup, max_steps=25)
