@@ -43,10 +43,10 @@ def add_locked(shared, found):
 @compiled
 def wait(shared):
     """Whether another thread's number is seen some day; an ordinary load would be taken out of the loop."""
-    for _ in range(3 * 10**9):
-        if look(shared, 0) != 0:
-            return True
-    return False
+    n = 3 * 10**9
+    while n > 0 and look(shared, 0) == 0:
+        n -= 1
+    return n > 0
 
 
 @compiled

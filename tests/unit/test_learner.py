@@ -1,6 +1,7 @@
 """What learning refuses before it begins, and what is true of the compiled kernels it runs on."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -67,23 +68,27 @@ def test_histograms_that_were_given_back_are_counted_again(monkeypatch):
     assert [leafwise.learn(rich, search=Greedy("CBM", s)) for s in ("best-first", "splits-first")] == kept
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_a_change_in_any_kernel_file_makes_kernels_anew(tmp_path):
-    """A kernel is made of parts from other files, which numba by itself does not watch."""
-    shutil.copytree(Path(leafwise.__file__).parent, tmp_path / "leafwise", ignore=shutil.ignore_patterns("__pycache__"))
+def cache_hits(folder):
+    """How many kernels a new process finds in the cache: 1 or 0, of one kernel of the copy in the folder."""
     script = (
         "import numpy as np; from leafwise.kernels import gains;"
         "gains.log_factorials(3); print(len(gains.log_factorials.stats.cache_hits))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment, cwd=folder, capture_output=True, text=True, check=True
+    )
+    return int(ran.stdout)
 
-    def hits():
-        ran = subprocess.run(
-            [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        return ran.stdout.strip()
 
-    assert [hits(), hits()] == ["0", "1"]
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_change_in_any_kernel_file_makes_kernels_anew(tmp_path):
+    """A kernel is made of parts from other files, which numba by itself does not watch."""
+    shutil.copytree(Path(leafwise.__file__).parent, tmp_path / "leafwise", ignore=shutil.ignore_patterns("__pycache__"))
+    assert [cache_hits(tmp_path), cache_hits(tmp_path)] == [0, 1]
     with (tmp_path / "leafwise" / "kernels" / "words.py").open("a") as file:
         file.write("# changed\n")
-    assert hits() == "0"
+    assert cache_hits(tmp_path) == 0
+    (index,) = (tmp_path / "cache").rglob("gains.log_factorials*.nbi")
+    index.write_bytes(pickle.dumps("another version") + b"what only that version can read")
+    assert [cache_hits(tmp_path), cache_hits(tmp_path)] == [0, 1]
