@@ -269,7 +269,7 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fro
             if status == HUNGRY:
                 _open_queue(share, frontier)
         else:
-            while look(crew, NEXT) >= CLOSED and not look(crew, OVER):
+            while look(crew, NEXT) >= look(crew, N_QUEUED) and not look(crew, OVER):
                 rest()
             if look(crew, OVER):
                 return status
