@@ -283,6 +283,7 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fro
         else:
             add(crew, N_BUSY, np.int64(-1))
             scratch.spent[0] = 0.0
+            rest()
 
 
 @jit
