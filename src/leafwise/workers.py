@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+_MOST_THREADS = 256
 _WORTH_A_THREAD = 150_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
 
 
@@ -19,7 +20,7 @@ class Workers:
     """A fixed number of threads. Each request is done whole by one of them, so results do not depend on the number."""
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = n_threads or _n_cores()
+        self.n_threads = min(n_threads or _n_cores(), _MOST_THREADS)
         self.stopped = threading.Event()  # set when a run is interrupted: long kernels look at it, and end
         self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
@@ -39,6 +40,7 @@ class Workers:
                 future.result()
         except KeyboardInterrupt:
             self.stopped.set()
+            wait(waiting)
             raise
 
     def together(self, work: Callable[[bool], T]) -> T:

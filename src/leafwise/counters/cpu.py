@@ -105,15 +105,17 @@ class CpuCounter:
             self._sets = grown(self._sets, used_sets + len(sizes))
         if n_masks > free_masks:
             old = len(self._masks)
-            self._masks = grown(self._masks, old + n_masks)
-            self._free = grown(self._free, len(self._masks))
-            self._marks[sets.N_FREE] += len(self._masks) - old
-            self._free[free_masks : self._marks[sets.N_FREE]] = np.arange(old, len(self._masks))
+            masks = grown(self._masks, old + n_masks)
+            free = grown(self._free, len(masks))
+            free[free_masks : free_masks + len(masks) - old] = np.arange(old, len(masks))
+            self._masks, self._free = masks, free
+            self._marks[sets.N_FREE] += len(masks) - old
         if used_rows + n_rows > len(self._lists):
             in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
             lists = np.empty(max(len(self._lists), 2 * (in_use + n_rows)), np.int32)
-            sets.move_lists(self._sets, self._lists, lists, self._marks)
-            self._lists = lists
+            moved, marks = self._sets.copy(), self._marks.copy()
+            sets.move_lists(moved, self._lists, lists, marks)
+            self._sets, self._lists, self._marks = moved, lists, marks  # at once: an interrupt must not come between
 
     def _place(self, sizes: Integers) -> int:
         """Records and room for new sets of these sizes; the number of the first."""

@@ -18,7 +18,7 @@ _LONG = 64  # words: planes at least so long are counted four at a time
 
 
 @bare
-def _pack(column: Array, state: int, plane: Array) -> None:
+def pack_state(column: Array, state: int, plane: Array) -> None:
     """Set bit c of the plane where case c of the column is in the state."""
     for word in range(plane.shape[0]):
         bits = np.uint64(0)
@@ -35,7 +35,7 @@ def pack(begin: int, end: int, n_states: Array, data: Planes) -> None:
     for variable in range(begin, end):
         if data.first[variable] >= 0:
             for state in range(1, n_states[variable]):
-                _pack(data.columns[variable], state, data.words[data.first[variable] + state - 1])
+                pack_state(data.columns[variable], state, data.words[data.first[variable] + state - 1])
 
 
 @inlined

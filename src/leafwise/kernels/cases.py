@@ -8,6 +8,7 @@ and a popcount; sets with few cases, and variables with many states, are counted
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.bits import pack_state
 from leafwise.kernels.book import Counted, Memory, Setting
 from leafwise.kernels.jit import bare, jit, part
 from leafwise.kernels.words import lowest, popcount
@@ -20,17 +21,10 @@ _SPARSE = 32  # a set of fewer than one case in so many is a list: a row number 
 @jit
 def pack(columns: Array, variables: Array, words: Array) -> None:
     """Write the planes: bit c of one is set where case c is in the state."""
-    n_cases = columns.shape[1]
     for variable in range(columns.shape[0]):
-        column, first = columns[variable], variables[variable]["plane"]
+        first = variables[variable]["plane"]
         for state in range(1, variables[variable]["n_states"] if first >= 0 else 1):
-            plane = words[first + state - 1]
-            for word in range(plane.shape[0]):
-                bits, begin = np.uint64(0), word * 64
-                for bit in range(min(64, n_cases - begin)):
-                    if column[begin + bit] == state:
-                        bits |= np.uint64(1) << np.uint64(bit)
-                plane[word] = bits
+            pack_state(columns[variable], state, words[first + state - 1])
 
 
 @bare

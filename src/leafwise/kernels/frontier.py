@@ -151,14 +151,12 @@ def _commit(target: int, frontier: Frontier) -> None:
     note_most(target, frontier)
     node["n_committed_leaves"] += step["n_new"] - 1 - (step["other"] >= 0)
     if step["other"] >= 0:
-        step["new_arc"] = 0
         drop(step["leaf"], 1, frontier)
         drop(step["other"], 1, frontier)
         return
     frontier.leaves[step["leaf"]]["first_child"] = -1  # the children live on
     drop(step["leaf"], 1, frontier)
-    step["new_arc"] = not frontier.is_parent[target, step["variable"]]
-    if step["new_arc"]:
+    if not frontier.is_parent[target, step["variable"]]:
         add_arc(step["variable"], target, frontier)
 
 

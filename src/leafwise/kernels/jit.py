@@ -2,7 +2,7 @@
 
 `jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
 only compiled ones call: they become part of these, and need neither a copy on disk nor a way in from Python, which
-would take much of the compile time.
+would take much of the compile time. `bare` parts are quicker to call, and `inlined` ones, if called once, to compile.
 """
 
 import logging

@@ -50,7 +50,6 @@ STEP = np.dtype(
         ("state", np.int64),
         ("first_new", np.int64),
         ("n_new", np.int64),
-        ("new_arc", np.int64),
         ("previous", np.int64),  # among the pending steps of its node
         ("next", np.int64),
     ],

@@ -144,7 +144,7 @@ class Search:
         self._deleted: list[Deletion] = []
         self.stopped = ""
         self._start = self._leaves.log_likelihood + self.n_parameters * self._log_kappa
-        self._gained = 0.0
+        self._gained, self._n_summed = 0.0, 0
         self.seconds = time.perf_counter() - began
 
     def __iter__(self) -> Iterator[Step]:
@@ -202,6 +202,9 @@ class Search:
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
+        for gain in self._leaves.steps(self._n_summed, self.n_steps)["gain"].tolist():
+            self._gained += gain  # one by one: the sum must not depend on when it was asked for
+            self._n_summed += 1
         return self._start + self._gained
 
     @property
@@ -300,8 +303,6 @@ class Search:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)
-            for gain in self._leaves.steps(before, self.n_steps)["gain"].tolist():
-                self._gained += gain  # one by one: the sum must not depend on how many steps a call takes
             if status == nodes.FINISHED:
                 self.stopped = "no operator gains"
             elif status == nodes.MERGED:

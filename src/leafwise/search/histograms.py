@@ -25,6 +25,10 @@ class Histograms:
         self.counts = np.zeros(0, np.int64)
 
     @property
+    def are_plenty(self) -> bool:
+        return int(self._used[0]) > _PLENTY
+
+    @property
     def pool(self) -> Pool:
         return Pool(self.cells, self._free, self._sizes, self._used, _PLENTY)
 

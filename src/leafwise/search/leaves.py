@@ -72,11 +72,11 @@ class Leaves:
         self.regions: dict[int, Region] = {}
         self._groups = np.zeros(0, np.int64)  # complete splits of leaves where some state cannot occur
         self._exponents = np.zeros(0)
-        self._n_exponents = 0
+        self._n_groups = self._n_exponents = 0
         self._dropped = np.zeros(len(self.records), np.int64)
         self._made = np.zeros((3, len(self.records)), np.int64)
         self._n_forgotten = 0
-        self._totals = np.zeros(7, np.int64)
+        self._totals = np.zeros(nodes.N_MERGED + 1, np.int64)
         self._wanted = np.zeros(children.FIRST_WANTED_SET + int(n_states.max()), np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(1)
         self._crew = np.zeros(frontier.CREW, np.int64)
@@ -134,6 +134,7 @@ class Leaves:
         n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
         self.nodes["room"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
         self._price(new)
+        self._free_spent(new)
 
     def advance(self, n_steps: int, seconds: float) -> int:
         """Take steps until there are so many in all, or for so long. FULL, FINISHED or MERGED."""
@@ -178,19 +179,19 @@ class Leaves:
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
-        crew, priced, state = self._crew, self._priced, self._frontier()
-        crew[:] = 0
+        self._crew = crew = np.zeros(frontier.CREW, np.int64)  # a new one: nobody who is late may join the next run
         crew[nodes.NEXT] = frontier.CLOSED
-        self._priced = False
+        priced, state = self._priced, self._frontier()
 
         def search(leads: bool) -> int:
-            try:
-                return frontier.advance(leads, n_steps, _AHEAD, priced, state)
-            finally:
-                if leads:
-                    crew[nodes.OVER] = 1
+            return frontier.advance(leads, n_steps, _AHEAD, priced, state)
 
-        return self._workers.together(search)
+        try:
+            status = self._workers.together(search) if n_steps > self.n_steps + 1 else search(True)
+        finally:  # whatever happens, an interrupt even: let the others go
+            crew[nodes.OVER] = 1
+        self._priced = False
+        return status
 
     def _pricing(self) -> gains.Pricing:
         return gains.Pricing(
@@ -236,9 +237,10 @@ class Leaves:
         """Make room where it was found to be short."""
         n_leaves, n_cells, n_counts = self._wanted[: children.FIRST_WANTED_SET].tolist()
         if self._totals[nodes.N_LEAVES] + n_leaves > len(self.records):
-            self.records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves)
-            self._dropped = grown(self._dropped, len(self.records))
-            self._made = np.zeros((3, len(self.records)), np.int64)
+            records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves)
+            self._dropped = grown(self._dropped, len(records))
+            self._made = np.zeros((3, len(records)), np.int64)
+            self.records = records  # last: an interrupt must not leave more records than the others have room for
         if self._totals[nodes.N_STEPS] + frontier.SPARE_STEPS > len(self._log):
             self._log = grown(self._log, len(self._log) + 8 * frontier.SPARE_STEPS)
         self.histograms.make_room(n_cells, n_counts)
@@ -259,11 +261,16 @@ class Leaves:
         batch = np.concatenate([*new, self.nodes["merged"][merged]])
         if len(batch):
             self._price(batch)
-            frontier.free_spent(batch, self._frontier())
         totals[nodes.N_STALE : nodes.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
+        self._free_spent(batch)
         for at in self._dropped[self._n_forgotten : totals[nodes.N_DROPPED]].tolist():
             self.regions.pop(at, None)
         self._n_forgotten = int(totals[nodes.N_DROPPED])
+
+    def _free_spent(self, batch: Integers) -> None:
+        """Where there are plenty of histograms, give back those that may not be needed again."""
+        if self.histograms.are_plenty:
+            frontier.free_spent(batch, self._frontier())
 
     def _cut_region(self, at: int) -> Integers:
         """Where the children of a leaf's split are; their records."""
@@ -302,8 +309,11 @@ class Leaves:
             r = int(self._layout.n_states[variable])
             flags = flags_of(self.regions[at].possible(variable, r), r).astype(np.int64)
             group = np.where(flags, np.cumsum(flags) - 1, flags.sum() - 1)
-            self.records[at]["groups"] = len(self._groups)
-            self._groups = np.append(self._groups, group)
+            end = self._n_groups + r
+            if end > len(self._groups):
+                self._groups = grown(self._groups, end)
+            self._groups[self._n_groups : end] = group
+            self.records[at]["groups"], self._n_groups = self._n_groups, end
 
     def _weights(self, batch: Integers) -> tuple[NDArray[Any], Integers]:
         """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""

@@ -126,9 +126,10 @@ class TableNodes:
                 return array
             n = int(used[which, 0])
             new = np.empty((max(n + int(room[which]), 2 * len(array)), *array.shape[1:]), array.dtype)
-            new[:n], used[which, 1] = array[:n], len(new)
+            new[:n], there_is[which] = array[:n], len(new)
             return new
 
+        there_is = used[:, 1].copy()
         self.memory = memory._replace(
             book=book.Book(more(memory.book.rows, book.N_ROWS), more(memory.book.gains, book.N_ROWS)),
             parents=more(memory.parents, book.N_PARENTS),
@@ -139,6 +140,7 @@ class TableNodes:
             masks=more(memory.masks, book.N_MASKS),
             lists=more(memory.lists, book.N_LISTED),
         )
+        used[:, 1] = there_is  # last: an interrupt must not leave less than this says
 
 
 def _variables(
