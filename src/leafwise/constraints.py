@@ -66,8 +66,9 @@ class Constraints:
             allowed = is_parent.copy()
         most_parents = _limit(self.max_parents, "max_parents", 0)
         check_arcs(is_parent, most_parents, table)
-        full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
-        allowed[full] &= is_parent[full]
+        if most_parents < table.n_variables:
+            full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
+            allowed[full] &= is_parent[full]
         most_leaves = _limit(self.max_leaves, "max_leaves", 1)
         return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
 
@@ -106,7 +107,9 @@ def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:
 
 
 def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], table: Table) -> None:
-    for child, parent in np.argwhere(required > allowed)[:1].tolist():
+    ruled_out = required > allowed
+    if ruled_out.any():
+        child, parent = np.argwhere(ruled_out)[0].tolist()
         raise ValueError(
             f"the arc {table.names[parent]} -> {table.names[child]} is asked for and ruled out at once: "
             f"drop one of the two"
@@ -115,6 +118,8 @@ def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], tab
 
 def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) -> None:
     """Raise a ValueError where arcs that must be there close a cycle, or are too many for a variable."""
+    if not is_parent.any():
+        return
     crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
     if len(crowded):
         name = table.names[crowded[0]]
