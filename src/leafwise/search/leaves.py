@@ -26,7 +26,7 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_AHEAD = 0.5  # nodes run ahead as long as their steps gain this share of the next step's gain
+_AHEAD = 0.7  # nodes run ahead as long as their steps gain this share of the next step's gain
 _ROOM = 8192  # leaves to begin with; memory is not touched before it is used
 _TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
 
