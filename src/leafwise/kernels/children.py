@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels import bits
-from leafwise.kernels.arrays import Array, Layout
+from leafwise.kernels.arrays import Array, Int, Layout
 from leafwise.kernels.atomics import lock, swap, unlock
 from leafwise.kernels.bits import count_set, size_of
 from leafwise.kernels.gains import COMPLETE, price_by_table
@@ -73,7 +73,7 @@ def _take_histogram(which: int, pool: Pool) -> int:
 
 
 @bare
-def _has_histograms(which: int, n: int, pool: Pool) -> bool:
+def _has_histograms(which: int, n: Int, pool: Pool) -> bool:
     at = pool.free[which]
     while n > 0 and at >= 0:
         at = next_free(at, pool.cells)
@@ -82,7 +82,7 @@ def _has_histograms(which: int, n: int, pool: Pool) -> bool:
 
 
 @bare
-def _ask_for_room(n: int, n_cells: int, n_counts: int, sizes: Array, frontier: Frontier) -> None:
+def _ask_for_room(n: Int, n_cells: int, n_counts: int, sizes: Array, frontier: Frontier) -> None:
     wanted = frontier.wanted
     wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n, n_cells, n_counts
     for k in range(n):
@@ -112,7 +112,7 @@ def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
 
 
 @bare
-def _add_leaves(target: int, n: int, sizes: Array, frontier: Frontier) -> int:
+def _add_leaves(target: int, n: Int, sizes: Array, frontier: Frontier) -> int:
     """Records for n new leaves of these sizes, and room for their cases; the first, or -1: room is short."""
     lock(frontier.crew, POOL)
     pool, node = frontier.pool, frontier.nodes[target]
@@ -166,7 +166,7 @@ def has_histogram(leaf: Any, frontier: Frontier, scratch: Scratch) -> bool:
 
 
 @bare
-def _wait(which: int, what: int, frontier: Frontier) -> None:
+def _wait(which: Int, what: int, frontier: Frontier) -> None:
     """Something new waits for weights."""
     lock(frontier.crew, POOL)
     frontier.made[which, frontier.totals[N_STALE + which]] = what
@@ -189,7 +189,7 @@ def price_again(at: int, frontier: Frontier, scratch: Scratch) -> None:
     if not has_histogram(leaf, frontier, scratch):
         return
     if frontier.rules.weighs:
-        _wait(0, at, frontier)
+        _wait(np.int64(0), at, frontier)
     else:
         _price(leaf, frontier, scratch)
 
@@ -274,7 +274,7 @@ def make_children(at: int, frontier: Frontier, scratch: Scratch) -> None:
     _count_children(leaf, first, frontier, scratch)
     leaf["first_child"] = first
     if frontier.rules.weighs:
-        _wait(1, at, frontier)
+        _wait(np.int64(1), at, frontier)
     else:
         for child in range(first, first + n):
             _price(frontier.leaves[child], frontier, scratch)
@@ -289,7 +289,7 @@ def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
     one, two = frontier.leaves[first], frontier.leaves[second]
     drop_merged(node, frontier)
     scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
-    new = _add_leaves(target, 1, scratch.sizes, frontier)
+    new = _add_leaves(target, np.int64(1), scratch.sizes, frontier)
     if new < 0:
         return False
     merged = frontier.leaves[new]
@@ -302,7 +302,7 @@ def make_merged(target: int, frontier: Frontier, scratch: Scratch) -> bool:
         _count(merged, frontier, scratch)
     node["merged"], node["merged_first"], node["merged_second"] = new, first, second
     if frontier.rules.weighs:
-        _wait(2, target, frontier)
+        _wait(np.int64(2), target, frontier)
         return False
     _price(merged, frontier, scratch)
     return True

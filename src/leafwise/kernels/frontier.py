@@ -151,11 +151,11 @@ def _commit(target: int, frontier: Frontier) -> None:
     note_most(target, frontier)
     node["n_committed_leaves"] += step["n_new"] - 1 - (step["other"] >= 0)
     if step["other"] >= 0:
-        drop(step["leaf"], 1, frontier)
-        drop(step["other"], 1, frontier)
+        drop(step["leaf"], np.int64(1), frontier)
+        drop(step["other"], np.int64(1), frontier)
         return
     frontier.leaves[step["leaf"]]["first_child"] = -1  # the children live on
-    drop(step["leaf"], 1, frontier)
+    drop(step["leaf"], np.int64(1), frontier)
     if not frontier.is_parent[target, step["variable"]]:
         add_arc(step["variable"], target, frontier)
 

@@ -331,7 +331,7 @@ def _drop_too(first: int, n: int, end: int, dropped: Array) -> int:
 
 
 @bare
-def drop(at: int, n: int, frontier: Frontier) -> None:
+def drop(at: int, n: Int, frontier: Frontier) -> None:
     """Give up n leaves from this one on, and all that was made ahead below them."""
     lock(frontier.crew, POOL)
     begin = frontier.totals[N_DROPPED]
@@ -374,5 +374,5 @@ def drop_second(leaf: Any, frontier: Frontier) -> None:
 def drop_merged(node: Any, frontier: Frontier) -> None:
     """Give up the leaf that the node's best merge would have made."""
     if node["merged"] >= 0:
-        drop(node["merged"], 1, frontier)
+        drop(node["merged"], np.int64(1), frontier)
         node["merged"] = -1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Planes
+from leafwise.kernels.arrays import Array, Int, Planes
 from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.words import lowest
 
@@ -38,7 +38,7 @@ def takes_mask(size: int, n_cases: int) -> bool:
 
 
 @bare
-def place(sizes: Array, n: int, cases: Cases) -> int:
+def place(sizes: Array, n: Int, cases: Cases) -> int:
     """Records, and room, for n new sets of these sizes; the first. Where room is short, nothing is done: -1."""
     marks = cases.marks
     n_masks, n_rows = 0, 0

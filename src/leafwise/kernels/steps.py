@@ -126,7 +126,7 @@ def roll_back(target: int, first: int, frontier: Frontier) -> None:
             unlink(new, frontier)
         if step["other"] >= 0:
             relink(step["other"], frontier)
-            drop(step["first_new"], 1, frontier)
+            drop(step["first_new"], np.int64(1), frontier)
         relink(step["leaf"], frontier)
         node["last_pending"] = step["previous"]
     if node["last_pending"] >= 0:
