@@ -306,22 +306,28 @@ def test_turns_and_patience_find_more_in_a_sample_of_alarm():
     assert scores[1] > scores[0] + 150
 
 
-@pytest.mark.parametrize("prior", ["uniform", "bdeu:1"])
-def test_an_interrupt_leaves_the_best_network_so_far(prior, monkeypatch):
-    table = sample(alarm(), 300, seed=2)
-    search = searching(table, plain_setup(prior))
-    while not search._is_at_top:
-        search._advance(1)
-    before, score, climb = search.network, search.log_score, TableSearch._climb
+def interrupt(search, n_steps, monkeypatch):
+    """Run the search, with an interrupt when it has climbed so many steps."""
+    climb = TableSearch._climb
 
     def interrupted(search, n, with_turns):
-        climb(search, 2, with_turns)
+        climb(search, n_steps, with_turns)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TableSearch, "_climb", interrupted)
     with pytest.raises(KeyboardInterrupt):
         search.run()
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("prior", ["uniform", "bdeu:1"])
+def test_an_interrupt_leaves_the_best_network_so_far(prior, monkeypatch):
+    table = sample(alarm(), 300, seed=2)
+    search = searching(table, plain_setup(prior))
+    while not search._is_at_top:
+        search._advance(1)
+    before, score = search.network, search.log_score
+    interrupt(search, 2, monkeypatch)
     assert (search.log_score, search.network) == (score, before)
     search.run()
     assert search.log_score >= score
@@ -331,16 +337,7 @@ def test_steps_before_an_interrupt_are_noted(monkeypatch):
     table = sample(alarm(), 300, seed=2)
     whole, search = (searching(table, plain_setup("bdeu:1")) for _ in range(2))
     whole.run()
-    climb = TableSearch._climb
-
-    def interrupted(search, n, with_turns):
-        climb(search, 7, with_turns)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(TableSearch, "_climb", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        search.run()
-    monkeypatch.undo()
+    interrupt(search, 7, monkeypatch)
     assert search.operators == whole.operators[:7]
     search.run()
     assert search.network == whole.network

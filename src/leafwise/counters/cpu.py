@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import Codes, Integers
+from leafwise.counters.counter import EVERYTHING, Codes, Integers
 from leafwise.kernels import bits, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
@@ -32,8 +32,9 @@ class CpuCounter:
         self._masks = np.empty((n_masks, n_words), np.uint64)
         self._free = np.arange(n_masks)  # a stack of masks
         self._lists = np.empty(128 * _ROOM, np.int32)
-        self._marks = np.array([0, n_masks, 0])
-        everything = self._masks[self._sets["offset"][self._place(np.array([self.n_cases]))]]
+        self._marks = np.array([EVERYTHING + 1, n_masks - 1, 0])
+        self._sets[EVERYTHING] = (n_masks - 1, self.n_cases, True)
+        everything = self._masks[n_masks - 1]
         everything[:] = np.uint64(2**64 - 1)
         everything[-1] >>= np.uint64(64 * n_words - self.n_cases)
 
