@@ -11,7 +11,8 @@ from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.bits import pack_state
 from leafwise.kernels.book import Counted, Memory, Setting
 from leafwise.kernels.jit import bare, jit, part
-from leafwise.kernels.words import lowest, popcount
+from leafwise.kernels.sets import list_bits
+from leafwise.kernels.words import popcount
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
 _PLANE_COST, _WORD_COST, _ROW_COST = 3.0, 0.09, 1.6
@@ -62,24 +63,9 @@ def rows_of(place: Int, size: Int, masks: Array, lists: Array) -> Array:
     """The row numbers of a set."""
     if place < 0:
         return lists[-1 - place : -1 - place + size]
-    rows, n = np.empty(size, np.int32), 0
-    for word in range(masks.shape[1]):
-        bits = masks[place, word]
-        while bits != np.uint64(0):
-            rows[n] = word * 64 + lowest(bits)
-            bits &= bits - np.uint64(1)
-            n += 1
+    rows = np.empty(size, np.int32)
+    list_bits(masks[place], rows, np.int64(0))
     return rows
-
-
-@bare
-def _list_bits(mask: Array, lists: Array, at: Int) -> None:
-    for word in range(mask.shape[0]):
-        bits = mask[word]
-        while bits != np.uint64(0):
-            lists[at] = word * 64 + lowest(bits)
-            bits &= bits - np.uint64(1)
-            at += 1
 
 
 @part
@@ -99,7 +85,7 @@ def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array
                 for word in range(n_words):
                     out[word] &= ~words[other, word]
         if places[state] < 0:
-            _list_bits(out, lists, -1 - places[state])
+            list_bits(out, lists, -1 - places[state])
 
 
 @part

@@ -23,7 +23,7 @@ def is_doubtful(leaf: Any, frontier: Frontier) -> bool:
 
 
 @bare
-def _exchange(leaf: Any) -> None:
+def exchange(leaf: Any) -> None:
     """The second choice becomes the first, and the first the second."""
     leaf["gain"], leaf["second_gain"] = leaf["second_gain"], leaf["gain"]
     leaf["variable"], leaf["second_variable"] = leaf["second_variable"], leaf["variable"]
@@ -41,7 +41,7 @@ def begin_second(leaf: Any, least: float, frontier: Frontier, scratch: Scratch) 
         return False
     if not has_histogram(leaf, frontier, scratch):
         return False
-    _exchange(leaf)
+    exchange(leaf)
     leaf["without"] = first
     if not is_known:
         allowed = frontier.pricing.allowed[leaf["target"]]
@@ -49,15 +49,9 @@ def begin_second(leaf: Any, least: float, frontier: Frontier, scratch: Scratch) 
         price_by_table(leaf, frontier.pool.cells, scratch.possible, frontier.pricing)
         allowed[first] = 1
     if leaf["gain"] <= 0.0 or leaf["gain"] < least:
-        _exchange(leaf)
+        exchange(leaf)
         return False
     return True
-
-
-@inlined
-def end_second(leaf: Any) -> None:
-    """Put the first choice back in its place."""
-    _exchange(leaf)
 
 
 @bare
@@ -71,6 +65,6 @@ def take_second(leaf: Any, frontier: Frontier) -> bool:
         or (leaf["second_gain"] > 0.0 and not may_test(target, leaf["second_variable"], pricing))
     ):
         return False
-    _exchange(leaf)
+    exchange(leaf)
     drop_second(leaf, frontier)
     return True

@@ -19,7 +19,7 @@ from leafwise.kernels.ancestry import add_arc
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add, look, rest, swap
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
-from leafwise.kernels.choices import begin_second, end_second, is_doubtful, take_second
+from leafwise.kernels.choices import begin_second, exchange, is_doubtful, take_second
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.nodes import (
@@ -118,7 +118,7 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
             return
         make_children(at, frontier, scratch)
         if is_second:
-            end_second(leaf)
+            exchange(leaf)
             return
 
 

@@ -103,22 +103,25 @@ def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
 
 
 @bare
+def list_bits(mask: Array, out: Array, at: Int) -> None:
+    """Write the row numbers of a mask to out[at:]."""
+    for word in range(mask.shape[0]):
+        bits = mask[word]
+        while bits != np.uint64(0):
+            out[at] = word * 64 + lowest(bits)
+            bits &= bits - np.uint64(1)
+            at += 1
+
+
+@bare
 def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
     """Write the row numbers of a set to `out`; how many."""
-    n = 0
     if set_["is_mask"]:
-        mask = masks[set_["offset"]]
-        for word in range(mask.shape[0]):
-            bits = mask[word]
-            while bits != np.uint64(0):
-                out[n] = word * 64 + lowest(bits)
-                bits &= bits - np.uint64(1)
-                n += 1
+        list_bits(masks[set_["offset"]], out, np.int64(0))
     else:
         for k in range(set_["size"]):
             out[k] = lists[set_["offset"] + k]
-        n = set_["size"]
-    return n
+    return int(set_["size"])
 
 
 @bare
