@@ -66,7 +66,7 @@ class Leaves:
         self._below = np.zeros_like(self._above)
         self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
-        self._most_gains, self._is_ahead = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
+        self._most_gains, self._is_doubted = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, nodes.STEP)
         self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
@@ -78,8 +78,8 @@ class Leaves:
         self._n_forgotten = 0
         self._totals = np.zeros(nodes.N_MERGED + 1, np.int64)
         self._wanted = np.zeros(children.FIRST_WANTED_SET + int(n_states.max()), np.int64)
-        self._queue, self._least = np.zeros(n, np.int64), np.zeros(1)
-        self._crew = np.zeros(frontier.CREW, np.int64)
+        self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
+        self._crew, self._owners = np.zeros(frontier.CREW, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
 
     @property
@@ -180,6 +180,7 @@ class Leaves:
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
         self._crew = crew = np.zeros(frontier.CREW, np.int64)  # a new one: nobody who is late may join the next run
+        self._owners = np.zeros(len(self.nodes), np.int64)
         crew[nodes.NEXT] = frontier.CLOSED
         priced, state = self._priced, self._frontier()
 
@@ -226,7 +227,8 @@ class Leaves:
             self._next_gains,
             self._most_gains,
             self._next_tests,
-            self._is_ahead,
+            self._is_doubted,
+            self._owners,
             self._queue,
             self._least,
             self._crew,
