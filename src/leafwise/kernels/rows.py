@@ -48,8 +48,9 @@ def _count_states(column: Array, planes: Array, out: Array) -> None:
 @inlined
 def planes_of(variable: int, data: Planes) -> Array:
     """The variable's planes, if it has any."""
-    n_planes = data.values[variable + 1] - data.values[variable] - 1
-    return data.words[data.first[variable] : data.first[variable] + n_planes if data.first[variable] >= 0 else -1]
+    first = data.first[variable]
+    n_planes = data.values[variable + 1] - data.values[variable] - 1 if first >= 0 else 0
+    return data.words[first : first + n_planes]
 
 
 @jit

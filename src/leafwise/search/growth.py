@@ -44,6 +44,10 @@ def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
     tests: list[int] = []
     kids: list[tuple[int, ...]] = []
     for target, graph in graphs.items():
+        if len(graph.tests) == 1:  # as most are, and there may be thousands
+            numbers.append(next(leaf_numbers))
+            targets.append(target)
+            continue
         own = [next(leaf_numbers if test == LEAF else test_numbers) for test in graph.tests]
         for test, row in zip(graph.tests, graph.children, strict=True):
             if test != LEAF:
