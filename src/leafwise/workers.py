@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ T = TypeVar("T")
 
 _MOST_THREADS = 256
 _WORTH_A_THREAD = 150_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
+_WORTH_A_SHARE = 30_000.0  # the same for taking the next share
+_SHARES = 8  # for each thread
 
 
 class Workers:
@@ -30,18 +33,27 @@ class Workers:
         if self._pool is None or n < 2 or (total := costs.cumsum())[-1] < _WORTH_A_THREAD:
             kernel(0, n)
             return
-        shares = np.arange(1, self.n_threads) * (total[-1] / self.n_threads)
-        cuts = [0, *np.searchsorted(total, shares).tolist(), n]
-        ranges = [(b, e) for b, e in pairwise(cuts) if b < e]
-        waiting = [self._pool.submit(kernel, begin, end) for begin, end in ranges[1:]]
+        n_shares = max(self.n_threads, min(_SHARES * self.n_threads, int(total[-1] / _WORTH_A_SHARE)))
+        cuts = [0, *np.searchsorted(total, np.arange(1, n_shares) * (total[-1] / n_shares)).tolist(), n]
+        ranges = iter([(b, e) for b, e in pairwise(cuts) if b < e])
+
+        def work() -> None:
+            for begin, end in ranges:  # of which each thread takes the next, since costs are rough
+                kernel(begin, end)
+
+        waiting = [self._pool.submit(work) for _ in range(self.n_threads - 1)]
         try:
-            kernel(*ranges[0])
+            work()
             for future in waiting:
                 future.result()
         except KeyboardInterrupt:
             self.stopped.set()
             wait(waiting)
             raise
+
+    def ahead(self, work: Callable[[], T]) -> Callable[[], T]:
+        """Let another thread, if there is one, do something that is not needed at once; a call waits for the result."""
+        return self._pool.submit(work).result if self._pool else cache(work)
 
     def together(self, work: Callable[[bool], T]) -> T:
         """Call work(True) here and work(False) in all other threads, which it lets end; what the first returns."""

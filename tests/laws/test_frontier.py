@@ -22,9 +22,9 @@ def alarm_table(n_cases, is_binary):
     return Table(tuple(Variable(name, ("0", "1")) for name in table.names), np.minimum(table.codes, 1))
 
 
-def no_larger(array, length):
+def no_larger(array, length, make=np.zeros):
     """In place of `grown`: room for what was asked for, and no more."""
-    new = np.zeros((max(length, len(array)), *array.shape[1:]), array.dtype)
+    new = make((max(length, len(array)), *array.shape[1:]), array.dtype)
     new[: len(array)] = array
     return new
 

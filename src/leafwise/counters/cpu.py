@@ -1,7 +1,8 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ class CpuCounter:
         self.n_cases = table.n_cases
         self._table = table
         self._workers = workers
+        self._packed: Callable[[], Planes] = partial(_packed, table, workers)
         self._n_states = np.array([variable.n_states for variable in table.variables])
         n_words = -(-table.n_cases // 64)
         n_masks = max(8, min(_ROOM, 2**19 // n_words))
@@ -88,9 +90,12 @@ class CpuCounter:
     def codes(self) -> Codes:
         return self._table.codes
 
+    def prepare(self) -> None:
+        self._packed = self._workers.ahead(partial(_packed, self._table, Workers(1)))
+
     @cached_property
     def _data(self) -> Planes:
-        return _planes(self._table, self._workers)
+        return _listed(self._packed(), self._workers)
 
     @property
     def cases(self) -> sets.Cases:
@@ -123,24 +128,29 @@ class CpuCounter:
         return sets.place_sets(sizes, self.cases)
 
 
-def _planes(table: Table, workers: Workers) -> Planes:
-    n_variables, n_cases = table.codes.shape
+def _packed(table: Table, workers: Workers) -> Planes:
+    """The table by columns and as planes, with nothing listed."""
+    n_cases = table.n_cases
     n_states = np.array([variable.n_states for variable in table.variables])
     n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
     first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
     words = np.empty((int(n_planes.sum()), -(-n_cases // 64)), np.uint64)
     values = np.concatenate([[0], np.cumsum(n_states)])
-    counts, usual = np.empty(values[-1], np.int64), np.empty(n_variables, np.int64)
-    dtype = np.uint16 if values[-1] <= 2**16 else np.int32
-    begin = np.zeros(n_cases + 1, np.int64)
-    data = Planes(table.codes, words, first, values, counts, usual, begin, np.empty(0, dtype), 0.0)
+    counts, usual, begin = (np.empty(n, np.int64) for n in (values[-1], len(n_states), n_cases + 1))
+    nothing = np.empty(0, np.uint16 if values[-1] <= 2**16 else np.int32)
+    data = Planes(table.codes, words, first, values, counts, usual, begin, nothing, 0.0)
     workers.run(lambda begin, end: rows.pack(begin, end, data), 0.1 * n_planes * n_cases)
-    costs = np.full(-(-words.shape[1] // rows.BLOCK), 100.0 * n_variables)
-    lengths = np.zeros(n_cases, np.int32)
-    workers.run(lambda begin, end: rows.count_unusual(begin, end, lengths, data), costs / 4)
-    np.cumsum(lengths, out=data.begin[1:])
-    n_listed = float(np.square(lengths, dtype=np.float64).sum()) / max(1, int(data.begin[-1]))
-    data = data._replace(listed=np.empty(data.begin[-1], dtype), n_listed=n_listed)
-    at = data.begin[:-1].copy()
-    workers.run(lambda begin, end: rows.list_values(begin, end, at, data.listed, data), costs)
     return data
+
+
+def _listed(data: Planes, workers: Workers) -> Planes:
+    """The same with all cases listed, too."""
+    n_blocks = -(-data.words.shape[1] // rows.BLOCK)
+    costs, at = np.full(n_blocks, 100.0 * len(data.columns)), np.zeros(n_blocks + 1, np.int64)
+    workers.run(lambda begin, end: rows.count_listed(begin, end, at[1:], data), costs / 4)
+    np.cumsum(at, out=at)
+    data.begin[-1] = at[-1]
+    data = data._replace(listed=np.empty(at[-1], data.listed.dtype))
+    workers.run(lambda begin, end: rows.list_values(begin, end, at, data), costs)
+    squares = np.square(np.diff(data.begin), dtype=np.float64)
+    return data._replace(n_listed=float(squares.sum()) / max(1, int(at[-1])))

@@ -5,6 +5,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.nodes import Frontier
+from leafwise.kernels.references import refer
 from leafwise.kernels.words import lowest
 
 
@@ -56,5 +57,6 @@ def add_arc(parent: int, child: int, frontier: Frontier) -> None:
 @jit
 def add_arcs(arcs: Array, frontier: Frontier) -> None:
     """Put arcs (rows of parent, child) in place that a search begins with."""
+    frontier = refer(frontier)
     for k in range(arcs.shape[0]):
         add_arc(arcs[k, 0], arcs[k, 1], frontier)

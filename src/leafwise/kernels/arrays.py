@@ -9,6 +9,7 @@ small sets: each case lists its *values* (a variable's state; all are numbered),
 ones of their variables, whose counts follow by subtraction, too.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ class Planes(NamedTuple):
     n_listed: float  # with such a value, on average: what counting by rows costs
 
 
-def grown(array: Array, length: int) -> Array:
+def grown(array: Array, length: int, make: Callable[..., Array] = np.zeros) -> Array:
     """The array with room for `length` rows or twice as many as it had; memory is not touched before it is used."""
-    new = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
+    new = make((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
     new[: len(array)] = array
     return new

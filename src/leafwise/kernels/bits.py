@@ -9,6 +9,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Layout, Planes
 from leafwise.kernels.jit import bare, inlined, jit, part
+from leafwise.kernels.references import refer
 from leafwise.kernels.rows import count_rows, place_values, unusual_cases
 from leafwise.kernels.sets import Cases, mask_of, rows_of
 from leafwise.kernels.words import popcount
@@ -235,6 +236,15 @@ def size_of(target: int, layout: Layout) -> int:
     return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
 
 
+@bare
+def _count_sets(requests: Array, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
+    layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
+    for r in range(requests.shape[0]):
+        target = requests[r, 1]
+        out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]
+        count_set(cases.sets[requests[r, 0]], target, out, layout, cases, scratch)
+
+
 @jit
 def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases) -> None:
     """For each requested row (set, target, offset): the histogram of the set's cases."""
@@ -243,8 +253,4 @@ def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout:
         most_rows = max(most_rows, cases.sets[requests[r, 0]]["size"])
         if cases.data.first[requests[r, 1]] >= 0:
             most_classes = max(most_classes, layout.n_states[requests[r, 1]])
-    scratch = make_scratch(most_classes, most_rows, cases)
-    for r in range(begin, end):
-        target = requests[r, 1]
-        out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]
-        count_set(cases.sets[requests[r, 0]], target, out, layout, cases, scratch)
+    _count_sets(requests[begin:end], histograms, layout, cases, make_scratch(most_classes, most_rows, cases))

@@ -27,6 +27,7 @@ from leafwise.kernels.nodes import (
     link,
     next_free,
 )
+from leafwise.kernels.references import refer
 from leafwise.kernels.sets import cut, join, place
 
 WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, FIRST_WANTED_SET = range(4)  # places in Frontier.wanted; then sizes of sets
@@ -106,6 +107,7 @@ def _add_leaf(target: int, cases: int, frontier: Frontier) -> None:
 @jit
 def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
     """Records for the leaves that a search begins with, which hold these sets; there is room."""
+    frontier = refer(frontier)
     for k in range(targets.shape[0]):
         _add_leaf(targets[k], cases[k], frontier)
         link(k, frontier)

@@ -56,6 +56,7 @@ from leafwise.kernels.nodes import (
     refresh,
     refresh_all,
 )
+from leafwise.kernels.references import refer
 from leafwise.kernels.steps import apply_best, is_ready, is_ruled_out, roll_back, settle_doubts
 
 CLOSED = 1 << 40  # in the place of the next in the queue
@@ -287,14 +288,10 @@ def _must_wait(frontier: Frontier) -> bool:
     return frontier.crew[SHORT] > 0 or totals[N_STALE] + totals[N_SPLIT] + totals[N_MERGED] > 0
 
 
-@jit
-def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Frontier) -> int:
-    """Commit steps until there are n_steps (FULL), none gains (FINISHED), or the leader must look up (HUNGRY).
-
-    One thread leads, and the others come to help, with the same frontier. `priced`: leaves were priced since the last
-    call.
-    """
-    scratch, crew, status = make_scratch(frontier), frontier.crew, HUNGRY
+@bare
+def _advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Frontier, scratch: Scratch) -> int:
+    frontier, scratch = refer(frontier), refer(scratch)
+    crew, status = frontier.crew, HUNGRY
     if leads and priced:
         refresh_all(frontier)
     while True:
@@ -323,8 +320,19 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fro
 
 
 @jit
+def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Frontier) -> int:
+    """Commit steps until there are n_steps (FULL), none gains (FINISHED), or the leader must look up (HUNGRY).
+
+    One thread leads, and the others come to help, with the same frontier. `priced`: leaves were priced since the last
+    call.
+    """
+    return _advance(leads, n_steps, share, priced, frontier, make_scratch(frontier))
+
+
+@jit
 def free_spent(batch: Array, frontier: Frontier) -> None:
     """Give back those histograms that may not be needed again."""
+    frontier = refer(frontier)
     for b in range(batch.shape[0]):
         free_if_spent(frontier.leaves[batch[b]], frontier)
 
@@ -332,6 +340,7 @@ def free_spent(batch: Array, frontier: Frontier) -> None:
 @jit
 def start_afresh(target: int, frontier: Frontier) -> None:
     """Forget what a node was about to do, and all its prices."""
+    frontier = refer(frontier)
     node = frontier.nodes[target]
     if node["first_pending"] >= 0:
         roll_back(target, node["first_pending"], frontier)

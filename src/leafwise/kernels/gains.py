@@ -15,6 +15,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Layout
 from leafwise.kernels.jit import bare, jit, part
+from leafwise.kernels.references import refer
 
 TIE = 1e-9
 COMPLETE = -1  # in the place of a binary split's state
@@ -237,6 +238,7 @@ def price_all_by_table(
     batch: Array, begin: int, end: int, leaves: Array, histograms: Array, possible: Array, at: Array, pricing: Pricing
 ) -> None:
     """The best split of each leaf in the batch, under the uniform prior; what is possible begins at at[b] for each."""
+    pricing = refer(pricing)
     for b in range(begin, end):
         price_by_table(leaves[batch[b]], histograms, possible[at[b] : at[b + 1]], pricing)
 
@@ -276,6 +278,7 @@ def price_all_by_exponents(
     batch: Array, begin: int, end: int, leaves: Array, histograms: Array, weights: Array, at: Array, pricing: Pricing
 ) -> None:
     """The best split of each leaf in the batch; weights[at[b]:at[b + 1]] are the exponents of its histogram's cells."""
+    pricing = refer(pricing)
     layout = pricing.layout
     for b in range(begin, end):
         leaf = leaves[batch[b]]

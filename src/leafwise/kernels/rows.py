@@ -65,17 +65,6 @@ def pack(begin: int, end: int, data: Planes) -> None:
         data.usual[variable] = np.argmax(counts)
 
 
-@jit
-def count_unusual(begin: int, end: int, lengths: Array, data: Planes) -> None:
-    """For the cases of some blocks, how many values are unusual."""
-    first, last = begin * BLOCK * 64, min(end * BLOCK * 64, data.columns.shape[1])
-    some = lengths[first:last]
-    for variable in range(data.columns.shape[0]):
-        column, usual = data.columns[variable, first:last], data.columns.dtype.type(data.usual[variable])
-        for case in range(some.shape[0]):
-            some[case] += np.int32(column[case] != usual)
-
-
 @bare
 def _mark_unusual(column: Array, usual: int, planes: Array, first: Int, out: Array) -> None:
     """Write the words from the first on of a mask of the cases that are not in the usual state."""
@@ -95,21 +84,50 @@ def _mark_unusual(column: Array, usual: int, planes: Array, first: Int, out: Arr
 
 
 @jit
-def list_values(begin: int, end: int, at: Array, listed: Array, data: Planes) -> None:
-    """List the unusual values of the cases of some blocks, each case's from at[case] on, which moves to its end."""
+def count_listed(begin: int, end: int, n_listed: Array, data: Planes) -> None:
+    """For each of some blocks, how many values its cases will list."""
     marks, n_words = np.empty(BLOCK, np.uint64), data.words.shape[1]
-    for first in range(begin * BLOCK, min(end * BLOCK, n_words), BLOCK):
-        n = min(BLOCK, n_words - first)
+    for block in range(begin, end):
+        first, n = block * BLOCK, np.int64(0)
+        words = marks[: min(BLOCK, n_words - first)]
         for variable in range(data.columns.shape[0]):
-            column, value = data.columns[variable], data.values[variable]
-            _mark_unusual(column, data.usual[variable], planes_of(variable, data), first, marks[:n])
-            for k in range(n):
-                bits = marks[k]
+            _mark_unusual(data.columns[variable], data.usual[variable], planes_of(variable, data), first, words)
+            for k in range(words.shape[0]):
+                n += popcount(words[k])
+        n_listed[block] = n
+
+
+@jit
+def list_values(begin: int, end: int, at: Array, data: Planes) -> None:
+    """List the values of the cases of some blocks, each block's from at[block] to at[block + 1]."""
+    most, n_words, n_cases = 0, data.words.shape[1], data.columns.shape[1]
+    for block in range(begin, end):
+        most = max(most, at[block + 1] - at[block])
+    marks, ends = np.empty(BLOCK, np.uint64), np.empty(BLOCK * 64, np.int64)
+    found, cases = np.empty(most, data.listed.dtype), np.empty(most, np.uint16)
+    for block in range(begin, end):
+        first, n = block * BLOCK, 0
+        words = marks[: min(BLOCK, n_words - first)]
+        ends[:] = 0
+        for variable in range(data.columns.shape[0]):
+            column, value = data.columns[variable, first * 64 :], data.values[variable]
+            _mark_unusual(data.columns[variable], data.usual[variable], planes_of(variable, data), first, words)
+            for k in range(words.shape[0]):
+                bits = words[k]
                 while bits != np.uint64(0):
-                    case = (first + k) * 64 + lowest(bits)
-                    listed[at[case]] = value + np.int64(column[case])
-                    at[case] += 1
+                    case = k * 64 + lowest(bits)
+                    found[n], cases[n] = value + np.int64(column[case]), case
+                    ends[case] += 1
+                    n += 1
                     bits &= bits - np.uint64(1)
+        here = at[block]
+        for case in range(min(BLOCK * 64, n_cases - first * 64)):
+            data.begin[first * 64 + case] = here
+            here += ends[case]
+            ends[case] = here - ends[case]
+        for k in range(n):
+            data.listed[ends[cases[k]]] = found[k]
+            ends[cases[k]] += 1
 
 
 @bare

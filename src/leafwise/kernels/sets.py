@@ -10,6 +10,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Planes
 from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.references import refer
 from leafwise.kernels.words import lowest
 
 SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
@@ -67,7 +68,7 @@ def place(sizes: Array, n: Int, cases: Cases) -> int:
 @jit
 def place_sets(sizes: Array, cases: Cases) -> int:
     """`place` for all of these."""
-    return place(sizes, sizes.shape[0], cases)
+    return place(sizes, sizes.shape[0], refer(cases))
 
 
 @bare
@@ -84,6 +85,7 @@ def release(which: int, cases: Cases) -> None:
 @jit
 def release_sets(gone: Array, cases: Cases) -> None:
     """Take back these sets."""
+    cases = refer(cases)
     for k in range(gone.shape[0]):
         release(gone[k], cases)
 
@@ -198,6 +200,7 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
 @jit
 def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases) -> None:
     """Cut each requested set."""
+    cases = refer(cases)
     most_rows, most_children = 0, 0
     for r in range(begin, end):
         most_rows = max(most_rows, cases.sets[requests[r]["parent"]]["size"])
@@ -244,6 +247,7 @@ def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
 @jit
 def join_sets(pairs: Array, cases: Cases) -> None:
     """For each row (a, b, union): the union of two disjoint sets."""
+    cases = refer(cases)
     for p in range(pairs.shape[0]):
         join(cases.sets[pairs[p, 0]], cases.sets[pairs[p, 1]], cases.sets[pairs[p, 2]], cases)
 

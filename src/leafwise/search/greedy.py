@@ -111,6 +111,7 @@ class Search:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
         began = time.perf_counter()
+        counter.prepare()
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states

@@ -37,7 +37,7 @@ class Drawing:
 
 def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
     """Graphs to begin with, whose leaves are the first records, in the same order."""
-    n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())
+    n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values() if len(graph.tests) > 1)
     test_numbers, leaf_numbers = count(0), count(n_tests)
     numbers: list[int] = []
     targets: list[int] = []

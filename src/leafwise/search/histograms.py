@@ -35,9 +35,9 @@ class Histograms:
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""
         if self._used[0] + n_cells > len(self.cells):
-            self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, _ROOM))
+            self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, _ROOM), np.empty)
         if self._used[1] + n_counts > len(self.counts):
-            self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64))
+            self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64), np.empty)
 
 
 def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:

@@ -59,7 +59,8 @@ class Leaves:
         self.nodes["room"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._log_factorial = gains.log_factorials(counter.n_cases + int(n_states.max()))
+        most = counter.n_cases + int(n_states.max())
+        self._log_factorial = workers.ahead(lambda: gains.log_factorials(most))
         self._kinds = (log_kappa, "C" in operators, "B" in operators)
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
@@ -115,7 +116,7 @@ class Leaves:
         everything = [(EVERYTHING, Region.everything())]
         sets = {
             target: sets_of_leaves(target, graph, self._counter, self._layout, self.rules.weighs)
-            if graph.n_leaves > 1
+            if len(graph.tests) > 1
             else everything
             for target, graph in graphs.items()
         }
@@ -204,7 +205,7 @@ class Leaves:
             self._below,
             self.nodes,
             self.histograms.counts,
-            self._log_factorial,
+            self._log_factorial(),
             *self._kinds,
         )
 
