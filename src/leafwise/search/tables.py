@@ -265,9 +265,9 @@ class TableSearch:
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
-        names = [variable.name for variable in self._problem.variables]
         if not is_parent.any():
             return
+        names = [variable.name for variable in self._problem.variables]
         cycle = dag.find_cycle(dag.parent_lists(is_parent))
         if cycle:
             arrows = " -> ".join(names[variable] for variable in cycle)
@@ -324,11 +324,10 @@ class TableSearch:
         """Operators for the steps in the log."""
         n, begin = int(self._log.n[0]), 0
         self._log.n[0] = 0
-        for (kind, parent, child, end), gain in zip(
-            self._log.steps[:n].tolist(), self._log.gains[:n].tolist(), strict=True
-        ):
-            turned = tuple((p, c) for p, c in self._log.turned[begin:end].tolist())
-            self.operators.append(_CHANGES[kind](parent, child, gain, turned))
+        steps, gains = self._log.steps[:n].tolist(), self._log.gains[:n].tolist()
+        turned = [(parent, child) for parent, child in self._log.turned[: steps[-1][3] if steps else 0].tolist()]
+        for (kind, parent, child, end), gain in zip(steps, gains, strict=True):
+            self.operators.append(_CHANGES[kind](parent, child, gain, tuple(turned[begin:end])))
             begin = end
 
     def _rows(self) -> NDArray[np.void]:
@@ -344,11 +343,13 @@ class TableSearch:
         return int(self._graph.rows[target])
 
     def _next_to_take_out(self) -> int | None:
-        """The variable with the most arcs of those that were not taken out."""
+        """The variable with the most arcs of those that were not taken out, while there is patience."""
+        if self._n_in_vain >= self.settings.patience:
+            return None
         is_parent = self._graph.is_parent
         n_arcs = (is_parent.sum(axis=0) + is_parent.sum(axis=1)) * self._waits
         variable = int(n_arcs.argmax())
-        return variable if n_arcs[variable] and self._n_in_vain < self.settings.patience else None
+        return variable if n_arcs[variable] else None
 
     def _take_out(self, variable: int) -> None:
         """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained."""
