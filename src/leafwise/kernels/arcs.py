@@ -7,7 +7,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit, part
 
 STOP, ADD, DELETE, REVERSE = range(4)
 
@@ -23,12 +23,12 @@ class Rules(NamedTuple):
     n_states: Array
 
 
-@part
+@bare
 def _is_above(ancestor: int, variable: int, ancestors: Array) -> bool:
     return (ancestors[variable, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1) != np.uint64(0)
 
 
-@part
+@bare
 def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) -> bool:
     """Whether the parent leads to the child by more than the arc between them."""
     for other in range(is_parent.shape[0]):
@@ -37,7 +37,7 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
     return False
 
 
-@jit
+@bare
 def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book) -> tuple[int, int, int, float]:
     """The best change of one arc that gains: its kind, parent, child and gain.
 
@@ -80,7 +80,7 @@ def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, boo
     return kind, best_parent, best_child, best
 
 
-@part
+@bare
 def _inherit(child: int, parent: int, ancestors: Array) -> None:
     for word in range(ancestors.shape[1]):
         ancestors[child, word] |= ancestors[parent, word]

@@ -7,7 +7,7 @@ import numpy as np
 from leafwise.kernels import arcs, book, table_nodes, turns
 from leafwise.kernels.arcs import Rules
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.book import Memory, Setting
+from leafwise.kernels.book import Memory, Scratch, Setting
 from leafwise.kernels.jit import bare, inlined, jit, part
 
 LEAST_GAIN = 1e-6  # of several changes, whose gain is a sum of differences: more than it is off by
@@ -40,7 +40,7 @@ class Log(NamedTuple):
     n: Array  # how many steps
 
 
-@part
+@inlined
 def _parents(target: Int, way: Int, graph: Graph) -> Array:
     """The parents of a target as they are, if `way` is ALL; only those that are sure, if SURE; and this neighbour."""
     n, is_parent, links = 0, graph.is_parent, graph.links
@@ -87,18 +87,23 @@ def _next_wanted(at: Int, with_turns: bool, graph: Graph, rules: Rules) -> Int:
     return np.int64(-1)
 
 
-@inlined
-def _know_all(with_turns: bool, graph: Graph, rules: Rules, memory: Memory, setting: Setting, room: Array) -> bool:
+@bare
+def _know_all(
+    with_turns: bool,
+    graph: Graph,
+    rules: Rules,
+    memory: Memory,
+    setting: Setting,
+    scratch: Scratch,
+    room: Array,
+) -> bool:
     """See to it that all rows are known; whether that went well."""
     n = graph.is_parent.shape[0]
-    if with_turns:
-        for node in turns.find_links(graph.is_parent, graph.links):
-            graph.is_stale[node] = True
     at = _next_wanted(np.int64(0), with_turns, graph, rules)
     while at >= 0:
         target, way = rules.targets[at // (n + 2)], at % (n + 2) + ALL
         needs_cases = np.int64(graph.rows[target] == WITH_CASES)
-        row = table_nodes.find(target, _parents(target, way, graph), needs_cases, memory, setting, room)
+        row = table_nodes.find(target, _parents(target, way, graph), needs_cases, memory, setting, scratch, room)
         if row < 0:
             return False
         if way == ALL:
@@ -172,9 +177,12 @@ def climb(
     room: Array,
 ) -> int:
     """Take so many steps, and find all rows; or say what came in between."""
+    scratch = book.make_scratch(setting)
     end = memory.used[book.WORK, 0] + most_work
     while True:
-        if not _know_all(with_turns, graph, rules, memory, setting, room):
+        if with_turns:
+            turns.find_links(graph.is_parent, graph.links, graph.is_stale)
+        if not _know_all(with_turns, graph, rules, memory, setting, scratch, room):
             return HELP
         if log.n[0] >= most_steps:
             return DONE

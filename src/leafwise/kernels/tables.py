@@ -103,7 +103,7 @@ def add_log_likelihoods(
         b0, b1, b2, b3, b4, b5, n_near = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         for c in range(where.shape[0]):
             at = where[c] + starts[s]
-            for _ in range(n_rows[s]):
+            for _ in range(n_rows[s] if where[c] >= 0 else 0):
                 total = np.int64(0)
                 for k in range(at, at + n_classes):
                     count = np.int64(cells[k])
