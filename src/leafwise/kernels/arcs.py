@@ -38,20 +38,21 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
 
 
 @bare
-def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book) -> tuple[int, int, int, float]:
+def best_move(
+    is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book, pool: Array
+) -> tuple[int, int, int, float]:
     """The best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
     only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
-    other variables; those of nodes with the most parents offer no additions.
+    other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
     """
-    n = is_parent.shape[0]
-    kind, best_parent, best_child, best = STOP, -1, -1, 0.0
+    kind, best_parent, best_child, best = STOP, np.int64(-1), np.int64(-1), 0.0
     for child in rules.targets:
         row = rows[child]
         if book.rows[row]["bound"] <= best + TIE:
             continue
-        for parent in range(n):
+        for parent in range(is_parent.shape[0]):
             if (
                 book.gains[row, ADDED, parent] > best + TIE
                 and rules.allowed[child, parent]
@@ -62,10 +63,10 @@ def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, boo
                 kind, best_parent, best_child, best = ADD, parent, child, book.gains[row, ADDED, parent]
     for reverse in range(2):
         for child in rules.targets:
-            if book.rows[rows[child]]["n_rows"] == 1:
-                continue
-            for parent in range(n):
-                if not is_parent[child, parent] or rules.fixed[child, parent]:
+            begin = book.rows[rows[child]]["parents"]
+            for k in range(begin, begin + book.rows[rows[child]]["n_parents"]):
+                parent = pool[k]
+                if rules.fixed[child, parent]:
                     continue
                 gain = book.gains[rows[child], DELETED, parent]
                 if reverse:

@@ -70,20 +70,20 @@ def _next_wanted(at: Int, with_turns: bool, graph: Graph, rules: Rules) -> Int:
     There are as many for each target as there are ways to have parents.
     """
     n = graph.is_parent.shape[0]
-    while at < rules.targets.shape[0] * (n + 2):
-        target, way = rules.targets[at // (n + 2)], at % (n + 2) + ALL
+    first, way = at // (n + 2), at % (n + 2) + ALL
+    for k in range(first, rules.targets.shape[0]):
+        target = rules.targets[k]
         if way == ALL:
             if graph.rows[target] < 0:
-                return at
-            if not (with_turns and graph.is_stale[target]):
-                at += n + 1
-        elif not (with_turns and graph.is_stale[target]):
-            at += n - 1 - way
-        elif way == SURE or _may_turn(target, way, graph, rules):
-            return at
-        else:
-            graph.turned_rows[target, way] = -1
-        at += 1
+                return k * (n + 2)
+            way = SURE
+        if with_turns and graph.is_stale[target]:
+            while way < n:
+                if way == SURE or _may_turn(target, way, graph, rules):
+                    return k * (n + 2) + way - ALL
+                graph.turned_rows[target, way] = -1
+                way += 1
+        way = ALL
     return np.int64(-1)
 
 
@@ -136,7 +136,7 @@ def _turn(child: int, kept: int, graph: Graph, log: Log) -> None:
 @inlined
 def _step(with_turns: bool, graph: Graph, log: Log, rules: Rules, memory: Memory) -> bool:
     """Change the arc that gains most; whether there is one."""
-    kind, parent, child, gain = arcs.best_move(graph.is_parent, graph.ancestors, graph.rows, rules, memory.book)
+    kind, parent, child, gain = arcs.best_move(graph.is_parent, graph.ancestors, graph.rows, rules, memory.book, memory.parents)
     n = log.n[0]
     log.steps[n, 3] = log.steps[n - 1, 3] if n > 0 else 0
     if with_turns:
