@@ -157,7 +157,7 @@ def _step(with_turns: bool, graph: Graph, log: Log, rules: Rules, memory: Memory
     return True
 
 
-@bare
+@inlined
 def _is_full(log: Log) -> bool:
     """Whether there may be no room for the next step: half of the room for arcs is for one step."""
     n = log.n[0]

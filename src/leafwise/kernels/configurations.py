@@ -20,7 +20,7 @@ def configurations_of(row: Int, memory: Memory) -> Array:
     return memory.configurations[partition["first"] : partition["first"] + partition["n"]]
 
 
-@bare
+@inlined
 def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
     """The partition split by a variable, or -1."""
     child = partitions[partition]["child"]
@@ -29,7 +29,7 @@ def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
     return child
 
 
-@bare
+@inlined
 def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) -> Int:
     """A partition split by a variable, without configurations so far."""
     child = used[book.N_PARTITIONS, 0]

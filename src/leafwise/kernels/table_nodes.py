@@ -18,7 +18,7 @@ from leafwise.kernels.tables import Exponents
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
 
 
-@bare
+@inlined
 def _set_exponents(size: Int, target: Int, n_rows: Int, most: Int, setting: Setting, exponents: Exponents) -> None:
     """Those of a target's table with so many rows."""
     own = setting.variables[target]
@@ -118,7 +118,7 @@ def _settle_deletions(row: Int, memory: Memory, setting: Setting, scratch: Scrat
         stride *= radix
 
 
-@bare
+@inlined
 def _price(
     where: Array, counted: Counted, n_classes: Int, cells: Array, exponents: Exponents, series: Array, sums: Array
 ) -> None:
@@ -234,7 +234,7 @@ def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting, scr
     return row
 
 
-@bare
+@inlined
 def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: Array) -> bool:
     """Whether there is too little room to split all configurations of a row; `room` says how much it may take."""
     record, n_cases, own = (

@@ -65,13 +65,15 @@ def make_exponents(n: Int) -> Exponents:
 @bare
 def set_exponents(size: Int, n_classes: Int, cell: float, most: Int, to: Exponents) -> None:
     """Those for a table with this exponent in every cell, and no row of more than `most` cases."""
+    row, of_cell, of_row = cell * n_classes, 1.0, 1.0
     for k in range(2):
-        value = cell * n_classes if k else cell
-        whole = np.int64(min(value, 2.0 * _MANY) + 0.5)
-        to.value[size, k], to.whole[size, k], to.log_gamma[size, k] = value, whole, log_gamma(value)
-        to.rise[size, k, 0] = 1.0
-        for count in range(1, min(_FEW - whole, most + 1)):
-            to.rise[size, k, count] = to.rise[size, k, count - 1] * (value + (count - 1))
+        value = row if k else cell
+        to.value[size, k], to.whole[size, k] = value, np.int64(min(value, 2.0 * _MANY) + 0.5)
+        to.log_gamma[size, k] = log_gamma(value)
+    for count in range(min(_FEW, most + 1)):  # side by side, as one product waits for the one before
+        to.rise[size, 0, count], to.rise[size, 1, count] = of_cell, of_row
+        of_cell *= cell + count
+        of_row *= row + count
 
 
 @bare
