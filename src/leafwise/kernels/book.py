@@ -154,7 +154,7 @@ def make_scratch(setting: Setting) -> Scratch:
         np.empty(setting.numbers[0]["n_cases"], np.int32),
         np.empty((most_classes, setting.words.shape[1]), np.uint64),
         np.empty(n),
-        make_exponents(setting.kinds.shape[0]),
+        make_exponents(setting.kinds.shape[0] * (setting.kinds.shape[0] + 1)),
     )
 
 

@@ -19,11 +19,18 @@ _MOST_MASKS = 33  # of a partition, as smaller sets are lists
 
 
 @inlined
-def _set_exponents(size: Int, target: Int, n_rows: Int, most: Int, setting: Setting, exponents: Exponents) -> None:
-    """Those of a target's table with so many rows."""
-    own = setting.variables[target]
+def _first_exponents(target: Int, setting: Setting) -> Int:
+    """The place of a target's exponents: for its table with a parent more of each kind, and as it is."""
+    return setting.variables[target]["kind"] * (setting.kinds.shape[0] + 1)
+
+
+@bare
+def _set_exponents(kind: Int, target: Int, n_rows: Int, setting: Setting, exponents: Exponents) -> Int:
+    """Those of a target's table with so many rows; their place."""
+    own, place = setting.variables[target], _first_exponents(target, setting) + kind
     cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
-    tables.set_exponents(size, own["n_states"], cell, most, exponents)
+    tables.set_exponents(place, own["n_states"], cell, exponents)
+    return place
 
 
 @bare
@@ -85,12 +92,12 @@ def _log_likelihood(
     where: Array, n: Int, target: Int, n_rows: Int, cells: Array, setting: Setting, scratch: Scratch
 ) -> float:
     """That of a table with so many rows; n of them begin at each of `where`, and the others are empty."""
-    zero, exponents = np.int64(0), scratch.exponents
+    exponents = scratch.exponents
     scratch.left[0, 0], scratch.left[1, 0], scratch.sums[0] = 0, n, 0.0
     starts, n_here, sums = scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
-    _set_exponents(zero, target, n_rows, setting.numbers[0]["n_cases"], setting, exponents)
+    at = _set_exponents(setting.kinds.shape[0], target, n_rows, setting, exponents)
     n_classes = setting.variables[target]["n_states"]
-    tables.add_log_likelihoods(where, starts, n_here, n_classes, cells, starts, exponents, setting.series, sums)
+    tables.add_log_likelihoods(where, starts, n_here, n_classes, cells, at, starts, exponents, setting.series, sums)
     return float(sums[0])
 
 
@@ -120,12 +127,12 @@ def _settle_deletions(row: Int, memory: Memory, setting: Setting, scratch: Scrat
 
 @inlined
 def _price(
-    where: Array, counted: Counted, n_classes: Int, cells: Array, exponents: Exponents, series: Array, sums: Array
+    where: Array, target: Int, counted: Counted, cells: Array, setting: Setting, exponents: Exponents, sums: Array
 ) -> None:
     """Add to sums[c], for each candidate, the log likelihood of these histograms when split by it."""
-    tables.add_log_likelihoods(
-        where, counted.starts, counted.n_states, n_classes, cells, counted.kinds, exponents, series, sums
-    )
+    n_classes, starts, n_states = setting.variables[target]["n_states"], counted.starts, counted.n_states
+    first, kinds = _first_exponents(target, setting), counted.kinds
+    tables.add_log_likelihoods(where, starts, n_states, n_classes, cells, first, kinds, exponents, setting.series, sums)
 
 
 @inlined
@@ -158,7 +165,7 @@ def _price_one(
     )
     if most < counted.most_states or not counted.have_planes:
         cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, where[0])
-    _price(where, counted, n_classes, cells, scratch.exponents, setting.series, sums)
+    _price(where, target, counted, cells, setting, scratch.exponents, sums)
     for k in range(n_cells if largest >= 0 else 0):
         memory.cells[largest + k] -= cells[k]
 
@@ -186,19 +193,18 @@ def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scra
     """What all additions gain; a row with a single case has the same log likelihood however it is split."""
     record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
     target, n_classes = record["target"], setting.variables[record["target"]]["n_states"]
-    n, n_single, most = configurations.shape[0], 0, np.int64(0)
+    n, n_single = configurations.shape[0], 0
     where, gains, kinds = memory.where[record["where"] : record["where"] + n], memory.book.gains, setting.kinds
     for c in range(n):
-        most = max(most, configurations[c]["size"])
         n_single += configurations[c]["size"] == 1 and where[c] < 0
     for kind in range(kinds.shape[0]):
-        _set_exponents(kind, target, record["n_rows"] * kinds[kind], most, setting, scratch.exponents)
+        _set_exponents(kind, target, record["n_rows"] * kinds[kind], setting, scratch.exponents)
     counted = book.candidates_of(new, memory, setting, scratch.candidates)
     sums = scratch.sums[: counted.variables.shape[0]]
     for c in range(sums.shape[0]):
         sums[c] = 0.0
     _price_small(row, new, counted, memory, setting, scratch, sums)
-    _price(where, counted, n_classes, memory.cells, scratch.exponents, setting.series, sums)
+    _price(where, target, counted, memory.cells, setting, scratch.exponents, sums)
     now = record["log_likelihood"] + n_single * math.log(n_classes)
     kappa = record["n_rows"] * (n_classes - 1) * setting.numbers[0]["log_kappa"]
     variables, n_states = counted.variables, counted.n_states

@@ -19,7 +19,7 @@ _MANY = 2048  # from here on: Stirling's series
 
 
 class Exponents(NamedTuple):
-    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]."""
+    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]. They stay as set."""
 
     value: Array
     whole: Array  # the whole number next to it
@@ -59,18 +59,20 @@ def log_gamma(x: float) -> float:
 @part
 def make_exponents(n: Int) -> Exponents:
     """Room for tables of so many sizes."""
-    return Exponents(np.empty((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
+    return Exponents(np.zeros((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
 
 
 @bare
-def set_exponents(size: Int, n_classes: Int, cell: float, most: Int, to: Exponents) -> None:
-    """Those for a table with this exponent in every cell, and no row of more than `most` cases."""
+def set_exponents(size: Int, n_classes: Int, cell: float, to: Exponents) -> None:
+    """Those for a table with this exponent in every cell."""
     row, of_cell, of_row = cell * n_classes, 1.0, 1.0
+    if to.value[size, 0] == cell and to.value[size, 1] == row:
+        return
     for k in range(2):
         value = row if k else cell
         to.value[size, k], to.whole[size, k] = value, np.int64(min(value, 2.0 * _MANY) + 0.5)
         to.log_gamma[size, k] = log_gamma(value)
-    for count in range(min(_FEW, most + 1)):  # side by side, as one product waits for the one before
+    for count in range(_FEW):  # side by side, as one product waits for the one before
         to.rise[size, 0, count], to.rise[size, 1, count] = of_cell, of_row
         of_cell *= cell + count
         of_row *= row + count
@@ -88,6 +90,7 @@ def add_log_likelihoods(
     n_rows: Array,
     n_classes: Int,
     cells: Array,
+    first: Int,
     sizes: Array,
     exponents: Exponents,
     series: Array,
@@ -95,10 +98,10 @@ def add_log_likelihoods(
 ) -> None:
     """Add Equation 5 to each of `sums`: for rows that follow each other in `cells`, from all where[...] + starts[c] on.
 
-    There are n_rows[c] of them, in a table of size sizes[c].
+    There are n_rows[c] of them, in a table of size first + sizes[c]. Where where[...] is negative there are none.
     """
     for s in range(starts.shape[0]):
-        size, value, ratio = sizes[s], 0.0, 1.0
+        size, value, ratio = first + sizes[s], 0.0, 1.0
         cell, row = exponents.value[size, 0], exponents.value[size, 1]
         near, near_row = exponents.whole[size, 0], exponents.whole[size, 1]
         a0, a1, a2, a3, a4, a5, n_cells = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0

@@ -170,7 +170,9 @@ class TableSearch:
         self._is_at_top = False  # nothing gains, as far as is known
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
-        self.operators: list[ArcOperator] = []
+        self._operators: list[ArcOperator] = []
+        self._unread: list[tuple[Any, Any, Any]] = []  # logs of later steps
+        self.n_steps = 0
         self._deadline = math.inf
         self.stopped = ""
         self.seconds = time.perf_counter() - began
@@ -196,8 +198,15 @@ class TableSearch:
             progress(self)
 
     @property
-    def n_steps(self) -> int:
-        return len(self.operators)
+    def operators(self) -> list[ArcOperator]:
+        """All steps so far."""
+        for steps, gains, turned in self._unread:
+            others, begin = [(parent, child) for parent, child in turned.tolist()], 0
+            for (kind, parent, child, end), gain in zip(steps.tolist(), gains.tolist(), strict=True):
+                self._operators.append(_CHANGES[kind](parent, child, gain, tuple(others[begin:end])))
+                begin = end
+        self._unread.clear()
+        return self._operators
 
     @property
     def n_leaves(self) -> int:
@@ -321,14 +330,12 @@ class TableSearch:
         return bool(end == climbing.TOP)
 
     def _note_steps(self) -> None:
-        """Operators for the steps in the log."""
-        n, begin = int(self._log.n[0]), 0
-        self._log.n[0] = 0
-        steps, gains = self._log.steps[:n].tolist(), self._log.gains[:n].tolist()
-        turned = [(parent, child) for parent, child in self._log.turned[: steps[-1][3] if steps else 0].tolist()]
-        for (kind, parent, child, end), gain in zip(steps, gains, strict=True):
-            self.operators.append(_CHANGES[kind](parent, child, gain, tuple(turned[begin:end])))
-            begin = end
+        """Keep the steps in the log, which are made operators when somebody asks."""
+        log, n = self._log, int(self._log.n[0])
+        log.n[0] = 0
+        if n:
+            self._unread.append((log.steps[:n].copy(), log.gains[:n].copy(), log.turned[: log.steps[n - 1, 3]].copy()))
+            self.n_steps += n
 
     def _rows(self) -> NDArray[np.void]:
         """The rows of the book for all targets as they are."""
@@ -371,6 +378,7 @@ class TableSearch:
             if gain > climbing.LEAST_GAIN:
                 gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
+                self.n_steps += 1
                 self._n_in_vain, self._is_at_top = 0, False
             else:
                 is_parent[:], rows[:] = before, rows_before
