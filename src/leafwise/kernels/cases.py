@@ -240,8 +240,9 @@ def count(
     """
     variables, words = setting.variables, setting.words
     plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
-    for k in range(at, at + variables[target]["n_cells"]):
-        out[k] = 0
+    histogram = out[at : at + variables[target]["n_cells"]]
+    for k in range(histogram.shape[0]):
+        histogram[k] = 0
     most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
     if plane < 0 or most < 2:
         return np.int64(0)

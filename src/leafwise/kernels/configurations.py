@@ -194,11 +194,13 @@ def derive(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
         end, largest = family(first, configurations)
         source, to = memory.where[origins + configurations[first]["origin"]], memory.where[where + largest]
         if source >= 0 and to >= 0 and end > first + 1:
+            whole, rest = cells[source : source + n_cells], cells[to : to + n_cells]
             for k in range(n_cells):
-                cells[to + k] = cells[source + k]
+                rest[k] = whole[k]
             for c in range(first, end):
                 at = memory.where[where + c]
                 if c != largest and at >= 0:
+                    part = cells[at : at + n_cells]
                     for k in range(n_cells):
-                        cells[to + k] -= cells[at + k]
+                        rest[k] -= part[k]
         first = end

@@ -100,26 +100,29 @@ def add_log_likelihoods(
 
     There are n_rows[c] of them, in a table of size first + sizes[c]. Where where[...] is negative there are none.
     """
+    few, many = np.uint64(_FEW), np.uint64(_MANY)  # what cannot be negative is quicker to look up
     for s in range(starts.shape[0]):
         size, value, ratio = first + sizes[s], 0.0, 1.0
         cell, row = exponents.value[size, 0], exponents.value[size, 1]
-        near, near_row = exponents.whole[size, 0], exponents.whole[size, 1]
+        rise, rise_row = exponents.rise[size, 0], exponents.rise[size, 1]
+        near, near_row = np.uint64(exponents.whole[size, 0]), np.uint64(exponents.whole[size, 1])
         a0, a1, a2, a3, a4, a5, n_cells = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         b0, b1, b2, b3, b4, b5, n_near = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         for c in range(where.shape[0]):
-            at = where[c] + starts[s]
+            at = np.uint64(where[c] + starts[s])
             for _ in range(n_rows[s] if where[c] >= 0 else 0):
-                total = np.int64(0)
-                for k in range(at, at + n_classes):
-                    count = np.int64(cells[k])
+                total = np.uint64(0)
+                for _ in range(n_classes):
+                    count = np.uint64(cells[at])
                     total += count
+                    at += np.uint64(1)
                     m = count + near
-                    if m < _FEW:
-                        ratio *= exponents.rise[size, 0, count]
+                    if m < few:
+                        ratio *= rise[count]
                         if not 1e-200 < ratio < 1e200:
                             value += math.log(ratio)
                             ratio = 1.0
-                    elif m < _MANY:
+                    elif m < many:
                         a0 += series[m, 0]
                         a1 += series[m, 1]
                         a2 += series[m, 2]
@@ -130,9 +133,9 @@ def add_log_likelihoods(
                     else:
                         value += log_gamma(count + cell) - exponents.log_gamma[size, 0]
                 m = total + near_row
-                if m < _FEW:
-                    ratio /= exponents.rise[size, 1, total]
-                elif m < _MANY:
+                if m < few:
+                    ratio /= rise_row[total]
+                elif m < many:
                     b0 += series[m, 0]
                     b1 += series[m, 1]
                     b2 += series[m, 2]
@@ -142,7 +145,6 @@ def add_log_likelihoods(
                     n_near += 1
                 else:
                     value -= log_gamma(total + row) - exponents.log_gamma[size, 1]
-                at += n_classes
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
         sums[s] += value + math.log(ratio)
