@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array
+from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, jit, part
@@ -24,7 +24,7 @@ class Rules(NamedTuple):
 
 
 @bare
-def _is_above(ancestor: int, variable: int, ancestors: Array) -> bool:
+def _is_above(ancestor: Int, variable: Int, ancestors: Array) -> bool:
     return (ancestors[variable, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1) != np.uint64(0)
 
 
@@ -40,14 +40,16 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
 @bare
 def best_move(
     is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book, pool: Array
-) -> tuple[int, int, int, float]:
+) -> tuple[int, Int, Int, float]:
     """The best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
     only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
     other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
     """
-    kind, best_parent, best_child, best = STOP, np.int64(-1), np.int64(-1), 0.0
+    best_parent: Int = np.int64(-1)
+    best_child: Int = np.int64(-1)
+    kind, best = STOP, 0.0
     for child in rules.targets:
         row = rows[child]
         if book.rows[row]["bound"] <= best + TIE:
@@ -82,7 +84,7 @@ def best_move(
 
 
 @bare
-def _inherit(child: int, parent: int, ancestors: Array) -> None:
+def _inherit(child: Int, parent: Int, ancestors: Array) -> None:
     for word in range(ancestors.shape[1]):
         ancestors[child, word] |= ancestors[parent, word]
     ancestors[child, parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
@@ -122,7 +124,7 @@ def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
 
 
 @jit
-def change_arc(kind: int, parent: int, child: int, is_parent: Array, ancestors: Array) -> None:
+def change_arc(kind: int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
     """Make the move, and keep the ancestors up to date; STOP finds them from the arcs as they are."""
     if kind == ADD:
         is_parent[child, parent] = 1

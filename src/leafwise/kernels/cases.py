@@ -120,9 +120,7 @@ def cut(
 
 
 @bare
-def _class_masks(
-    place: Int, size: Int, first: Int, n_classes: Int, masks: Array, lists: Array, words: Array, classes: Array
-) -> None:
+def _class_masks(place: Int, size: Int, first: Int, masks: Array, lists: Array, words: Array, classes: Array) -> None:
     """Split a set by the states of the variable whose planes begin there, one row of `classes` each."""
     n_words = masks.shape[1]
     if place >= 0:
@@ -134,7 +132,7 @@ def _class_masks(
         for k in range(-1 - place, -1 - place + size):
             row = np.int64(lists[k])
             classes[0, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-    for state in range(1, n_classes):
+    for state in range(1, classes.shape[0]):
         for word in range(n_words):
             here = classes[0, word] & words[first + state - 1, word]
             classes[state, word] = here
@@ -145,7 +143,6 @@ def _class_masks(
 def _count_planes(
     counted: Counted,
     most: Int,
-    n_classes: Int,
     totals: Int,
     classes: Array,
     variables: Array,
@@ -155,7 +152,7 @@ def _count_planes(
     at: Int,
 ) -> None:
     """The blocks of all variables of up to so many states; two classes at a time, as each plane is read."""
-    n_words = classes.shape[1]
+    n_classes, n_words = classes.shape
     candidates, starts, n_states = counted.variables, counted.starts, counted.n_states
     for c in range(candidates.shape[0]):
         first, to = variables[candidates[c]]["plane"], at + starts[c]
@@ -192,7 +189,8 @@ def add_rows(
         begin = np.int64(rows[k]) * by_case
         shift = at + np.int64(codes[begin + target * by_variable])
         for c in range(variables.shape[0]):
-            out[starts[c] + np.int64(codes[begin + variables[c] * by_variable]) * n_classes + shift] += step
+            code = np.int64(codes[np.uint64(begin + variables[c] * by_variable)])
+            out[np.uint64(starts[c] + code * n_classes + shift)] += step
 
 
 @bare
@@ -236,7 +234,7 @@ def count(
     """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
 
     These are of variables with more states than are returned, or without planes. The target's counts in the set are in
-    cells[totals:], and `classes` is room for as many masks as it has states.
+    cells[totals:], and `classes` is room for at least as many masks as it has states.
     """
     variables, words = setting.variables, setting.words
     plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
@@ -246,6 +244,6 @@ def count(
     most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
     if plane < 0 or most < 2:
         return np.int64(0)
-    _class_masks(place, size, plane, n_classes, masks, lists, words, classes)
-    _count_planes(counted, most, n_classes, totals, classes, variables, words, cells, out, at)
+    _class_masks(place, size, plane, masks, lists, words, classes[:n_classes])
+    _count_planes(counted, most, totals, classes[:n_classes], variables, words, cells, out, at)
     return most

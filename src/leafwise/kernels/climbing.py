@@ -136,7 +136,9 @@ def _turn(child: int, kept: int, graph: Graph, log: Log) -> None:
 @inlined
 def _step(with_turns: bool, graph: Graph, log: Log, rules: Rules, memory: Memory) -> bool:
     """Change the arc that gains most; whether there is one."""
-    kind, parent, child, gain = arcs.best_move(graph.is_parent, graph.ancestors, graph.rows, rules, memory.book, memory.parents)
+    kind, parent, child, gain = arcs.best_move(
+        graph.is_parent, graph.ancestors, graph.rows, rules, memory.book, memory.parents
+    )
     n = log.n[0]
     log.steps[n, 3] = log.steps[n - 1, 3] if n > 0 else 0
     if with_turns:

@@ -42,9 +42,7 @@ def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) ->
 
 
 @bare
-def _cut(
-    c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting, scratch: Scratch
-) -> None:
+def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """New configurations: the c-th of a partition, which is that number of all, cut into parts of these sizes."""
     used, old, n_cases = memory.used, memory.configurations[before], setting.numbers[0]["n_cases"]
     places, n_parts = scratch.states[1, : sizes.shape[0]], 0
@@ -83,9 +81,7 @@ def _cross(
 
 
 @bare
-def divide(
-    row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting, scratch: Scratch
-) -> None:
+def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """Give a new row its partition, made if need be, and the target's counts in all configurations.
 
     `start` is where the variable's block begins in the histograms of the row that it is made from.
@@ -166,8 +162,9 @@ def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
 def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """Count the histograms of some configurations of a new row: those that do not follow from others."""
     rows, where, masks, lists, cells = memory.book.rows, memory.where, memory.masks, memory.lists, memory.cells
-    configurations, counted = configurations_of(new, memory), book.candidates_of(new, memory, setting, scratch.candidates)
-    target, own, counts, first = rows[new]["target"], rows[new]["where"], rows[new]["counts"], 0
+    counted = book.candidates_of(new, memory, setting, scratch.candidates)
+    configurations, first = configurations_of(new, memory), 0
+    target, own, counts = rows[new]["target"], rows[new]["where"], rows[new]["counts"]
     n_classes, origins = setting.variables[target]["n_states"], rows[row]["where"] if row >= 0 else np.int64(-1)
     while first < configurations.shape[0]:
         last, largest = family(first, configurations)

@@ -39,7 +39,7 @@ def _label(node: int, parent: int, is_parent: Array, links: Array) -> None:
 
 @jit
 def find_links(is_parent: Array, links: Array, is_stale: Array) -> None:
-    """Write to links[node, other] whether it is a parent for sure or a neighbour, and which nodes have other links now."""
+    """Write to links[node, other] whether it is a parent for sure or a neighbour, and whose links are others now."""
     n = is_parent.shape[0]
     order, new = np.empty(n, np.int64), np.zeros_like(links)
     find_order(is_parent, order)
