@@ -239,7 +239,10 @@ class Counted(NamedTuple):
 
 @bare
 def candidates_of(row: Int, memory: Memory, setting: Setting, found: Array) -> Counted:
-    """What the histograms of a row count: all but its target and its parents, which no row made from it needs."""
+    """What the histograms of a row count: all but its target and its parents, which no row made from it needs.
+
+    It lies in `found`, and nobody counts who holds it: only `bare` parts may ask.
+    """
     rows, parents, candidates, variables = memory.book.rows, memory.parents, setting.candidates, setting.variables
     target, p = rows[row]["target"], rows[row]["parents"]
     first, n_classes, end = variables[target]["first"], variables[target]["n_states"], p + rows[row]["n_parents"]
