@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +34,36 @@ def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(order)
 
 
-def parent_lists(is_parent: NDArray[np.uint8]) -> list[list[int]]:
+def parent_lists(is_parent: NDArray[np.uint8]) -> list[tuple[int, ...]]:
     """The parents of each node, from a matrix whose element [i, j] tells whether j is a parent of i.
 
     >>> parent_lists(np.array([[0, 0], [1, 0]], np.uint8))
-    [[], [0]]
+    [(), (0,)]
     """
-    parents: list[list[int]] = [[] for _ in is_parent]
-    for place in np.flatnonzero(np.ascontiguousarray(is_parent).view(np.bool_)).tolist():  # in one row: it is quicker
-        parents[place // len(parents)].append(place % len(parents))
-    return parents
+    return parents_at(arc_places(is_parent), len(is_parent))
+
+
+def arc_places(is_parent: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The arcs of such a matrix, as places when all its rows are one: n * i + j where j is a parent of i.
+
+    >>> arc_places(np.array([[0, 0], [1, 0]], np.uint8))
+    array([2])
+    """
+    places: NDArray[np.int64] = np.ascontiguousarray(is_parent).view(np.bool_).ravel().nonzero()[0]
+    return places
+
+
+def parents_at(places: NDArray[np.int64], n: int) -> list[tuple[int, ...]]:
+    """The parents of each of n nodes, from the sorted places of the arcs.
+
+    >>> parents_at(np.array([2]), 2)
+    [(), (0,)]
+    """
+    if len(places) and not (places[0] >= 0 and places[-1] < n * n and (places[:-1] < places[1:]).all()):
+        raise ValueError(f"the places {places} of arcs are not sorted, or outside 0..{n * n - 1}: correct them.")
+    ends = places.searchsorted(np.arange(0, n * n + 1, n)).tolist() if n else [0]
+    parents = (places % n).tolist()
+    return [tuple(parents[begin:end]) for begin, end in pairwise(ends)]
 
 
 def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -53,21 +74,22 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """
     state = [0] * len(parents)  # 0: not seen, 1: on the trail, 2: leads to no cycle
     for start in range(len(parents)):
-        trail = [start] if state[start] == 0 else []
+        trail = [start] if parents[start] and state[start] == 0 else []
         pending = [iter(parents[start])] if trail else []
         while trail:
             state[trail[-1]] = 1
-            parent = next(pending[-1], None)
-            if parent is None:
+            for parent in pending[-1]:
+                if state[parent] == 1:
+                    cycle = trail[trail.index(parent) :][::-1]
+                    turn = cycle.index(min(cycle))
+                    return (*cycle[turn:], *cycle[:turn], cycle[turn])
+                if state[parent] == 0:
+                    trail.append(parent)
+                    pending.append(iter(parents[parent]))
+                    break
+            else:
                 state[trail.pop()] = 2
                 pending.pop()
-            elif state[parent] == 1:
-                cycle = trail[trail.index(parent) :][::-1]
-                turn = cycle.index(min(cycle))
-                return (*cycle[turn:], *cycle[:turn], cycle[turn])
-            elif state[parent] == 0:
-                trail.append(parent)
-                pending.append(iter(parents[parent]))
     return ()
 
 

@@ -5,7 +5,7 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -82,6 +82,8 @@ class Node:
         whole = cls.learned((), leaves, counts, exponents)  # checks all numbers at once
         arrays = [(name, getattr(whole, name)) for name in ("probabilities", "counts", "exponents")]
         ends = np.cumsum([0, *(graph.n_leaves for graph in graphs)]).tolist()
+        if ends[-1] != len(counts):
+            raise ValueError(f"the graphs have {ends[-1]} leaves, not {len(counts)}: give one row for each leaf.")
         nodes = []
         for own, graph, (begin, end) in zip(parents, graphs, pairwise(ends), strict=True):
             node = object.__new__(cls)
@@ -153,7 +155,7 @@ class Network:
                 f"the network got {len(self.nodes)} nodes for {len(self.variables)} variables: "
                 f"give one for each variable, None where it is only given."
             )
-        if len(set(self.names)) < len(self.names):
+        if len(set(self.names)) < len(self.variables):
             twice = next(name for place, name in enumerate(self.names) if name in self.names[:place])
             raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
         n_states = [variable.n_states for variable in self.variables]
@@ -161,6 +163,25 @@ class Network:
             if node is not None:
                 _check_fit(self.variables, index, node, n_states)
         self._check_acyclic()
+
+    @classmethod
+    def with_nodes_later(
+        cls, variables: tuple[Variable, ...], make_nodes: Callable[[], tuple[Node | None, ...]], **others: Any
+    ) -> "Network":
+        """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked."""
+        network = cls(variables, (None,) * len(variables), **others)
+        del vars(network)["nodes"]
+        vars(network)["_make_nodes"] = make_nodes
+        return network
+
+    if not TYPE_CHECKING:  # else every name would do as an attribute
+
+        def __getattr__(self, name: str) -> tuple[Node | None, ...]:
+            """The nodes, the first time."""
+            if name != "nodes":
+                raise AttributeError(f"a network has no attribute {name!r}", name=name, obj=self)
+            nodes = vars(self)["nodes"] = self._make_nodes()
+            return nodes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -353,7 +374,7 @@ def _json_value(value: Any, where: str) -> Any:
     """A private copy made of plain JSON values (numpy's numbers become Python's, tuples lists)."""
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and np.isfinite(value)):
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, list | tuple):
         return [_json_value(item, where) for item in value]

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers
-from leafwise.kernels import bits, sets
+from leafwise.kernels import bits, rows, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
-_BLOCK = 256  # cases that are turned from columns to rows in one go
 _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
@@ -125,17 +124,23 @@ class CpuCounter:
 
 
 def _planes(table: Table, workers: Workers) -> Planes:
+    n_variables, n_cases = table.codes.shape
     n_states = np.array([variable.n_states for variable in table.variables])
     n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
     first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
-    words = np.empty((int(n_planes.sum()), -(-table.n_cases // 64)), np.uint64)
-    data = Planes(table.codes, np.empty(table.codes.T.shape, table.codes.dtype), words, first)
-    workers.run(lambda begin, end: bits.pack(begin, end, n_states, data), 0.1 * n_planes * table.n_cases)
-    blocks = range(0, table.n_cases + _BLOCK, _BLOCK)
-
-    def turn(begin: int, end: int) -> None:
-        here = slice(blocks[begin], blocks[end])
-        data.rows[here] = data.columns[:, here].T
-
-    workers.run(turn, np.full(len(blocks) - 1, 0.5 * _BLOCK * len(n_states)))
+    words = np.empty((int(n_planes.sum()), -(-n_cases // 64)), np.uint64)
+    values = np.concatenate([[0], np.cumsum(n_states)])
+    counts, usual = np.empty(values[-1], np.int64), np.empty(n_variables, np.int64)
+    dtype = np.uint16 if values[-1] <= 2**16 else np.int32
+    begin = np.zeros(n_cases + 1, np.int64)
+    data = Planes(table.codes, words, first, values, counts, usual, begin, np.empty(0, dtype), 0.0)
+    workers.run(lambda begin, end: rows.pack(begin, end, data), 0.1 * n_planes * n_cases)
+    costs = np.full(-(-words.shape[1] // rows.BLOCK), 100.0 * n_variables)
+    lengths = np.zeros(n_cases, np.int32)
+    workers.run(lambda begin, end: rows.count_unusual(begin, end, lengths, data), costs / 4)
+    np.cumsum(lengths, out=data.begin[1:])
+    n_listed = float(np.square(lengths, dtype=np.float64).sum()) / max(1, int(data.begin[-1]))
+    data = data._replace(listed=np.empty(data.begin[-1], dtype), n_listed=n_listed)
+    at = data.begin[:-1].copy()
+    workers.run(lambda begin, end: rows.list_values(begin, end, at, data.listed, data), costs)
     return data

@@ -1,29 +1,16 @@
-"""Ancestors and descendants while arcs come: what may no longer be tested, and what is undone for that."""
+"""Ancestors and descendants while arcs come: what may no longer be tested."""
 
 import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.nodes import Frontier
-from leafwise.kernels.steps import roll_back
 from leafwise.kernels.words import lowest
 
 
 @bare
 def _has(row: Array, which: int) -> bool:
     return row[which >> 6] >> np.uint64(which & 63) & np.uint64(1) != np.uint64(0)
-
-
-@inlined
-def _forbid(target: int, below: Array, frontier: Frontier) -> None:
-    """The target's graph may test none of these from now on."""
-    pending = frontier.nodes[target]["first_pending"]
-    while pending >= 0:
-        step = frontier.steps[pending]
-        if step["other"] < 0 and _has(below, step["variable"]):
-            roll_back(target, pending, frontier)
-            return
-        pending = step["next"]
 
 
 @bare
@@ -50,8 +37,8 @@ def _relate(parent: int, child: int, frontier: Frontier) -> None:
     _add_to_all(ancestors, below, above)
     _add_to_all(descendants, above, below)
     for target in range(frontier.nodes.shape[0]):
-        if frontier.is_ahead[target] and _has(above, target):
-            _forbid(target, below, frontier)
+        if _has(above, target):
+            frontier.is_doubted[target] = 1
 
 
 @bare

@@ -3,9 +3,10 @@
 A *histogram* of a target lies flat in an array: for each candidate variable (`Layout`) one row of the target's counts
 for each state, and after them one row with the totals.
 
-A column with few states is kept as *planes*: one bit mask for each state but the first, whose counts follow by
-subtraction. The code matrix is there twice: by columns for cutting sets of cases, by rows for counting small sets,
-where each case touches one stretch of memory.
+The data are there three times. By columns, for cutting sets of cases. As *planes*, for counting large sets: a column
+with few states is one bit mask for each state but the first, whose counts follow by subtraction. By rows, for counting
+small sets: each case lists its *values* (a variable's state; all are numbered), but for those that are the most common
+ones of their variables, whose counts follow by subtraction, too.
 """
 
 from typing import Any, NamedTuple
@@ -38,9 +39,14 @@ class Planes(NamedTuple):
     """The data of a table, laid out for counting."""
 
     columns: Array  # codes, (n_variables, n_cases)
-    rows: Array  # codes, (n_cases, n_variables)
     words: Array  # bit planes, (n_planes, n_words) uint64
     first: Array  # the plane of state 1 of each variable, or -1 where a variable has none
+    values: Array  # for each variable, and one more: the number of its first value
+    counts: Array  # how many cases have each value
+    usual: Array  # the most common state of each variable
+    begin: Array  # for each case, and one more: where it begins in
+    listed: Array  # ... the values that are not usual
+    n_listed: float  # with such a value, on average: what counting by rows costs
 
 
 def grown(array: Array, length: int) -> Array:

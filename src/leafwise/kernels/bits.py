@@ -1,6 +1,6 @@
 """Counting by bits: a histogram's cell is an AND of two bit masks and a popcount.
 
-Sets with few cases, and variables with many states, are counted by increments instead, whichever is the cheaper.
+Sets with few cases are counted row by row instead, where that is cheaper, and so are variables of many states.
 """
 
 from typing import Any, NamedTuple
@@ -9,33 +9,15 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Layout, Planes
 from leafwise.kernels.jit import bare, inlined, jit, part
+from leafwise.kernels.rows import count_rows, place_values, unusual_cases
 from leafwise.kernels.sets import Cases, mask_of, rows_of
 from leafwise.kernels.words import popcount
 
-# Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
-_PLANE_COST, _WORD_COST, _ROW_COST = 3.5, 0.095, 1.6
+# Nanoseconds (benchmarks/crossing.py): a plane costs a fixed part and a part for each word; rows so much a candidate,
+# and each row a fixed part and a part for each value that is listed.
+_PLANE_COST, _WORD_COST = 3.5, 0.07
+_CANDIDATE_COST, _ROW_COST, _VALUE_COST = 3.0, 20.0, 2.5
 _LONG = 64  # words: planes at least so long are counted four at a time
-
-
-@bare
-def pack_state(column: Array, state: int, plane: Array) -> None:
-    """Set bit c of the plane where case c of the column is in the state."""
-    for word in range(plane.shape[0]):
-        bits = np.uint64(0)
-        first = word * 64
-        for bit in range(min(64, column.shape[0] - first)):
-            if column[first + bit] == state:
-                bits |= np.uint64(1) << np.uint64(bit)
-        plane[word] = bits
-
-
-@jit
-def pack(begin: int, end: int, n_states: Array, data: Planes) -> None:
-    """Fill the planes of the variables from one to another."""
-    for variable in range(begin, end):
-        if data.first[variable] >= 0:
-            for state in range(1, n_states[variable]):
-                pack_state(data.columns[variable], state, data.words[data.first[variable] + state - 1])
 
 
 @inlined
@@ -89,7 +71,6 @@ def _are_four(variables: Array, entry: int, n_words: int, layout_states: Array, 
 def _count_binary(
     variables: Array,
     bases: Array,
-    most_states: int,
     layout_states: Array,
     words: Array,
     first: Array,
@@ -109,7 +90,7 @@ def _count_binary(
             continue
         variable = variables[entry]
         n_states = layout_states[variable]
-        if n_states <= most_states and first[variable] >= 0:
+        if first[variable] >= 0:
             at = bases[entry] * 2
             left_zeros, left_ones = totals[0], totals[1]
             for state in range(1, n_states):
@@ -131,7 +112,6 @@ def _count_binary(
 def _count_many(
     variables: Array,
     bases: Array,
-    most_states: int,
     layout_states: Array,
     words: Array,
     first: Array,
@@ -144,7 +124,7 @@ def _count_many(
     for entry in range(variables.shape[0]):
         variable = variables[entry]
         n_states = layout_states[variable]
-        if n_states > most_states or first[variable] < 0:
+        if first[variable] < 0:
             continue
         at = bases[entry] * n_classes
         for k in range(n_classes):
@@ -167,51 +147,13 @@ def _count_many(
                 out[at + n_classes - 1] -= n
 
 
-@inlined
-def _count_rows(
-    rows: Array, codes: Array, target: int, candidates: Array, starts: Array, n_classes: int, out: Array
-) -> None:
-    """One increment for each row and candidate."""
+@bare
+def _count_column(rows: Array, column: Array, own: Array, n_classes: int, out: Array) -> None:
+    """One candidate's block, by one increment for each row."""
+    for cell in range(out.shape[0]):
+        out[cell] = 0
     for k in range(rows.shape[0]):
-        row = rows[k]
-        shift = np.int64(codes[row, target])
-        for c in range(candidates.shape[0]):
-            out[starts[c] + np.int64(codes[row, candidates[c]]) * n_classes + shift] += 1
-
-
-@inlined
-def _left_to_rows(
-    target: int,
-    variables: Array,
-    bases: Array,
-    most_states: int,
-    layout_states: Array,
-    first: Array,
-    out: Array,
-    candidates: Array,
-    starts: Array,
-) -> int:
-    """The candidates that planes do not serve: their blocks are cleared and their places noted; how many."""
-    n_classes = layout_states[target]
-    n = 0
-    for entry in range(variables.shape[0]):
-        variable = variables[entry]
-        n_states = layout_states[variable]
-        if variable == target or n_states > most_states or first[variable] < 0:
-            at = bases[entry] * n_classes
-            for cell in range(at, at + n_states * n_classes):
-                out[cell] = 0
-            if variable != target:
-                candidates[n] = variable
-                starts[n] = at
-                n += 1
-    return n
-
-
-@inlined
-def _most_plane_states(n_cases: int, n_classes: int, n_words: int) -> int:
-    """Up to how many states of a variable planes are the cheaper way to count so many cases."""
-    return 1 + int(_ROW_COST * n_cases / (n_classes * (_PLANE_COST + _WORD_COST * n_words)))
+        out[np.int64(column[rows[k]]) * n_classes + np.int64(own[rows[k]])] += 1
 
 
 class Scratch(NamedTuple):
@@ -219,52 +161,72 @@ class Scratch(NamedTuple):
 
     classes: Array  # masks, one for each state of a target, and one more
     rows: Array
-    candidates: Array
-    starts: Array
+    places: Array  # for each value, its row in histograms of the layout
+    layout: Array  # ... which is this one
 
 
 @part
-def make_scratch(most_classes: int, most_rows: int, layout: Layout, cases: Cases) -> Scratch:
+def make_scratch(most_classes: int, most_rows: int, cases: Cases) -> Scratch:
     """Room to count sets of so many cases, for targets of so many states."""
     return Scratch(
         np.empty((most_classes + 1, cases.data.words.shape[1]), np.uint64),
         np.empty(most_rows, np.int32),
-        np.empty(layout.n_states.shape[0], np.int64),
-        np.empty(layout.n_states.shape[0], np.int64),
+        np.empty(cases.data.counts.shape[0], np.int64),
+        np.full(1, -1),
     )
+
+
+@inlined
+def _by_planes(size: int, n_variables: int, n_classes: int, data: Planes) -> bool:
+    """Whether planes are the cheaper way to count so many cases for so many variables."""
+    n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
+    by_planes = n_planes * n_classes * (_PLANE_COST + _WORD_COST * data.words.shape[1])
+    return by_planes < _CANDIDATE_COST * n_variables + size * (_ROW_COST + _VALUE_COST * data.n_listed)
 
 
 @bare
 def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
-    """One histogram, by planes where these are cheaper, else in one pass over the rows."""
+    """One histogram, by planes where these are cheaper, else by rows."""
     data = cases.data
     n_classes = layout.n_states[target]
     which = layout.of_target[target]
     variables = layout.variables[layout.start[which] : layout.start[which + 1]]
     bases = layout.bases[layout.start[which] : layout.start[which + 1]]
-    totals = out[layout.n_rows[which] * n_classes :]
-    most = _most_plane_states(set_["size"], n_classes, data.words.shape[1])
-    if data.first[target] < 0 or most < 2:
-        most = 0
+    own, totals = data.columns[target], out[layout.n_rows[which] * n_classes :]
+    size = unusual_cases(target, data) if set_["size"] == cases.n_cases else set_["size"]
+    if data.first[target] < 0 or not _by_planes(size, variables.shape[0], n_classes, data):
+        if scratch.layout[0] != which:
+            place_values(variables, bases, layout.n_states, data.values, scratch.places)
+            scratch.layout[0] = which
+        count_rows(
+            set_,
+            target,
+            variables,
+            bases,
+            layout.n_states,
+            cases,
+            scratch.classes[0],
+            scratch.rows,
+            scratch.places,
+            out,
+            totals,
+        )
+        return
+    classes = scratch.classes
+    mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
+    _class_masks(mask, target, data.words, data.first, classes, totals)
+    if n_classes == 2:
+        _count_binary(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
     else:
-        classes = scratch.classes
-        mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
-        _class_masks(mask, target, data.words, data.first, classes, totals)
-        if n_classes == 2:
-            _count_binary(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
-        else:
-            _count_many(variables, bases, most, layout.n_states, data.words, data.first, classes, totals, out)
-    candidates, starts = scratch.candidates, scratch.starts
-    n_left = _left_to_rows(target, variables, bases, most, layout.n_states, data.first, out, candidates, starts)
-    if n_left > 0 or most == 0:
-        n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
-        rows = scratch.rows[:n]
-        _count_rows(rows, data.rows, target, candidates[:n_left], starts[:n_left], n_classes, out)
-        if most == 0:
-            for k in range(n_classes):
-                totals[k] = 0
-            for k in range(n):
-                totals[data.rows[rows[k], target]] += 1
+        _count_many(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
+    n = 0
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        if data.first[variable] < 0:
+            if n == 0:
+                n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
+            block = out[bases[entry] * n_classes : (bases[entry] + layout.n_states[variable]) * n_classes]
+            _count_column(scratch.rows[:n], data.columns[variable], own, n_classes, block)
 
 
 @bare
@@ -281,7 +243,7 @@ def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout:
         most_rows = max(most_rows, cases.sets[requests[r, 0]]["size"])
         if cases.data.first[requests[r, 1]] >= 0:
             most_classes = max(most_classes, layout.n_states[requests[r, 1]])
-    scratch = make_scratch(most_classes, most_rows, layout, cases)
+    scratch = make_scratch(most_classes, most_rows, cases)
     for r in range(begin, end):
         target = requests[r, 1]
         out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]

@@ -8,9 +8,9 @@ and a popcount; sets with few cases, and variables with many states, are counted
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.bits import pack_state
 from leafwise.kernels.book import Counted, Memory, Scratch, Setting
 from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.rows import pack_state
 from leafwise.kernels.sets import list_bits
 from leafwise.kernels.words import popcount
 

@@ -53,7 +53,7 @@ def make_scratch(frontier: Frontier) -> Scratch:
         if cases.data.first[variable] >= 0:
             most_classes = max(most_classes, layout.n_states[variable])
     return Scratch(
-        bits.make_scratch(most_classes, cases.n_cases, layout, cases),
+        bits.make_scratch(most_classes, cases.n_cases, cases),
         np.empty(most_states, np.int64),
         np.empty(most_states, np.int64),
         np.empty(most_states, np.int64),

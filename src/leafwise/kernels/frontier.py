@@ -3,10 +3,11 @@
 What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. So a node may
 apply its own best operators ahead of time. These steps are *pending*; `advance` commits, again and again, the pending
 step with the largest gain of all nodes, which is exactly the sequential search. Where a committed arc rules out the
-variable of a pending split, the node is rolled back to before it.
+variable of a pending split, the node is rolled back to before it, when it runs again or the step's turn has come.
 
 One thread leads: it commits, and lets nodes run ahead when the best next step is not pending. The others help with the
-latter; what a node does is the same whoever runs it.
+latter, and go on with less urgent nodes while the first commits. Who changes a node must hold it; what a node does is
+the same whoever runs it.
 
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `gains`.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from leafwise.kernels.ancestry import add_arc
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.atomics import add, look, rest, swap
+from leafwise.kernels.atomics import add, look, rest, swap, unlock
 from leafwise.kernels.children import Scratch, make_children, make_merged, make_scratch, price_again
 from leafwise.kernels.choices import begin_second, exchange, is_doubtful, take_second
 from leafwise.kernels.gains import TIE
@@ -33,9 +34,11 @@ from leafwise.kernels.nodes import (
     N_COMMITTED,
     N_MERGED,
     N_QUEUED,
+    N_RUNS,
     N_SPLIT,
     N_STALE,
     N_STEPS,
+    N_URGENT,
     NEXT,
     NO_LEAF,
     NOTHING,
@@ -53,7 +56,7 @@ from leafwise.kernels.nodes import (
     refresh,
     refresh_all,
 )
-from leafwise.kernels.steps import apply_best, is_ready, roll_back
+from leafwise.kernels.steps import apply_best, is_ready, is_ruled_out, roll_back, settle_doubts
 
 CLOSED = 1 << 40  # in the place of the next in the queue
 CREW = SHORT + 8  # numbers in Frontier.crew
@@ -82,6 +85,8 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
     Where new leaves wait for weights, those of all its leaves are made before it stops.
     """
     node, rules = frontier.nodes[target], frontier.rules
+    if frontier.is_doubted[target]:
+        settle_doubts(target, frontier)
     waits, following = False, np.int64(-1)
     while (
         node["best_kind"] != NOTHING
@@ -123,15 +128,22 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
 
 
 @inlined
-def _work_off(frontier: Frontier, scratch: Scratch) -> None:
-    """Run nodes from the queue until there are no more."""
-    while scratch.spent[0] < _MOMENT and not look(frontier.crew, SHORT):
-        place = add(frontier.crew, NEXT, np.int64(1))
-        if place >= frontier.crew[N_QUEUED]:
+def _work_off(leads: bool, frontier: Frontier, scratch: Scratch) -> None:
+    """Run nodes from the queue until there are no more, or, who leads, no more urgent ones."""
+    crew, queue = frontier.crew, frontier.queue
+    while scratch.spent[0] < _MOMENT and not look(crew, SHORT):
+        if leads and look(crew, NEXT) >= max(crew[N_URGENT], 1):
             return
-        target = frontier.queue[place]
-        _run_node(target, frontier.least[0], frontier, scratch)
-        note_next(target, frontier)
+        place = add(crew, NEXT, np.int64(1))
+        if place >= look(crew, N_QUEUED):
+            return
+        back = place - look(crew, N_URGENT)
+        target = queue[place] if back < 0 else queue[queue.shape[0] - 1 - back]
+        if swap(frontier.owners, target, np.int64(1)) == 0:
+            _run_node(target, frontier.least[0 if back < 0 else 1], frontier, scratch)
+            note_next(target, frontier)
+            add(crew, N_RUNS, np.int64(1))
+            unlock(frontier.owners, target)
 
 
 @inlined
@@ -201,47 +213,71 @@ def _is_served(target: int, frontier: Frontier) -> bool:
 
 
 @inlined
+def _take_step(target: int, frontier: Frontier) -> int:
+    """Commit the node's pending step; if there is none, or it is ruled out, get nearer to one. FULL: go on."""
+    number = frontier.nodes[target]["first_pending"]
+    if number < 0:
+        return FULL if _is_served(target, frontier) else HUNGRY
+    step = frontier.steps[number]
+    if is_ruled_out(step, frontier):
+        roll_back(target, number, frontier)
+        return FULL
+    _commit(target, frontier)
+    return MERGED if step["other"] >= 0 and frontier.rules.stop_at_merge else FULL
+
+
+@inlined
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
+    n_runs = -1
     while frontier.totals[N_COMMITTED] < n_steps:
+        if look(frontier.crew, N_RUNS) != n_runs:
+            n_runs = look(frontier.crew, N_RUNS)
+            for first in range(0, frontier.nodes.shape[0], BLOCK):
+                note_most(first, frontier)
         target, _ = _best_next(frontier)
         if target < 0:
             return FINISHED
-        node = frontier.nodes[target]
-        if node["first_pending"] < 0:
-            if not _is_served(target, frontier):
-                return HUNGRY
-            continue
-        is_merge = frontier.steps[node["first_pending"]]["other"] >= 0
-        _commit(target, frontier)
-        if is_merge and frontier.rules.stop_at_merge:
-            return MERGED
+        if swap(frontier.owners, target, np.int64(1)) != 0:
+            return HUNGRY
+        status = FULL
+        if look(frontier.crew, N_RUNS) == n_runs:  # or else the node may have run, and not be the best any more
+            status = _take_step(target, frontier)
+        unlock(frontier.owners, target)
+        if status != FULL:
+            return status
     return FULL
 
 
 @inlined
 def _open_queue(share: float, frontier: Frontier) -> None:
-    """Queue the nodes whose operators gain a share of what the next step does."""
+    """Queue the nodes whose operators gain a share of what the next step does; as less urgent, a share of that."""
+    crew, queue = frontier.crew, frontier.queue
+    swap(crew, NEXT, np.int64(CLOSED))
     least = share * _best_next(frontier)[1]
-    n = 0
+    frontier.least[0], frontier.least[1] = least, least if frontier.rules.weighs else share * least
+    n_urgent, n_others = 0, 0
     for k in range(frontier.targets.shape[0]):
-        node = frontier.nodes[frontier.targets[k]]
-        if node["best_kind"] != NOTHING and node["best_gain"] >= least:
-            frontier.queue[n] = frontier.targets[k]
-            n += 1
-    frontier.least[0] = least
-    frontier.crew[N_QUEUED] = n
-    swap(frontier.crew, NEXT, np.int64(0))
+        target = frontier.targets[k]
+        node = frontier.nodes[target]
+        gain = node["best_gain"]
+        if gain >= least or (frontier.is_doubted[target] and node["first_pending"] >= 0):
+            queue[n_urgent] = target
+            n_urgent += 1
+        elif gain >= frontier.least[1]:
+            n_others += 1
+            queue[queue.shape[0] - n_others] = target
+    swap(crew, N_URGENT, np.int64(n_urgent))
+    swap(crew, N_QUEUED, np.int64(n_urgent + n_others))
+    swap(crew, NEXT, np.int64(0))
 
 
 @inlined
-def _close_queue(frontier: Frontier) -> None:
+def _wait_for_others(frontier: Frontier) -> None:
     """Wait until nobody runs a node any more."""
     swap(frontier.crew, NEXT, np.int64(CLOSED))
     while look(frontier.crew, N_BUSY) > 0:
         rest()
-    for first in range(0, frontier.nodes.shape[0], BLOCK):
-        note_most(first, frontier)
 
 
 @inlined
@@ -263,24 +299,27 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fro
         refresh_all(frontier)
     while True:
         if leads:
-            status = _commit_all(n_steps, frontier)
-            if status == HUNGRY:
-                _open_queue(share, frontier)
+            if not _must_wait(frontier):
+                status = _commit_all(n_steps, frontier)
+            if status != HUNGRY or scratch.spent[0] >= _MOMENT or _must_wait(frontier):
+                _wait_for_others(frontier)
+                swap(crew, OVER, np.int64(1))
+                return status
+            _open_queue(share, frontier)
         else:
             while look(crew, NEXT) >= look(crew, N_QUEUED) and not look(crew, OVER):
                 rest()
             if look(crew, OVER):
                 return status
             add(crew, N_BUSY, np.int64(1))
-        _work_off(frontier, scratch)
-        if leads:
-            _close_queue(frontier)
-            if status != HUNGRY or scratch.spent[0] >= _MOMENT or _must_wait(frontier):
-                swap(crew, OVER, np.int64(1))
-                return status
-        else:
+        _work_off(leads, frontier, scratch)
+        if not leads:
             add(crew, N_BUSY, np.int64(-1))
             scratch.spent[0] = 0.0
+        elif frontier.rules.weighs:
+            _wait_for_others(frontier)
+        elif look(crew, N_QUEUED) == 0:
+            rest()
 
 
 @jit

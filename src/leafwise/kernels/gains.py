@@ -146,17 +146,31 @@ def may_test(target: int, variable: int, pricing: Pricing) -> bool:
 
 
 @bare
-def _two_by_two(leaf: Any, counts: Array, at: int, variable: int, pricing: Pricing) -> None:
-    """The one split on a binary variable, for a binary target."""
+def _gain_of_two(leaf: Any, a: int, b: int, c: int, d: int, pricing: Pricing) -> float:
+    """What splitting a leaf of a binary target in two gains, which get these counts."""
     log_factorial = pricing.log_factorial
-    a, b, c, d = counts[at], counts[at + 1], counts[at + 2], counts[at + 3]
-    if a + b == 0 or c + d == 0 or not may_test(leaf["target"], variable, pricing):
-        return
     after = (log_factorial[a] + log_factorial[b] - log_factorial[a + b + 1]) + (
         log_factorial[c] + log_factorial[d] - log_factorial[c + d + 1]
     )
-    gain = after - leaf["log_likelihood"] + pricing.log_kappa
-    _offer(leaf, gain, variable, np.int64(COMPLETE if pricing.complete else 0), np.int64(2))
+    gain: float = after - leaf["log_likelihood"] + pricing.log_kappa
+    return gain
+
+
+@bare
+def _fewest(leaf: Any, few: int, most: int, zeros: int, ones: int, pricing: Pricing) -> int:
+    """How few cases one side of a split must have at least to gain more than the best so far, or fewer.
+
+    Looks from `few` to `most`. For a side of a given size the gain is convex in the target's counts, so it is largest
+    at one of their ends.
+    """
+    while few < most and 2 * few <= zeros + ones:
+        low, high = max(0, few - ones), min(few, zeros)
+        gain = _gain_of_two(leaf, zeros - low, ones - (few - low), low, few - low, pricing)
+        other = _gain_of_two(leaf, zeros - high, ones - (few - high), high, few - high, pricing)
+        if max(gain, other) > leaf["gain"]:
+            return few
+        few += 1
+    return few
 
 
 @bare
@@ -200,11 +214,20 @@ def price_by_table(leaf: Any, histograms: Array, possible: Array, pricing: Prici
     counts = histograms[leaf["histogram"] : leaf["histogram"] + size + n_classes]
     totals = counts[size:]
     _settle(leaf, _by_table(totals, np.int64(0), n_classes, pricing.log_factorial), totals, pricing)
-    for entry in range(layout.start[which], layout.start[which + 1]):
+    begin, end = layout.start[which], layout.start[which + 1]
+    zeros, ones, few, most = totals[0], totals[n_classes - 1], 1, (end - begin) // 8  # looking costs time, too
+    if n_classes == 2:
+        few = _fewest(leaf, few, most, zeros, ones, pricing)
+    for entry in range(begin, end):
         variable = layout.variables[entry]
         here = layout.bases[entry] * n_classes
         if n_classes == 2 and layout.n_states[variable] == 2:
-            _two_by_two(leaf, counts, here, variable, pricing)
+            c, d = counts[here + 2], counts[here + 3]
+            if few <= c + d <= zeros + ones - few and may_test(target, variable, pricing):
+                gain = _gain_of_two(leaf, zeros - c, ones - d, c, d, pricing)
+                if gain > leaf["gain"] + TIE:
+                    _offer(leaf, gain, variable, np.int64(COMPLETE if pricing.complete else 0), np.int64(2))
+                    few = _fewest(leaf, few, most, zeros, ones, pricing)
         elif may_test(target, variable, pricing):
             _price_variable(leaf, counts, here, variable, pricing, totals, possible)
 

@@ -61,7 +61,8 @@ N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_STALE, N_SPLIT, N_MERGED = range(7)
 NOTHING, SPLIT, MERGE = range(3)
 BLOCK = 64  # nodes
 NO_LEAF = -2  # in the place of a leaf that went
-POOL, NEXT, N_QUEUED, N_BUSY, OVER, SHORT = range(0, 48, 8)  # places in Frontier.crew, each in a cache line of its own
+# Places in Frontier.crew, each in a cache line of its own.
+POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_RUNS, OVER, SHORT = range(0, 64, 8)
 
 
 class Pool(NamedTuple):
@@ -97,9 +98,10 @@ class Frontier(NamedTuple):
     next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
     most_gains: Array  # ... and the most of each BLOCK of nodes
     next_tests: Array  # the variable that this step tests, if it is a split
-    is_ahead: Array  # whether it is pending
-    queue: Array  # the nodes to run ahead,
-    least: Array  # ... as long as their operators gain that
+    is_doubted: Array  # whether some of its pending steps may be ruled out
+    owners: Array  # whether a thread holds the node: nobody else changes it
+    queue: Array  # the nodes to run ahead, urgent ones from the front and the others from the back,
+    least: Array  # ... as long as their operators gain the first of these, or the second
     crew: Array  # what threads tell each other
     rules: "Rules"
 
@@ -223,7 +225,6 @@ def note_next(target: int, frontier: Frontier) -> None:
     frontier.next_tests[target] = test
     frontier.next_gains[0, target] = 0.0 if is_merge else gain
     frontier.next_gains[1, target] = gain if is_merge else 0.0
-    frontier.is_ahead[target] = node["first_pending"] >= 0
 
 
 @bare

@@ -6,6 +6,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import add
+from leafwise.kernels.gains import may_test
 from leafwise.kernels.jit import bare, inlined
 from leafwise.kernels.nodes import (
     MERGE,
@@ -138,3 +139,21 @@ def roll_back(target: int, first: int, frontier: Frontier) -> None:
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
     note_next(target, frontier)
     note_most(target, frontier)
+
+
+@bare
+def is_ruled_out(step: Any, frontier: Frontier) -> bool:
+    """Whether an arc that was committed after the step was applied forbids it."""
+    return step["other"] < 0 and not may_test(step["target"], step["variable"], frontier.pricing)
+
+
+@inlined
+def settle_doubts(target: int, frontier: Frontier) -> None:
+    """Undo the node's pending steps from the first that is ruled out."""
+    frontier.is_doubted[target] = 0
+    pending = frontier.nodes[target]["first_pending"]
+    while pending >= 0:
+        if is_ruled_out(frontier.steps[pending], frontier):
+            roll_back(target, pending, frontier)
+            return
+        pending = frontier.steps[pending]["next"]

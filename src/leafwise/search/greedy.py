@@ -17,6 +17,7 @@ from leafwise import dag
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.drawn_nodes import DrawnNodes, network_of
 from leafwise.kernels import nodes
 from leafwise.kernels.arrays import Layout
 from leafwise.network import Network, Node
@@ -138,7 +139,8 @@ class Search:
             np.array(problem.targets),
             self._log_kappa,
         )
-        graphs = {target: problem.start.get(target, DecisionGraph.single()) for target in problem.targets}
+        single = DecisionGraph.single()
+        graphs = {target: problem.start.get(target, single) for target in problem.targets}
         self._leaves.plant(graphs)
         self._graphs = start_of(graphs)
         self._deleted: list[Deletion] = []
@@ -202,9 +204,9 @@ class Search:
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
-        for gain in self._leaves.steps(self._n_summed, self.n_steps)["gain"].tolist():
-            self._gained += gain  # one by one: the sum must not depend on when it was asked for
-            self._n_summed += 1
+        gains = self._leaves.steps(self._n_summed, self.n_steps)["gain"]
+        self._gained = float(np.append(self._gained, gains).cumsum()[-1])  # in order, whenever it is asked for
+        self._n_summed += len(gains)
         return self._start + self._gained
 
     @property
@@ -214,18 +216,19 @@ class Search:
     @property
     def network(self) -> Network:
         """The network as it is now."""
-        nodes = self._nodes()
-        return Network(
+        return network_of(
             self._problem.variables,
-            tuple(nodes.get(index) for index in range(len(self._problem.variables))),
-            str(self._problem.prior),
-            self._problem.structure_prior,
-            self.summary(),
+            self._nodes(),
+            prior=str(self._problem.prior),
+            structure_prior=self._problem.structure_prior,
+            learned=self.summary(),
         )
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        return self._nodes()[target]
+        node = self._nodes().made()[target]
+        assert node is not None
+        return node
 
     def node_log_score(self, target: int) -> float:
         """What one node adds to the log score."""
@@ -235,11 +238,11 @@ class Search:
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
-        names = [variable.name for variable in self._problem.variables]
-        target = names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None
+        variables, targets = self._problem.variables, self._problem.targets
+        target = variables[targets[0]].name if len(targets) < len(variables) else None
         return {
             "cases": self._counter.n_cases,
-            "variables": len(names),
+            "variables": len(variables),
             "target": target,
             "operators": self.settings.operators,
             "schedule": self.settings.schedule,
@@ -255,31 +258,21 @@ class Search:
             "stopped": self.stopped,
         }
 
-    def _nodes(self) -> dict[int, Node]:
-        """All nodes as they are now; those of equally many states are made in one go."""
+    def _nodes(self) -> DrawnNodes:
+        """All nodes as they are now."""
         drawn = self._draw(self.n_steps)
-        graphs, parents = drawn.graphs(), dag.parent_lists(self._leaves.is_parent)
-        targets = self._leaves.records["target"][drawn.leaves]
-        nodes: dict[int, Node] = {}
-        for r in sorted({int(self._n_states[target]) for target in graphs}):
-            own = [target for target in graphs if self._n_states[target] == r]
-            leaves = drawn.leaves[self._n_states[targets] == r]
-            made = Node.all_learned(
-                [tuple(parents[target]) for target in own],
-                [graphs[target] for target in own],
-                self._leaves.counts(leaves),
-                self._exponents(leaves),
-            )
-            nodes.update(zip(own, made, strict=True))
-        return nodes
+        graphs, leaves = drawn.graphs, drawn.leaves
+        n_states = self._n_states[graphs.owners_of_leaves]
+        groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
+        numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
+        return DrawnNodes(self._n_states, graphs, dag.arc_places(self._leaves.is_parent), numbers)
 
-    def _exponents(self, leaves: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of leaves of targets with equally many states."""
+    def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
+        """Of leaves of targets with r states."""
         prior, regions, n_states = self._problem.prior, self._leaves.regions, self._n_states
-        targets = self._leaves.records["target"][leaves].tolist()
         if isinstance(prior, Uniform):
-            return np.ones((len(leaves), n_states[targets[0]]))
-        pairs = zip(targets, leaves.tolist(), strict=True)
+            return np.ones((len(leaves), r))
+        pairs = zip(self._leaves.records["target"][leaves].tolist(), leaves.tolist(), strict=True)
         return np.stack([prior.leaf_exponents(target, regions[at], n_states) for target, at in pairs])
 
     def _leaves_of(self, target: int, n_steps: int) -> list[int]:
@@ -314,7 +307,7 @@ class Search:
         target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
         parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
         gone = sorted(
-            parents - set(self._draw(self.n_steps).graphs()[target].relevant_parents(self._n_states.tolist()))
+            parents - set(self._draw(self.n_steps).graphs.made()[target].relevant_parents(self._n_states.tolist()))
         )
         if gone:
             self._deleted += [(self.n_steps, target, variable) for variable in gone]

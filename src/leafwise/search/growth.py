@@ -1,12 +1,13 @@
 """From the log of a search to decision graphs, and to operators as values."""
 
 from collections.abc import Mapping
-from itertools import count, pairwise
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.drawn_nodes import DrawnGraphs
 from leafwise.kernels import drawing
 from leafwise.kernels.gains import COMPLETE
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator
@@ -27,15 +28,11 @@ class Drawing:
         leaves: Integers = self._drawn.records[self._drawn.tests == LEAF]
         return leaves
 
-    def graphs(self) -> dict[int, DecisionGraph]:
-        """The graph of each target."""
-        begin, tests, _, first, kids = (part.tolist() for part in self._drawn)
-        rows = [tuple(kids[a:b]) for a, b in pairwise(first)]
-        return {
-            target: DecisionGraph(tuple(tests[a:b]), tuple(rows[a:b]))
-            for target, (a, b) in enumerate(pairwise(begin))
-            if a < b
-        }
+    @property
+    def graphs(self) -> DrawnGraphs:
+        """The graphs of the targets."""
+        begin, tests, _, first_kids, kids = self._drawn
+        return DrawnGraphs(begin, tests, first_kids, kids)
 
 
 def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
@@ -47,6 +44,10 @@ def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
     tests: list[int] = []
     kids: list[tuple[int, ...]] = []
     for target, graph in graphs.items():
+        if len(graph.tests) == 1:  # as most are, and there may be thousands
+            numbers.append(next(leaf_numbers))
+            targets.append(target)
+            continue
         own = [next(leaf_numbers if test == LEAF else test_numbers) for test in graph.tests]
         for test, row in zip(graph.tests, graph.children, strict=True):
             if test != LEAF:

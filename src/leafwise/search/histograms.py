@@ -46,10 +46,10 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     of_target = np.zeros(len(n_states), np.int64)
     known: dict[bytes, int] = {}
     rows: list[Integers] = []
-    for target in targets.tolist():
-        row = allowed[target].copy()
-        row[target] = share
-        which = known.setdefault(row.tobytes(), len(rows))
+    needs = allowed[targets].astype(bool)
+    needs[np.arange(len(targets)), targets] = share
+    for target, row, packed in zip(targets.tolist(), needs, np.packbits(needs, axis=1), strict=True):
+        which = known.setdefault(packed.tobytes(), len(rows))
         if which == len(rows):
             rows.append(np.flatnonzero(row))
         of_target[target] = which

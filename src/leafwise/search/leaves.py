@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.constraints import ParentRules
-from leafwise.counters.counter import Counter
+from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import ancestry, children, drawing, frontier, gains, nodes
 from leafwise.kernels.arrays import Layout, grown
@@ -66,7 +66,7 @@ class Leaves:
         self._below = np.zeros_like(self._above)
         self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
-        self._most_gains, self._is_ahead = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
+        self._most_gains, self._is_doubted = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, nodes.STEP)
         self._committed = np.zeros(0, np.int64)
         self.regions: dict[int, Region] = {}
@@ -78,8 +78,8 @@ class Leaves:
         self._n_forgotten = 0
         self._totals = np.zeros(nodes.N_MERGED + 1, np.int64)
         self._wanted = np.zeros(children.FIRST_WANTED_SET + int(n_states.max()), np.int64)
-        self._queue, self._least = np.zeros(n, np.int64), np.zeros(1)
-        self._crew = np.zeros(frontier.CREW, np.int64)
+        self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
+        self._crew, self._owners = np.zeros(frontier.CREW, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
 
     @property
@@ -97,7 +97,7 @@ class Leaves:
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
-        return self._log[self._committed[begin:end]]
+        return self._log.take(self._committed[begin:end])  # in a twentieth of the time that [...] takes
 
     def draw(self, start: drawing.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
@@ -112,8 +112,11 @@ class Leaves:
 
     def plant(self, graphs: dict[int, DecisionGraph]) -> None:
         """Begin with these graphs, one for each target; their leaves are the first records, in the same order."""
+        everything = [(EVERYTHING, Region.everything())]
         sets = {
             target: sets_of_leaves(target, graph, self._counter, self._layout, self.rules.weighs)
+            if graph.n_leaves > 1
+            else everything
             for target, graph in graphs.items()
         }
         targets = np.array([target for target, own in sets.items() for _ in own])
@@ -180,6 +183,7 @@ class Leaves:
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
         self._crew = crew = np.zeros(frontier.CREW, np.int64)  # a new one: nobody who is late may join the next run
+        self._owners = np.zeros(len(self.nodes), np.int64)
         crew[nodes.NEXT] = frontier.CLOSED
         priced, state = self._priced, self._frontier()
 
@@ -226,7 +230,8 @@ class Leaves:
             self._next_gains,
             self._most_gains,
             self._next_tests,
-            self._is_ahead,
+            self._is_doubted,
+            self._owners,
             self._queue,
             self._least,
             self._crew,

@@ -1,0 +1,145 @@
+"""From a search's drawing to a network: arrays with the graphs, parents and leaves of all variables, checked at once.
+
+Knows networks, and nothing of how one is learned.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise import dag
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnGraphs:
+    """The decision graphs of all variables; a variable may have none.
+
+    >>> graphs = DrawnGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
+    >>> graphs.made() == {0: DecisionGraph.complete([1], [2, 2]), 2: DecisionGraph.single()}
+    True
+    >>> graphs.are_valid(np.array([2, 2, 2])), graphs.are_valid(np.array([2, 3, 2]))
+    (True, False)
+    """
+
+    begin: Integers  # variable v has the nodes from begin[v] to begin[v + 1]
+    tests: Integers  # a variable, or LEAF
+    first: Integers  # for each node, and one more: where its children begin in
+    children: Integers  # ... nodes, numbered from the root of their graph
+
+    def made(self) -> dict[int, DecisionGraph]:
+        """The graph of each variable that has one."""
+        begin, tests, first, children = (a.tolist() for a in (self.begin, self.tests, self.first, self.children))
+        rows = [tuple(children[a:b]) for a, b in pairwise(first)]
+        return {
+            variable: DecisionGraph(tuple(tests[a:b]), tuple(rows[a:b]))
+            for variable, (a, b) in enumerate(pairwise(begin))
+            if a < b
+        }
+
+    @cached_property
+    def owners(self) -> Integers:
+        """For each node, whose graph it is in."""
+        return np.arange(len(self.begin) - 1).repeat(self.begin[1:] - self.begin[:-1])
+
+    @property
+    def owners_of_leaves(self) -> Integers:
+        """For each leaf, whose graph it is in."""
+        owners: Integers = self.owners[self.tests == LEAF]
+        return owners
+
+    def are_valid(self, n_states: Integers) -> bool:
+        """Whether `DecisionGraph.validate` lets all of them pass."""
+        tests, owners = self.tests, self.owners
+        if not ((tests >= LEAF) & (tests < len(n_states))).all():
+            return False
+        n_children = np.append(n_states, 0)[tests]  # the last is for leaves
+        if self.first[0] != 0 or not (self.first[1:] == n_children.cumsum()).all():
+            return False
+        nodes = np.arange(len(tests))
+        sources = nodes.repeat(n_children)
+        children = self.begin[owners][sources] + self.children
+        if not ((sources < children) & (children < self.begin[1:][owners][sources])).all():
+            return False
+        is_reached = nodes == self.begin[owners]
+        is_reached[children] = True
+        return bool(is_reached.all())
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnNodes:
+    """What the nodes of a network are made of.
+
+    >>> none = np.zeros(0, np.int64)
+    >>> single = DrawnGraphs(np.array([0, 1, 1]), np.array([LEAF]), np.array([0, 0]), none)
+    >>> drawn = DrawnNodes(np.array([2, 2]), single, none, {2: (np.array([[0, 2]]), np.ones((1, 2)))})
+    >>> coin, other = drawn.made()
+    >>> coin.probabilities.tolist(), other, drawn.are_sound()
+    ([[0.25, 0.75]], None, True)
+    """
+
+    n_states: Integers  # of the variables
+    graphs: DrawnGraphs
+    arcs: Integers  # n_variables * i + j where j is a parent of i, sorted
+    leaves: Mapping[int, tuple[Integers, Floats]]  # by number of states: counts and exponents, graph after graph
+
+    @cached_property
+    def parents(self) -> list[tuple[int, ...]]:
+        """The parents of each variable."""
+        return dag.parents_at(self.arcs, len(self.n_states))
+
+    def made(self) -> tuple[Node | None, ...]:
+        """The node of each variable; None for one without a graph."""
+        graphs, n_states = self.graphs.made(), self.n_states.tolist()
+        nodes: dict[int, Node] = {}
+        for r, (counts, exponents) in self.leaves.items():
+            own = [variable for variable in graphs if n_states[variable] == r]
+            parents = [self.parents[variable] for variable in own]
+            some = Node.all_learned(parents, [graphs[variable] for variable in own], counts, exponents)
+            nodes.update(zip(own, some, strict=True))
+        if len(nodes) < len(graphs):
+            raise ValueError(f"{len(graphs)} graphs got leaves for {len(nodes)}: give all numbers of states theirs.")
+        return tuple(map(nodes.get, range(len(n_states))))
+
+    def are_sound(self) -> bool:
+        """Whether they make a network."""
+        return (
+            not dag.find_cycle(self.parents)
+            and self.graphs.are_valid(self.n_states)
+            and self._test_parents()
+            and self._fill_leaves()
+        )
+
+    def _test_parents(self) -> bool:
+        """Whether no graph tests more than the parents."""
+        n, tests = len(self.n_states), self.graphs.tests
+        is_parent = np.zeros(n * n, np.bool_)
+        is_parent[self.arcs] = True
+        return bool(is_parent[(self.graphs.owners * n + tests)[tests != LEAF]].all())
+
+    def _fill_leaves(self) -> bool:
+        """Whether every leaf has its numbers, and these are what a node may hold."""
+        due = self.n_states[self.graphs.owners_of_leaves]
+        return sum(len(counts) for counts, _ in self.leaves.values()) == len(due) and all(
+            counts.shape == exponents.shape == (np.count_nonzero(due == r), r)
+            and (counts >= 0).all()
+            and ((exponents > 0) & (exponents < np.inf)).all()
+            for r, (counts, exponents) in self.leaves.items()
+        )
+
+
+def network_of(variables: tuple[Variable, ...], drawn: DrawnNodes, **others: Any) -> Network:
+    """The network of the drawn nodes, which are made when somebody asks for them."""
+    if [variable.n_states for variable in variables] == drawn.n_states.tolist() and drawn.are_sound():
+        return Network.with_nodes_later(variables, drawn.made, **others)
+    return Network(variables, drawn.made(), **others)  # which says what is wrong
