@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array
+from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit, part
 
 STOP, ADD, DELETE, REVERSE = range(4)
 
@@ -23,12 +23,12 @@ class Rules(NamedTuple):
     n_states: Array
 
 
-@part
-def _is_above(ancestor: int, variable: int, ancestors: Array) -> bool:
+@bare
+def _is_above(ancestor: Int, variable: Int, ancestors: Array) -> bool:
     return (ancestors[variable, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1) != np.uint64(0)
 
 
-@part
+@bare
 def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) -> bool:
     """Whether the parent leads to the child by more than the arc between them."""
     for other in range(is_parent.shape[0]):
@@ -37,21 +37,24 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
     return False
 
 
-@jit
-def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book) -> tuple[int, int, int, float]:
+@bare
+def best_move(
+    is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book, pool: Array
+) -> tuple[int, Int, Int, float]:
     """The best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
     only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
-    other variables; those of nodes with the most parents offer no additions.
+    other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
     """
-    n = is_parent.shape[0]
-    kind, best_parent, best_child, best = STOP, -1, -1, 0.0
+    best_parent: Int = np.int64(-1)
+    best_child: Int = np.int64(-1)
+    kind, best = STOP, 0.0
     for child in rules.targets:
         row = rows[child]
         if book.rows[row]["bound"] <= best + TIE:
             continue
-        for parent in range(n):
+        for parent in range(is_parent.shape[0]):
             if (
                 book.gains[row, ADDED, parent] > best + TIE
                 and rules.allowed[child, parent]
@@ -62,10 +65,10 @@ def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, boo
                 kind, best_parent, best_child, best = ADD, parent, child, book.gains[row, ADDED, parent]
     for reverse in range(2):
         for child in rules.targets:
-            if book.rows[rows[child]]["n_rows"] == 1:
-                continue
-            for parent in range(n):
-                if not is_parent[child, parent] or rules.fixed[child, parent]:
+            begin = book.rows[rows[child]]["parents"]
+            for k in range(begin, begin + book.rows[rows[child]]["n_parents"]):
+                parent = pool[k]
+                if rules.fixed[child, parent]:
                     continue
                 gain = book.gains[rows[child], DELETED, parent]
                 if reverse:
@@ -80,8 +83,8 @@ def best_move(is_parent: Array, ancestors: Array, rows: Array, rules: Rules, boo
     return kind, best_parent, best_child, best
 
 
-@part
-def _inherit(child: int, parent: int, ancestors: Array) -> None:
+@bare
+def _inherit(child: Int, parent: Int, ancestors: Array) -> None:
     for word in range(ancestors.shape[1]):
         ancestors[child, word] |= ancestors[parent, word]
     ancestors[child, parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
@@ -121,7 +124,7 @@ def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
 
 
 @jit
-def change_arc(kind: int, parent: int, child: int, is_parent: Array, ancestors: Array) -> None:
+def change_arc(kind: int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
     """Make the move, and keep the ancestors up to date; STOP finds them from the arcs as they are."""
     if kind == ADD:
         is_parent[child, parent] = 1

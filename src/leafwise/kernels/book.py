@@ -12,6 +12,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.jit import bare, inlined, part
+from leafwise.kernels.tables import Exponents, make_exponents
 
 ADDED, DELETED = range(2)  # places in Book.gains
 
@@ -121,6 +122,42 @@ class Setting(NamedTuple):
     series: Array  # log gamma near whole numbers
 
 
+class Scratch(NamedTuple):
+    """Room for what is needed for a moment; every thread has its own."""
+
+    others: Array  # parents of another row
+    candidates: Array  # see Counted
+    left: Array  # some of them, and where their blocks begin
+    states: Array  # three arrays with a place for each state
+    cells: Array  # a histogram
+    rows: Array  # numbers of cases
+    classes: Array  # masks, one for each state of a target
+    sums: Array
+    exponents: Exponents
+
+
+@part
+def make_scratch(setting: Setting) -> Scratch:
+    """Room enough for any row."""
+    n, most_states, most_classes, most_cells = setting.variables.shape[0], 1, 1, np.int64(1)
+    for variable in setting.variables:
+        most_states = max(most_states, variable["n_states"])
+        most_cells = max(most_cells, variable["n_cells"])
+        if variable["plane"] >= 0:
+            most_classes = max(most_classes, variable["n_states"])
+    return Scratch(
+        np.empty(n, np.int64),
+        np.empty((4, n), np.int64),
+        np.empty((2, n), np.int64),
+        np.empty((3, most_states), np.int64),
+        np.empty(most_cells, np.int32),
+        np.empty(setting.numbers[0]["n_cases"], np.int32),
+        np.empty((most_classes, setting.words.shape[1]), np.uint64),
+        np.empty(n),
+        make_exponents(setting.kinds.shape[0] * (setting.kinds.shape[0] + 1)),
+    )
+
+
 @bare
 def _bucket(target: Int, parents: Array, n_buckets: Int) -> Int:
     key = np.int64(target)
@@ -149,7 +186,7 @@ def find_row(target: Int, parents: Array, memory: Memory) -> Int:
     return _find_row(target, parents, memory.book.rows, memory.parents, memory.buckets)
 
 
-@part
+@inlined
 def without(parents: Array, k: Int, rest: Array) -> Array:
     """All but the k-th, written to `rest`."""
     for place in range(parents.shape[0] - 1):
@@ -182,7 +219,7 @@ def clear_row(row: Int, book: Book) -> None:
         book.gains[row, ADDED, variable] = book.gains[row, DELETED, variable] = -np.inf
 
 
-@part
+@inlined
 def parents_of(row: Int, memory: Memory) -> Array:
     """The parents of a row, sorted."""
     record = memory.book.rows[row]
@@ -200,14 +237,17 @@ class Counted(NamedTuple):
     have_planes: bool  # all of them
 
 
-@part
-def candidates_of(row: Int, memory: Memory, setting: Setting) -> Counted:
-    """What the histograms of a row count: all but its target and its parents, which no row made from it needs."""
+@bare
+def candidates_of(row: Int, memory: Memory, setting: Setting, found: Array) -> Counted:
+    """What the histograms of a row count: all but its target and its parents, which no row made from it needs.
+
+    It lies in `found`, and nobody counts who holds it: only `bare` parts may ask.
+    """
     rows, parents, candidates, variables = memory.book.rows, memory.parents, setting.candidates, setting.variables
     target, p = rows[row]["target"], rows[row]["parents"]
     first, n_classes, end = variables[target]["first"], variables[target]["n_states"], p + rows[row]["n_parents"]
-    found, n, most_states, have_planes = np.empty((4, variables[target]["n"]), np.int64), 0, np.int64(0), True
-    for k in range(first, first + found.shape[1]):
+    n, most_states, have_planes = 0, np.int64(0), True
+    for k in range(first, first + variables[target]["n"]):
         variable = candidates[k]["variable"]
         while p < end and parents[p] < variable:
             p += 1

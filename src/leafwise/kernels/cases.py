@@ -8,8 +8,8 @@ and a popcount; sets with few cases, and variables with many states, are counted
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.book import Counted, Memory, Setting
-from leafwise.kernels.jit import bare, jit, part
+from leafwise.kernels.book import Counted, Memory, Scratch, Setting
+from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.rows import pack_state
 from leafwise.kernels.sets import list_bits
 from leafwise.kernels.words import popcount
@@ -58,19 +58,18 @@ def is_sparse(size: Int, n_cases: Int) -> bool:
     return bool(size * _SPARSE < n_cases)
 
 
-@part
-def rows_of(place: Int, size: Int, masks: Array, lists: Array) -> Array:
-    """The row numbers of a set."""
+@inlined
+def rows_of(place: Int, size: Int, masks: Array, lists: Array, rows: Array) -> Array:
+    """The row numbers of a set; `rows` is room for them."""
     if place < 0:
         return lists[-1 - place : -1 - place + size]
-    rows = np.empty(size, np.int32)
     list_bits(masks[place], rows, np.int64(0))
-    return rows
+    return rows[:size]
 
 
-@part
-def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array, lists: Array) -> None:
-    n_words, buffer = mask.shape[0], np.empty(mask.shape[0], np.uint64)
+@bare
+def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array, lists: Array, buffer: Array) -> None:
+    n_words = mask.shape[0]
     for state in range(places.shape[0]):
         if places[state] == 0:
             continue
@@ -88,15 +87,25 @@ def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array
             list_bits(out, lists, -1 - places[state])
 
 
-@part
-def cut(place: Int, size: Int, variable: Int, places: Array, masks: Array, lists: Array, setting: Setting) -> None:
+@bare
+def cut(
+    place: Int,
+    size: Int,
+    variable: Int,
+    places: Array,
+    masks: Array,
+    lists: Array,
+    setting: Setting,
+    scratch: Scratch,
+) -> None:
     """Cut a set by the states of a variable: places[state] is where its part goes, 0 for states that do not occur."""
     plane, numbers = setting.variables[variable]["plane"], setting.numbers[0]
     if place >= 0 and plane >= 0:
-        _cut_mask(masks[place], plane, places, setting.words, masks, lists)
+        _cut_mask(masks[place], plane, places, setting.words, masks, lists, scratch.classes[0])
         return
-    rows, fill = rows_of(place, size, masks, lists), np.zeros(places.shape[0], np.int64)
+    rows, fill = rows_of(place, size, masks, lists, scratch.rows), scratch.states[2]
     for state in range(places.shape[0]):
+        fill[state] = 0
         if places[state] > 0:
             for word in range(masks.shape[1]):
                 masks[places[state], word] = np.uint64(0)
@@ -180,10 +189,11 @@ def add_rows(
         begin = np.int64(rows[k]) * by_case
         shift = at + np.int64(codes[begin + target * by_variable])
         for c in range(variables.shape[0]):
-            out[starts[c] + np.int64(codes[begin + variables[c] * by_variable]) * n_classes + shift] += step
+            code = np.int64(codes[np.uint64(begin + variables[c] * by_variable)])
+            out[np.uint64(starts[c] + code * n_classes + shift)] += step
 
 
-@part
+@bare
 def count_rows(
     place: Int,
     size: Int,
@@ -192,16 +202,17 @@ def count_rows(
     most: Int,
     memory: Memory,
     setting: Setting,
+    scratch: Scratch,
     out: Array,
     at: Int,
 ) -> None:
     """Add the blocks of all variables that planes do not serve, as they have more states than this or no planes."""
-    left, n = np.empty((2, counted.variables.shape[0]), np.int64), 0
+    left, n = scratch.left, 0
     for c in range(counted.variables.shape[0]):
         if counted.n_states[c] > most or setting.variables[counted.variables[c]]["plane"] < 0:
             left[0, n], left[1, n] = counted.variables[c], counted.starts[c]
             n += 1
-    rows = rows_of(place, size, memory.masks, memory.lists)
+    rows = rows_of(place, size, memory.masks, memory.lists, scratch.rows)
     add_rows(rows, target, left[0, :n], left[1, :n], np.int64(1), setting, out, at)
 
 
@@ -223,15 +234,16 @@ def count(
     """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
 
     These are of variables with more states than are returned, or without planes. The target's counts in the set are in
-    cells[totals:], and `classes` is room for as many masks as it has states.
+    cells[totals:], and `classes` is room for at least as many masks as it has states.
     """
     variables, words = setting.variables, setting.words
     plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
-    for k in range(at, at + variables[target]["n_cells"]):
-        out[k] = 0
+    histogram = out[at : at + variables[target]["n_cells"]]
+    for k in range(histogram.shape[0]):
+        histogram[k] = 0
     most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
     if plane < 0 or most < 2:
         return np.int64(0)
-    _class_masks(place, size, plane, masks, lists, words, classes)
-    _count_planes(counted, most, totals, classes, variables, words, cells, out, at)
+    _class_masks(place, size, plane, masks, lists, words, classes[:n_classes])
+    _count_planes(counted, most, totals, classes[:n_classes], variables, words, cells, out, at)
     return most

@@ -7,7 +7,7 @@ import numpy as np
 from leafwise.kernels import arcs, book, table_nodes, turns
 from leafwise.kernels.arcs import Rules
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.book import Memory, Setting
+from leafwise.kernels.book import Memory, Scratch, Setting
 from leafwise.kernels.jit import bare, inlined, jit, part
 
 LEAST_GAIN = 1e-6  # of several changes, whose gain is a sum of differences: more than it is off by
@@ -40,7 +40,7 @@ class Log(NamedTuple):
     n: Array  # how many steps
 
 
-@part
+@inlined
 def _parents(target: Int, way: Int, graph: Graph) -> Array:
     """The parents of a target as they are, if `way` is ALL; only those that are sure, if SURE; and this neighbour."""
     n, is_parent, links = 0, graph.is_parent, graph.links
@@ -70,35 +70,40 @@ def _next_wanted(at: Int, with_turns: bool, graph: Graph, rules: Rules) -> Int:
     There are as many for each target as there are ways to have parents.
     """
     n = graph.is_parent.shape[0]
-    while at < rules.targets.shape[0] * (n + 2):
-        target, way = rules.targets[at // (n + 2)], at % (n + 2) + ALL
+    first, way = at // (n + 2), at % (n + 2) + ALL
+    for k in range(first, rules.targets.shape[0]):
+        target = rules.targets[k]
         if way == ALL:
             if graph.rows[target] < 0:
-                return at
-            if not (with_turns and graph.is_stale[target]):
-                at += n + 1
-        elif not (with_turns and graph.is_stale[target]):
-            at += n - 1 - way
-        elif way == SURE or _may_turn(target, way, graph, rules):
-            return at
-        else:
-            graph.turned_rows[target, way] = -1
-        at += 1
+                return k * (n + 2)
+            way = SURE
+        if with_turns and graph.is_stale[target]:
+            while way < n:
+                if way == SURE or _may_turn(target, way, graph, rules):
+                    return k * (n + 2) + way - ALL
+                graph.turned_rows[target, way] = -1
+                way += 1
+        way = ALL
     return np.int64(-1)
 
 
-@inlined
-def _know_all(with_turns: bool, graph: Graph, rules: Rules, memory: Memory, setting: Setting, room: Array) -> bool:
+@bare
+def _know_all(
+    with_turns: bool,
+    graph: Graph,
+    rules: Rules,
+    memory: Memory,
+    setting: Setting,
+    scratch: Scratch,
+    room: Array,
+) -> bool:
     """See to it that all rows are known; whether that went well."""
     n = graph.is_parent.shape[0]
-    if with_turns:
-        for node in turns.find_links(graph.is_parent, graph.links):
-            graph.is_stale[node] = True
     at = _next_wanted(np.int64(0), with_turns, graph, rules)
     while at >= 0:
         target, way = rules.targets[at // (n + 2)], at % (n + 2) + ALL
         needs_cases = np.int64(graph.rows[target] == WITH_CASES)
-        row = table_nodes.find(target, _parents(target, way, graph), needs_cases, memory, setting, room)
+        row = table_nodes.find(target, _parents(target, way, graph), needs_cases, memory, setting, scratch, room)
         if row < 0:
             return False
         if way == ALL:
@@ -131,7 +136,9 @@ def _turn(child: int, kept: int, graph: Graph, log: Log) -> None:
 @inlined
 def _step(with_turns: bool, graph: Graph, log: Log, rules: Rules, memory: Memory) -> bool:
     """Change the arc that gains most; whether there is one."""
-    kind, parent, child, gain = arcs.best_move(graph.is_parent, graph.ancestors, graph.rows, rules, memory.book)
+    kind, parent, child, gain = arcs.best_move(
+        graph.is_parent, graph.ancestors, graph.rows, rules, memory.book, memory.parents
+    )
     n = log.n[0]
     log.steps[n, 3] = log.steps[n - 1, 3] if n > 0 else 0
     if with_turns:
@@ -152,7 +159,7 @@ def _step(with_turns: bool, graph: Graph, log: Log, rules: Rules, memory: Memory
     return True
 
 
-@bare
+@inlined
 def _is_full(log: Log) -> bool:
     """Whether there may be no room for the next step: half of the room for arcs is for one step."""
     n = log.n[0]
@@ -172,9 +179,12 @@ def climb(
     room: Array,
 ) -> int:
     """Take so many steps, and find all rows; or say what came in between."""
+    scratch = book.make_scratch(setting)
     end = memory.used[book.WORK, 0] + most_work
     while True:
-        if not _know_all(with_turns, graph, rules, memory, setting, room):
+        if with_turns:
+            turns.find_links(graph.is_parent, graph.links, graph.is_stale)
+        if not _know_all(with_turns, graph, rules, memory, setting, scratch, room):
             return HELP
         if log.n[0] >= most_steps:
             return DONE

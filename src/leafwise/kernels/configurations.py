@@ -7,20 +7,20 @@ import numpy as np
 
 from leafwise.kernels import book, cases
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.book import Memory, Setting
-from leafwise.kernels.jit import bare, part
+from leafwise.kernels.book import Memory, Scratch, Setting
+from leafwise.kernels.jit import bare, inlined
 
 _LEAST_KEPT = 16  # cases: smaller configurations are counted anew as quickly as they are kept, if room is short
 
 
-@part
+@inlined
 def configurations_of(row: Int, memory: Memory) -> Array:
     """All configurations of a row."""
     partition = memory.partitions[memory.book.rows[row]["partition"]]
     return memory.configurations[partition["first"] : partition["first"] + partition["n"]]
 
 
-@bare
+@inlined
 def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
     """The partition split by a variable, or -1."""
     child = partitions[partition]["child"]
@@ -29,7 +29,7 @@ def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
     return child
 
 
-@bare
+@inlined
 def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) -> Int:
     """A partition split by a variable, without configurations so far."""
     child = used[book.N_PARTITIONS, 0]
@@ -41,12 +41,13 @@ def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) ->
     return child
 
 
-@part
-def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting) -> None:
+@bare
+def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """New configurations: the c-th of a partition, which is that number of all, cut into parts of these sizes."""
     used, old, n_cases = memory.used, memory.configurations[before], setting.numbers[0]["n_cases"]
-    places, n_parts = np.zeros(sizes.shape[0], np.int64), 0
+    places, n_parts = scratch.states[1, : sizes.shape[0]], 0
     for state in range(sizes.shape[0]):
+        places[state] = 0
         n_parts += sizes[state] > 0
     for state in range(sizes.shape[0]):
         if sizes[state] == 0:
@@ -64,22 +65,23 @@ def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setti
                 used[book.N_MASKS, 0] += 1
             places[state] = new["place"]
     if n_parts > 1:
-        cases.cut(old["place"], old["size"], variable, places, memory.masks, memory.lists, setting)
+        cases.cut(old["place"], old["size"], variable, places, memory.masks, memory.lists, setting, scratch)
 
 
-@part
-def _cross(place: Int, size: Int, target: Int, variable: Int, memory: Memory, setting: Setting, block: Array) -> None:
+@bare
+def _cross(
+    place: Int, size: Int, target: Int, variable: Int, memory: Memory, setting: Setting, scratch: Scratch, block: Array
+) -> None:
     """A target's counts for each state of a variable, in a set of cases."""
     for k in range(block.shape[0]):
         block[k] = 0
-    variables, starts = np.empty(1, np.int64), np.zeros(1, np.int64)
-    variables[0] = variable
-    rows = cases.rows_of(place, size, memory.masks, memory.lists)
-    cases.add_rows(rows, target, variables, starts, np.int64(1), setting, block, np.int64(0))
+    left, rows = scratch.left, cases.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
+    left[0, 0], left[1, 0] = variable, 0
+    cases.add_rows(rows, target, left[0, :1], left[1, :1], np.int64(1), setting, block, np.int64(0))
 
 
-@part
-def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting) -> None:
+@bare
+def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """Give a new row its partition, made if need be, and the target's counts in all configurations.
 
     `start` is where the variable's block begins in the histograms of the row that it is made from.
@@ -94,12 +96,13 @@ def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, settin
         partition = _new_child(origin, variable, partitions, used)
     rows[new]["partition"], rows[new]["where"] = partition, used[book.N_WHERE, 0]
     rows[new]["counts"] = used[book.N_CELLS, 0]
-    block, sizes = np.empty(n_states * n_classes, np.int32), np.empty(n_states, np.int64)
+    block, sizes = scratch.cells[: n_states * n_classes], scratch.states[0, :n_states]
     first = partitions[origin]["first"]
     for c in range(first, first + partitions[origin]["n"]):
         at = where[begin + c - first]
         if at < 0:
-            _cross(configurations[c]["place"], configurations[c]["size"], target, variable, memory, setting, block)
+            place, size = configurations[c]["place"], configurations[c]["size"]
+            _cross(place, size, target, variable, memory, setting, scratch, block)
         for state in range(n_states):
             sizes[state] = 0
             for k in range(state * n_classes, (state + 1) * n_classes):
@@ -111,7 +114,7 @@ def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, settin
                     cells[used[book.N_CELLS, 0]] = block[k]
                     used[book.N_CELLS, 0] += 1
         if is_new:
-            _cut(c - first, c, variable, sizes, memory, setting)
+            _cut(c - first, c, variable, sizes, memory, setting, scratch)
     if is_new:
         partitions[partition]["n"] = used[book.N_CONFIGURATIONS, 0] - partitions[partition]["first"]
     used[book.N_WHERE, 0] += partitions[partition]["n"]
@@ -128,7 +131,7 @@ def family(c: int, configurations: Array) -> tuple[int, int]:
     return end, largest
 
 
-@part
+@bare
 def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
     """Say where the histograms of all configurations of a new row begin; how many are to be counted."""
     used, own, n_to_count = memory.used, setting.variables[memory.book.rows[new]["target"]], 0
@@ -155,14 +158,14 @@ def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
     return n_to_count
 
 
-@part
-def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting: Setting) -> None:
+@bare
+def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """Count the histograms of some configurations of a new row: those that do not follow from others."""
     rows, where, masks, lists, cells = memory.book.rows, memory.where, memory.masks, memory.lists, memory.cells
-    configurations, counted = configurations_of(new, memory), book.candidates_of(new, memory, setting)
-    target, own, counts, first = rows[new]["target"], rows[new]["where"], rows[new]["counts"], 0
+    counted = book.candidates_of(new, memory, setting, scratch.candidates)
+    configurations, first = configurations_of(new, memory), 0
+    target, own, counts = rows[new]["target"], rows[new]["where"], rows[new]["counts"]
     n_classes, origins = setting.variables[target]["n_states"], rows[row]["where"] if row >= 0 else np.int64(-1)
-    classes = np.empty((n_classes, setting.words.shape[1]), np.uint64)
     while first < configurations.shape[0]:
         last, largest = family(first, configurations)
         origin = where[origins + configurations[first]["origin"]] if row >= 0 else np.int64(-1)
@@ -171,14 +174,14 @@ def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting
             size, place = configurations[c]["size"], configurations[c]["place"]
             if at >= 0 and (origin < 0 or c != largest):
                 most = cases.count(
-                    place, size, target, counted, totals, masks, lists, setting, classes, cells, cells, at
+                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at
                 )
                 if most < counted.most_states or not counted.have_planes:
-                    cases.count_rows(place, size, target, counted, most, memory, setting, cells, at)
+                    cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, at)
         first = last
 
 
-@part
+@bare
 def derive(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
     """Copy the histograms of origins to their largest parts, and subtract those of the other parts that are kept."""
     configurations, cells, first = configurations_of(new, memory), memory.cells, 0
@@ -188,11 +191,13 @@ def derive(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
         end, largest = family(first, configurations)
         source, to = memory.where[origins + configurations[first]["origin"]], memory.where[where + largest]
         if source >= 0 and to >= 0 and end > first + 1:
+            whole, rest = cells[source : source + n_cells], cells[to : to + n_cells]
             for k in range(n_cells):
-                cells[to + k] = cells[source + k]
+                rest[k] = whole[k]
             for c in range(first, end):
                 at = memory.where[where + c]
                 if c != largest and at >= 0:
+                    part = cells[at : at + n_cells]
                     for k in range(n_cells):
-                        cells[to + k] -= cells[at + k]
+                        rest[k] -= part[k]
         first = end

@@ -11,22 +11,29 @@ import numpy as np
 from leafwise.kernels import book, cases, tables
 from leafwise.kernels import configurations as splits
 from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.book import ADDED, DELETED, Counted, Memory, Setting
-from leafwise.kernels.jit import bare, inlined, jit, part
+from leafwise.kernels.book import ADDED, DELETED, Counted, Memory, Scratch, Setting
+from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.tables import Exponents
 
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
 
 
+@inlined
+def _first_exponents(target: Int, setting: Setting) -> Int:
+    """The place of a target's exponents: for its table with a parent more of each kind, and as it is."""
+    return setting.variables[target]["kind"] * (setting.kinds.shape[0] + 1)
+
+
 @bare
-def _set_exponents(size: Int, target: Int, n_rows: Int, most: Int, setting: Setting, exponents: Exponents) -> None:
-    """Those of a target's table with so many rows."""
-    own = setting.variables[target]
+def _set_exponents(kind: Int, target: Int, n_rows: Int, setting: Setting, exponents: Exponents) -> Int:
+    """Those of a target's table with so many rows; their place."""
+    own, place = setting.variables[target], _first_exponents(target, setting) + kind
     cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
-    tables.set_exponents(size, own["n_states"], cell, most, exponents)
+    tables.set_exponents(place, own["n_states"], cell, exponents)
+    return place
 
 
-@part
+@bare
 def _merge_rows(
     configurations: Array,
     counts: Int,
@@ -36,14 +43,15 @@ def _merge_rows(
     radix: Int,
     keys: Array,
     merged: Array,
-) -> Array:
-    """Add up the counts of configurations whose codes differ in one digit only; where the sums are.
+    where: Array,
+) -> int:
+    """Add up the counts of configurations whose codes differ in one digit only; how many sums, and where they are.
 
     `keys` is a hash table with open addresses.
     """
     for at in range(keys.shape[0]):
         keys[at] = -1
-    where, n = np.empty(configurations.shape[0], np.int64), 0
+    n = 0
     for c in range(configurations.shape[0]):
         code = configurations[c]["code"]
         key = code // (stride * radix) * stride + code % stride
@@ -58,81 +66,89 @@ def _merge_rows(
                 merged[at * n_classes + k] = 0
         for k in range(n_classes):
             merged[at * n_classes + k] += cells[counts + c * n_classes + k]
-    return where[:n]
-
-
-@part
-def _settle_deletions(row: Int, memory: Memory, setting: Setting) -> None:
-    """The log likelihood of a row, and what all deletions gain; digits are those of the partition's variables."""
-    record, parents, one = memory.book.rows[row], book.parents_of(row, memory), np.int64(1)
-    target, n_rows, configurations = record["target"], record["n_rows"], splits.configurations_of(row, memory)
-    n_classes, n, most = setting.variables[target]["n_states"], configurations.shape[0], setting.numbers[0]["n_cases"]
-    exponents, where, key, zero = (
-        tables.make_exponents(one),
-        np.empty(n, np.int64),
-        np.empty_like(parents),
-        np.zeros(1, np.int64),
-    )
-    once, value = np.ones(1, np.int64), np.zeros(1)
-    kappa = (n_classes - 1) * setting.numbers[0]["log_kappa"]
-    for c in range(n):
-        where[c] = record["counts"] + c * n_classes
-    _set_exponents(one - 1, target, n_rows, most, setting, exponents)
-    tables.add_log_likelihoods(where, zero, once, n_classes, memory.cells, zero, exponents, setting.series, value)
-    now = value[0]
-    record["log_likelihood"] = now
-    partition, stride = record["partition"], one
-    for _ in range(parents.shape[0]):
-        parent = memory.partitions[partition]["variable"]
-        partition, radix, k = memory.partitions[partition]["origin"], setting.variables[parent]["n_states"], 0
-        fewer = n_rows // radix
-        while parents[k] != parent:
-            k += 1
-        other = book.find_row(target, book.without(parents, k, key), memory)
-        if other >= 0:
-            value[0] = memory.book.rows[other]["log_likelihood"]
-        else:
-            room = min(fewer, 2 * n + 1)
-            keys, merged = np.empty(room, np.int64), np.empty(room * n_classes, np.int32)
-            sums = _merge_rows(configurations, record["counts"], memory.cells, n_classes, stride, radix, keys, merged)
-            _set_exponents(one - 1, target, fewer, most, setting, exponents)
-            value[0] = 0.0
-            tables.add_log_likelihoods(sums, zero, once, n_classes, merged, zero, exponents, setting.series, value)
-        memory.book.gains[row, DELETED, parent] = value[0] - now + (fewer - n_rows) * kappa
-        stride *= radix
+    return n
 
 
 @bare
+def _log_likelihood_without(
+    parent: Int, stride: Int, row: Int, memory: Memory, setting: Setting, scratch: Scratch
+) -> float:
+    """That of a row without a parent, whose digit in the codes of configurations counts so much.
+
+    What memory is free is used: `_is_short` saw to it that there is enough.
+    """
+    record, configurations = memory.book.rows[row], splits.configurations_of(row, memory)
+    target, radix = record["target"], setting.variables[parent]["n_states"]
+    n_classes, fewer = setting.variables[target]["n_states"], record["n_rows"] // radix
+    keys, merged = memory.where[memory.used[book.N_WHERE, 0] :], memory.cells[memory.used[book.N_CELLS, 0] :]
+    room = min(fewer, 2 * configurations.shape[0] + 1)
+    keys, where = keys[:room], keys[room:]
+    n = _merge_rows(configurations, record["counts"], memory.cells, n_classes, stride, radix, keys, merged, where)
+    return _log_likelihood(where[:n], np.int64(1), target, fewer, merged, setting, scratch)
+
+
+@bare
+def _log_likelihood(
+    where: Array, n: Int, target: Int, n_rows: Int, cells: Array, setting: Setting, scratch: Scratch
+) -> float:
+    """That of a table with so many rows; n of them begin at each of `where`, and the others are empty."""
+    exponents = scratch.exponents
+    scratch.left[0, 0], scratch.left[1, 0], scratch.sums[0] = 0, n, 0.0
+    starts, n_here, sums = scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
+    at = _set_exponents(setting.kinds.shape[0], target, n_rows, setting, exponents)
+    n_classes = setting.variables[target]["n_states"]
+    tables.add_log_likelihoods(where, starts, n_here, n_classes, cells, at, starts, exponents, setting.series, sums)
+    return float(sums[0])
+
+
+@bare
+def _settle_deletions(row: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """The log likelihood of a row, and what all deletions gain; digits are those of the partition's variables."""
+    record, parents, rows = memory.book.rows[row], book.parents_of(row, memory), memory.book.rows
+    target, n_rows, partition, stride = record["target"], record["n_rows"], record["partition"], np.int64(1)
+    n = memory.partitions[partition]["n"]
+    kappa = (setting.variables[target]["n_states"] - 1) * setting.numbers[0]["log_kappa"]
+    scratch.others[0] = record["counts"]
+    now = _log_likelihood(scratch.others[:1], n, target, n_rows, memory.cells, setting, scratch)
+    record["log_likelihood"] = now
+    for _ in range(parents.shape[0]):
+        parent, k = memory.partitions[partition]["variable"], 0
+        partition, radix = memory.partitions[partition]["origin"], setting.variables[parent]["n_states"]
+        while parents[k] != parent:
+            k += 1
+        other = book.find_row(target, book.without(parents, k, scratch.others), memory)
+        if other >= 0:
+            value = rows[other]["log_likelihood"]
+        else:
+            value = _log_likelihood_without(parent, stride, row, memory, setting, scratch)
+        memory.book.gains[row, DELETED, parent] = value - now + (n_rows // radix - n_rows) * kappa
+        stride *= radix
+
+
+@inlined
 def _price(
-    where: Array, counted: Counted, n_classes: Int, cells: Array, exponents: Exponents, series: Array, sums: Array
+    where: Array, target: Int, counted: Counted, cells: Array, setting: Setting, exponents: Exponents, sums: Array
 ) -> None:
     """Add to sums[c], for each candidate, the log likelihood of these histograms when split by it."""
-    tables.add_log_likelihoods(
-        where, counted.starts, counted.n_states, n_classes, cells, counted.kinds, exponents, series, sums
-    )
+    n_classes, starts, n_states = setting.variables[target]["n_states"], counted.starts, counted.n_states
+    first, kinds = _first_exponents(target, setting), counted.kinds
+    tables.add_log_likelihoods(where, starts, n_states, n_classes, cells, first, kinds, exponents, setting.series, sums)
 
 
-@part
+@inlined
 def _price_one(
-    c: Int,
-    new: Int,
-    largest: Int,
-    counted: Counted,
-    exponents: Exponents,
-    memory: Memory,
-    setting: Setting,
-    sums: Array,
+    c: Int, new: Int, largest: Int, counted: Counted, memory: Memory, setting: Setting, scratch: Scratch, sums: Array
 ) -> None:
     """Count and price the c-th configuration, whose histogram is not kept, and subtract it from one that is."""
     record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
     target, size, place = record["target"], configurations[c]["size"], configurations[c]["place"]
     if size == 1:  # whose price is the same for all
-        rows = cases.rows_of(place, size, memory.masks, memory.lists)
+        rows = cases.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
         cases.add_rows(rows, target, counted.variables, counted.starts, np.int64(-1), setting, memory.cells, largest)
         return
     n_classes, n_cells = setting.variables[target]["n_states"], setting.variables[target]["n_cells"]
-    scratch, nowhere = np.empty(n_cells, np.int32), np.zeros(1, np.int64)
-    classes, totals = np.empty((n_classes, setting.words.shape[1]), np.uint64), record["counts"] + c * n_classes
+    cells, where, totals = scratch.cells, scratch.others[:1], record["counts"] + c * n_classes
+    where[0] = 0
     most = cases.count(
         place,
         size,
@@ -142,21 +158,21 @@ def _price_one(
         memory.masks,
         memory.lists,
         setting,
-        classes,
+        scratch.classes,
         memory.cells,
-        scratch,
-        nowhere[0],
+        cells,
+        where[0],
     )
     if most < counted.most_states or not counted.have_planes:
-        cases.count_rows(place, size, target, counted, most, memory, setting, scratch, nowhere[0])
-    _price(nowhere, counted, n_classes, scratch, exponents, setting.series, sums)
+        cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, where[0])
+    _price(where, target, counted, cells, setting, scratch.exponents, sums)
     for k in range(n_cells if largest >= 0 else 0):
-        memory.cells[largest + k] -= scratch[k]
+        memory.cells[largest + k] -= cells[k]
 
 
-@part
+@inlined
 def _price_small(
-    row: Int, new: Int, counted: Counted, exponents: Exponents, memory: Memory, setting: Setting, sums: Array
+    row: Int, new: Int, counted: Counted, memory: Memory, setting: Setting, scratch: Scratch, sums: Array
 ) -> None:
     """Count and price configurations whose histograms are not kept, and subtract them from the largest parts."""
     configurations, where, first = splits.configurations_of(new, memory), memory.where, 0
@@ -168,31 +184,27 @@ def _price_small(
             at = np.int64(-1)
         for c in range(first, end):
             if where[own + c] < 0 and (at >= 0 or configurations[c]["size"] > 1):
-                _price_one(c, new, at, counted, exponents, memory, setting, sums)
+                _price_one(c, new, at, counted, memory, setting, scratch, sums)
         first = end
 
 
-@part
-def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
+@bare
+def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """What all additions gain; a row with a single case has the same log likelihood however it is split."""
     record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
     target, n_classes = record["target"], setting.variables[record["target"]]["n_states"]
-    where, n, n_single, most = np.empty(configurations.shape[0], np.int64), 0, 0, np.int64(0)
-    places, gains, kinds = memory.where, memory.book.gains, setting.kinds
-    for c in range(configurations.shape[0]):
-        at, size = places[record["where"] + c], configurations[c]["size"]
-        most = max(most, size)
-        n_single += size == 1
-        if at >= 0 and size > 1:
-            where[n] = at
-            n += 1
-    exponents = tables.make_exponents(kinds.shape[0])
+    n, n_single = configurations.shape[0], 0
+    where, gains, kinds = memory.where[record["where"] : record["where"] + n], memory.book.gains, setting.kinds
+    for c in range(n):
+        n_single += configurations[c]["size"] == 1 and where[c] < 0
     for kind in range(kinds.shape[0]):
-        _set_exponents(kind, target, record["n_rows"] * kinds[kind], most, setting, exponents)
-    counted = book.candidates_of(new, memory, setting)
-    sums = np.zeros(counted.variables.shape[0])
-    _price_small(row, new, counted, exponents, memory, setting, sums)
-    _price(where[:n], counted, n_classes, memory.cells, exponents, setting.series, sums)
+        _set_exponents(kind, target, record["n_rows"] * kinds[kind], setting, scratch.exponents)
+    counted = book.candidates_of(new, memory, setting, scratch.candidates)
+    sums = scratch.sums[: counted.variables.shape[0]]
+    for c in range(sums.shape[0]):
+        sums[c] = 0.0
+    _price_small(row, new, counted, memory, setting, scratch, sums)
+    _price(where, target, counted, memory.cells, setting, scratch.exponents, sums)
     now = record["log_likelihood"] + n_single * math.log(n_classes)
     kappa = record["n_rows"] * (n_classes - 1) * setting.numbers[0]["log_kappa"]
     variables, n_states = counted.variables, counted.n_states
@@ -202,14 +214,14 @@ def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting) -> N
         record["bound"] = max(record["bound"], gain)
 
 
-@part
-def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting) -> Int:
+@bare
+def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting, scratch: Scratch) -> Int:
     """The row of a target with one parent, from that of the parent with the target as its parent; -1 if there is none.
 
     Under a prior that is fair to both directions, three variables that are all linked have one score, whatever the
     order: so gains add up.
     """
-    other, used = np.empty(1, np.int64), memory.used
+    other, used = scratch.others[:1], memory.used
     other[0] = target
     turned = book.find_row(parents[0], other, memory)
     if turned < 0 or used[book.N_ROWS, 0] == used[book.N_ROWS, 1] or used[book.N_PARENTS, 0] == used[book.N_PARENTS, 1]:
@@ -228,7 +240,7 @@ def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting) -> 
     return row
 
 
-@bare
+@inlined
 def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: Array) -> bool:
     """Whether there is too little room to split all configurations of a row; `room` says how much it may take."""
     record, n_cases, own = (
@@ -238,8 +250,8 @@ def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: A
     )
     n = min(memory.partitions[record["partition"]]["n"] * setting.variables[variable]["n_states"], n_cases)
     room[book.N_ROWS], room[book.N_PARENTS], room[book.N_PARTITIONS] = 1, record["n_parents"] + 1, 1
-    room[book.N_CONFIGURATIONS], room[book.N_WHERE] = n, n
-    room[book.N_CELLS] = min(n, own["most_kept"]) * own["n_cells"] + n * own["n_states"]
+    room[book.N_CONFIGURATIONS], room[book.N_WHERE] = n, 4 * n + 1
+    room[book.N_CELLS] = min(n, own["most_kept"]) * own["n_cells"] + (3 * n + 1) * own["n_states"]
     room[book.N_MASKS], room[book.N_LISTED] = _MOST_MASKS, n_cases
     for k in range(room.shape[0]):
         if memory.used[k, 0] + room[k] > memory.used[k, 1]:
@@ -248,7 +260,7 @@ def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: A
 
 
 @inlined
-def _finish(memory: Memory, setting: Setting) -> bool:
+def _finish(memory: Memory, setting: Setting, scratch: Scratch) -> bool:
     """Finish the row that is being made, if there is one; False where counting for it is left to threads.
 
     Before all others, rows without parents are made.
@@ -260,25 +272,25 @@ def _finish(memory: Memory, setting: Setting) -> bool:
     if used[book.TO_COUNT, 0] > setting.numbers[0]["worth_threads"]:
         return False
     if used[book.TO_COUNT, 0] > 0:
-        splits.count_some(none + 1, setting.numbers[0]["n_cases"], row, new, memory, setting)
+        splits.count_some(none + 1, setting.numbers[0]["n_cases"], row, new, memory, setting, scratch)
     book.clear_row(new, memory.book)
-    _settle_deletions(new, memory, setting)
+    _settle_deletions(new, memory, setting, scratch)
     if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"]:
         if row >= 0:
             splits.derive(row, new, memory, setting)
-        _settle_additions(row, new, memory, setting)
+        _settle_additions(row, new, memory, setting, scratch)
     is_last = new + 1 >= setting.numbers[0]["n_targets"]
     used[book.PENDING, 0] = none if is_last else new + 1
     return True
 
 
-@part
-def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, room: Array) -> bool:
+@bare
+def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, scratch: Scratch, room: Array) -> bool:
     """Begin to make the row with one parent more; whether there is room for it."""
     if _is_short(row, variable, memory, setting, room):
         return False
     target, old, used = memory.book.rows[row]["target"], book.parents_of(row, memory), memory.used
-    parents, k = np.empty(old.shape[0] + 1, np.int64), 0
+    parents, k = scratch.others[: old.shape[0] + 1], 0
     while k < old.shape[0] and old[k] < variable:
         parents[k] = old[k]
         k += 1
@@ -289,10 +301,10 @@ def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, room: Arr
     new = book.find_row(target, parents, memory)
     if new < 0:
         new = book.new_row(target, parents, memory, setting.variables)
-    counted, k = book.candidates_of(row, memory, setting), 0
+    counted, k = book.candidates_of(row, memory, setting, scratch.candidates), 0
     while counted.variables[k] != variable:
         k += 1
-    splits.divide(row, new, variable, counted.starts[k], memory, setting)
+    splits.divide(row, new, variable, counted.starts[k], memory, setting, scratch)
     n: Int = np.int64(0)
     n_cells = setting.variables[target]["n_cells"]
     if parents.shape[0] < setting.numbers[0]["most_parents"]:
@@ -307,10 +319,10 @@ def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, room: Arr
     return True
 
 
-@part
-def _nearest(target: Int, parents: Array, memory: Memory) -> tuple[Int, Int]:
+@bare
+def _nearest(target: Int, parents: Array, memory: Memory, scratch: Scratch) -> tuple[Int, Int]:
     """A row with cases, and a parent to add to it, on the way to one with these parents."""
-    left, key, rows = parents, np.empty_like(parents), memory.book.rows
+    left, key, rows = parents, scratch.others, memory.book.rows
     while True:
         for k in range(left.shape[0]):
             row = book.find_row(target, book.without(left, k, key), memory)
@@ -320,24 +332,26 @@ def _nearest(target: Int, parents: Array, memory: Memory) -> tuple[Int, Int]:
 
 
 @inlined
-def find(target: Int, parents: Array, needs_cases: Int, memory: Memory, setting: Setting, room: Array) -> Int:
+def find(
+    target: Int, parents: Array, needs_cases: Int, memory: Memory, setting: Setting, scratch: Scratch, room: Array
+) -> Int:
     """The row for a target with these parents, sorted; made if need be, from one with all but one of them; or -1."""
     row: Int = np.int64(-1)
     used, numbers, none = memory.used, setting.numbers, np.int64(-1)
-    while _finish(memory, setting):
+    while _finish(memory, setting, scratch):
         if used[book.PENDING, 0] >= 0:
             continue
         row = book.find_row(target, parents, memory)
         if row >= 0 and needs_cases and memory.book.rows[row]["partition"] < 0:
             row = none
         elif row < 0 and numbers[0]["exchanges"] and parents.shape[0] == 1 and not needs_cases:
-            row = _exchange(target, parents, memory, setting)
+            row = _exchange(target, parents, memory, setting, scratch)
         if row >= 0:
             break
         if used[book.KEPT, 0] > numbers[0]["most_kept"] and not used[book.IS_ON_THE_WAY, 0]:
             book.forget(memory, setting)
-        origin, parent = _nearest(target, parents, memory)
-        if not _extend(origin, parent, memory, setting, room):
+        origin, parent = _nearest(target, parents, memory, scratch)
+        if not _extend(origin, parent, memory, setting, scratch, room):
             break
         used[book.IS_ON_THE_WAY, 0] = 1
     if row >= 0:
@@ -372,7 +386,8 @@ def plant(targets: Array, memory: Memory, setting: Setting) -> None:
 def count_pending(begin: int, end: int, memory: Memory, setting: Setting) -> None:
     """Count the histograms of some configurations of the row that is being made; or some rows without parents."""
     new, row, none = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0], np.int64(-1)
+    scratch = book.make_scratch(setting)
     if row >= 0:
-        splits.count_some(np.int64(begin), np.int64(end), row, new, memory, setting)
+        splits.count_some(np.int64(begin), np.int64(end), row, new, memory, setting, scratch)
     for root in range(begin, end if row < 0 else begin):
-        splits.count_some(none + 1, none + 2, none, np.int64(root), memory, setting)
+        splits.count_some(none + 1, none + 2, none, np.int64(root), memory, setting, scratch)

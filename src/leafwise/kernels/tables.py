@@ -19,7 +19,7 @@ _MANY = 2048  # from here on: Stirling's series
 
 
 class Exponents(NamedTuple):
-    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]."""
+    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]. They stay as set."""
 
     value: Array
     whole: Array  # the whole number next to it
@@ -59,19 +59,23 @@ def log_gamma(x: float) -> float:
 @part
 def make_exponents(n: Int) -> Exponents:
     """Room for tables of so many sizes."""
-    return Exponents(np.empty((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
+    return Exponents(np.zeros((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
 
 
 @bare
-def set_exponents(size: Int, n_classes: Int, cell: float, most: Int, to: Exponents) -> None:
-    """Those for a table with this exponent in every cell, and no row of more than `most` cases."""
+def set_exponents(size: Int, n_classes: Int, cell: float, to: Exponents) -> None:
+    """Those for a table with this exponent in every cell."""
+    row, of_cell, of_row = cell * n_classes, 1.0, 1.0
+    if to.value[size, 0] == cell and to.value[size, 1] == row:
+        return
     for k in range(2):
-        value = cell * n_classes if k else cell
-        whole = np.int64(min(value, 2.0 * _MANY) + 0.5)
-        to.value[size, k], to.whole[size, k], to.log_gamma[size, k] = value, whole, log_gamma(value)
-        to.rise[size, k, 0] = 1.0
-        for count in range(1, min(_FEW - whole, most + 1)):
-            to.rise[size, k, count] = to.rise[size, k, count - 1] * (value + (count - 1))
+        value = row if k else cell
+        to.value[size, k], to.whole[size, k] = value, np.int64(min(value, 2.0 * _MANY) + 0.5)
+        to.log_gamma[size, k] = log_gamma(value)
+    for count in range(_FEW):  # side by side, as one product waits for the one before
+        to.rise[size, 0, count], to.rise[size, 1, count] = of_cell, of_row
+        of_cell *= cell + count
+        of_row *= row + count
 
 
 @bare
@@ -86,6 +90,7 @@ def add_log_likelihoods(
     n_rows: Array,
     n_classes: Int,
     cells: Array,
+    first: Int,
     sizes: Array,
     exponents: Exponents,
     series: Array,
@@ -93,28 +98,31 @@ def add_log_likelihoods(
 ) -> None:
     """Add Equation 5 to each of `sums`: for rows that follow each other in `cells`, from all where[...] + starts[c] on.
 
-    There are n_rows[c] of them, in a table of size sizes[c].
+    There are n_rows[c] of them, in a table of size first + sizes[c]. Where where[...] is negative there are none.
     """
+    few, many = np.uint64(_FEW), np.uint64(_MANY)  # what cannot be negative is quicker to look up
     for s in range(starts.shape[0]):
-        size, value, ratio = sizes[s], 0.0, 1.0
+        size, value, ratio = first + sizes[s], 0.0, 1.0
         cell, row = exponents.value[size, 0], exponents.value[size, 1]
-        near, near_row = exponents.whole[size, 0], exponents.whole[size, 1]
+        rise, rise_row = exponents.rise[size, 0], exponents.rise[size, 1]
+        near, near_row = np.uint64(exponents.whole[size, 0]), np.uint64(exponents.whole[size, 1])
         a0, a1, a2, a3, a4, a5, n_cells = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         b0, b1, b2, b3, b4, b5, n_near = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         for c in range(where.shape[0]):
-            at = where[c] + starts[s]
-            for _ in range(n_rows[s]):
-                total = np.int64(0)
-                for k in range(at, at + n_classes):
-                    count = np.int64(cells[k])
+            at = np.uint64(where[c] + starts[s])
+            for _ in range(n_rows[s] if where[c] >= 0 else 0):
+                total = np.uint64(0)
+                for _ in range(n_classes):
+                    count = np.uint64(cells[at])
                     total += count
+                    at += np.uint64(1)
                     m = count + near
-                    if m < _FEW:
-                        ratio *= exponents.rise[size, 0, count]
+                    if m < few:
+                        ratio *= rise[count]
                         if not 1e-200 < ratio < 1e200:
                             value += math.log(ratio)
                             ratio = 1.0
-                    elif m < _MANY:
+                    elif m < many:
                         a0 += series[m, 0]
                         a1 += series[m, 1]
                         a2 += series[m, 2]
@@ -125,9 +133,9 @@ def add_log_likelihoods(
                     else:
                         value += log_gamma(count + cell) - exponents.log_gamma[size, 0]
                 m = total + near_row
-                if m < _FEW:
-                    ratio /= exponents.rise[size, 1, total]
-                elif m < _MANY:
+                if m < few:
+                    ratio /= rise_row[total]
+                elif m < many:
                     b0 += series[m, 0]
                     b1 += series[m, 1]
                     b2 += series[m, 2]
@@ -137,7 +145,6 @@ def add_log_likelihoods(
                     n_near += 1
                 else:
                     value -= log_gamma(total + row) - exponents.log_gamma[size, 1]
-                at += n_classes
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
         sums[s] += value + math.log(ratio)

@@ -11,12 +11,12 @@ from leafwise.kernels.arcs import ADD, DELETE, STOP, Rules, find_order
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.book import ADDED, DELETED, Book
 from leafwise.kernels.gains import TIE
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit, part
 
 PARENT, NEIGHBOUR = 1, 2  # kinds of links
 
 
-@part
+@bare
 def _label(node: int, parent: int, is_parent: Array, links: Array) -> None:
     """What links a node to one of its parents, and to all others that follow from that (Chickering, 1995).
 
@@ -38,10 +38,10 @@ def _label(node: int, parent: int, is_parent: Array, links: Array) -> None:
 
 
 @jit
-def find_links(is_parent: Array, links: Array) -> Array:
-    """Write to links[node, other] whether it is a parent for sure or a neighbour; which nodes have other links now."""
+def find_links(is_parent: Array, links: Array, is_stale: Array) -> None:
+    """Write to links[node, other] whether it is a parent for sure or a neighbour, and whose links are others now."""
     n = is_parent.shape[0]
-    order, new, changed = np.empty(n, np.int64), np.zeros_like(links), np.zeros(n, np.bool_)
+    order, new = np.empty(n, np.int64), np.zeros_like(links)
     find_order(is_parent, order)
     for k in range(n):
         node = order[k]
@@ -56,8 +56,7 @@ def find_links(is_parent: Array, links: Array) -> Array:
         for other in range(n):
             if links[node, other] != new[node, other]:
                 links[node, other] = new[node, other]
-                changed[node] = True
-    return np.flatnonzero(changed)
+                is_stale[node] = True
 
 
 @jit
@@ -105,7 +104,7 @@ def _mark_below(node: int, kept: int, links: Array, is_below: Array) -> None:
                 n_left += 1
 
 
-@part
+@bare
 def _may_turn(is_parent: Array, turned: Array, rules: Rules) -> bool:
     """Whether the arcs that differ may be turned."""
     n = turned.shape[0]
@@ -124,7 +123,7 @@ def _may_turn(is_parent: Array, turned: Array, rules: Rules) -> bool:
     return True
 
 
-@part
+@bare
 def _may_change(child: int, parent: int, row: int, deletes: int, is_parent: Array, rules: Rules, book: Book) -> bool:
     """Whether the arc may be deleted, or added, as far as that does not depend on others that are turned."""
     if deletes:
@@ -137,7 +136,7 @@ def _may_change(child: int, parent: int, row: int, deletes: int, is_parent: Arra
     )
 
 
-@jit
+@part
 def best_turn(
     least: float, rows: Array, links: Array, is_parent: Array, rules: Rules, book: Book
 ) -> tuple[int, int, int, int, float]:

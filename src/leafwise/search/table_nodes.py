@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from leafwise.counters.counter import Codes
 from leafwise.kernels import book, cases, table_nodes, tables
 from leafwise.kernels.arrays import Layout
-from leafwise.priors import ParameterPrior, Uniform
-from leafwise.regions import Region
+from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.search.histograms import make_layout
 from leafwise.workers import Workers
 
@@ -43,36 +42,38 @@ class TableNodes:
         most_parents: int,
         workers: Workers,
     ) -> None:
-        n = len(n_states)
+        n, n_cases = len(n_states), codes.shape[1]
         self._workers = workers
-        self.is_fair = not isinstance(prior, Uniform)  # to networks that differ in directions that do not matter
-        variables, candidate_list = _variables(prior, candidates, n_states, targets)
-        n_words = -(-codes.shape[1] // 64 // _WORDS) * _WORDS
-        words = np.empty((int((n_states - 1)[variables["plane"] >= 0].sum()), n_words), np.uint64)
+        self.is_fair = isinstance(prior, Bdeu)  # to networks that differ in directions that do not matter
+        is_complete = np.count_nonzero(candidates) == n * (n - 1)
+        kinds = np.bincount(n_states).nonzero()[0]
+        is_shared = is_complete and kinds[-1] <= 256  # see make_layout
+        layout = _complete_layout(n_states) if is_shared else make_layout(candidates, n_states, targets)
+        variables, candidate_list = _variables(prior, layout, kinds, len(targets))
+        n_words, planes = -(-n_cases // 64 // _WORDS) * _WORDS, variables["plane"]
+        words = np.empty((int((n_states - 1)[planes >= 0].sum()), n_words), np.uint64)
         cases.pack(codes, variables, words)
         is_near = codes.nbytes <= _NEAR
         numbers = np.zeros(1, book.NUMBERS)
         numbers[0] = (
             len(targets),
-            codes.shape[1],
+            n_cases,
             most_parents,
             _MOST_KEPT,
             _WORTH_THREADS if workers.n_threads > 1 else 2**62,
-            self.is_fair and most_parents > 1 and int(candidates.sum()) == n * (n - 1),
+            self.is_fair and most_parents > 1 and is_complete,
             self.is_fair,
             log_kappa,
-            *((1, codes.shape[1]) if is_near else (n, 1)),
+            *((1, n_cases) if is_near else (n, 1)),
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
-        kinds = np.unique(n_states)
         self.setting = book.Setting(
             numbers, variables, kinds, candidate_list, in_order.reshape(-1), words, tables.series()
         )
-        self.memory = _no_memory(n, n_words)
         n_cells = int((variables["n_cells"] + n_states)[targets].sum())
-        self.room = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # for nodes without parents,
-        self.room += np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 256, 4 * codes.shape[1]]) * _SPARE
-        self._grow()
+        roots = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # nodes without parents
+        self.room = roots + np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 512, 4 * n_cases]) * _SPARE
+        self.memory = _new_memory(n, n_words, self.room)
         self._plant(targets)
 
     def help(self) -> None:
@@ -144,48 +145,44 @@ class TableNodes:
 
 
 def _variables(
-    prior: ParameterPrior, candidates: NDArray[np.uint8], n_states: Integers, targets: Integers
+    prior: ParameterPrior, layout: Layout, kinds: Integers, n_targets: int
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """The records of variables, and of their candidates."""
-    layout = _layout(candidates, n_states, targets)
-    variables, candidate_list = np.zeros(len(n_states), book.VARIABLE), np.empty(len(layout.bases), book.CANDIDATE)
+    n_states, which = layout.n_states, layout.of_target
+    variables, candidate_list = np.empty(len(n_states), book.VARIABLE), np.empty(len(layout.bases), book.CANDIDATE)
     has_planes = n_states <= _MOST_PLANE_STATES
-    n_planes = np.where(has_planes, n_states - 1, 0)
-    everything, exponents = Region.everything(), {}
-    for target, n in enumerate(n_states.tolist()):
-        if n not in exponents:
-            exponents[n] = prior.leaf_exponents(target, everything, n_states)[0]
-    variables["n_states"], variables["kind"] = n_states, np.searchsorted(np.unique(n_states), n_states)
-    variables["plane"] = np.where(has_planes, np.cumsum(n_planes) - n_planes, -1)
-    variables["exponent"] = [exponents[n] for n in n_states.tolist()]
-    variables["first"], variables["n"] = layout.start[layout.of_target], np.diff(layout.start)[layout.of_target]
-    variables["n_cells"] = layout.n_rows[layout.of_target] * n_states
-    variables["most_kept"] = _MOST_KEPT // len(targets) // np.maximum(variables["n_cells"], 1)
+    n_planes, n_cells = (n_states - 1) * has_planes, layout.n_rows[which] * n_states
+    variables["n_states"], variables["kind"] = n_states, kinds.searchsorted(n_states)
+    variables["plane"] = np.where(has_planes, n_planes.cumsum() - n_planes, -1)
+    variables["exponent"] = prior.equivalent_sample_size / n_states if isinstance(prior, Bdeu) else 1.0
+    variables["first"] = layout.start[which]
+    variables["n"] = layout.start[which + 1] - variables["first"]
+    variables["n_cells"] = n_cells
+    variables["most_kept"] = _MOST_KEPT // n_targets // np.maximum(n_cells, 1)
     candidate_list["variable"], candidate_list["base"] = layout.variables, layout.bases
     return variables, candidate_list
 
 
-def _layout(candidates: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:
-    """The layout of histograms; quick if every variable may be the parent of every other."""
-    n = len(n_states)
-    if n_states.max() > 256 or int(candidates.sum()) < n * (n - 1):
-        return make_layout(candidates, n_states, targets)
-    bases = np.cumsum(n_states) - n_states
-    return Layout(np.zeros(n, np.int64), np.array([0, n]), np.arange(n), bases, n_states.sum(keepdims=True), n_states)
+def _complete_layout(n_states: Integers) -> Layout:
+    """The layout of histograms if every variable may be the parent of every other."""
+    n, ends = len(n_states), n_states.cumsum()
+    return Layout(np.zeros(n, np.int64), np.array([0, n]), np.arange(n), ends - n_states, ends[-1:], n_states)
 
 
-def _no_memory(n: int, n_words: int) -> book.Memory:
-    """Memory without any room."""
-    integers = np.empty(0, np.int64)
+def _new_memory(n: int, n_words: int, room: Integers) -> book.Memory:
+    """Memory with so much room, all of it free; memory that is not used is not touched."""
+    n_rows, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
+    used = np.zeros((book.IS_ON_THE_WAY + 1, 2), np.int64)
+    used[: len(room), 1] = room
     return book.Memory(
-        book.Book(np.empty(0, book.ROW), np.empty((0, 2, n))),
+        book.Book(np.empty(n_rows, book.ROW), np.empty((n_rows, 2, n))),
         np.full(_BUCKETS, -1),
-        integers,
-        np.empty(0, book.PARTITION),
-        np.empty(0, book.CONFIGURATION),
-        integers,
-        np.empty(0, np.int32),
-        np.empty((0, n_words), np.uint64),
-        np.empty(0, np.int32),
-        np.zeros((book.IS_ON_THE_WAY + 1, 2), np.int64),
+        np.empty(n_parents, np.int64),
+        np.empty(n_partitions, book.PARTITION),
+        np.empty(n_configurations, book.CONFIGURATION),
+        np.empty(n_where, np.int64),
+        np.empty(n_cells, np.int32),
+        np.empty((n_masks, n_words), np.uint64),
+        np.empty(n_listed, np.int32),
+        used,
     )

@@ -170,7 +170,9 @@ class TableSearch:
         self._is_at_top = False  # nothing gains, as far as is known
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
-        self.operators: list[ArcOperator] = []
+        self._operators: list[ArcOperator] = []
+        self._unread: list[tuple[Any, Any, Any]] = []  # logs of later steps
+        self.n_steps = 0
         self._deadline = math.inf
         self.stopped = ""
         self.seconds = time.perf_counter() - began
@@ -196,8 +198,15 @@ class TableSearch:
             progress(self)
 
     @property
-    def n_steps(self) -> int:
-        return len(self.operators)
+    def operators(self) -> list[ArcOperator]:
+        """All steps so far."""
+        for steps, gains, turned in self._unread:
+            others, begin = [(parent, child) for parent, child in turned.tolist()], 0
+            for (kind, parent, child, end), gain in zip(steps.tolist(), gains.tolist(), strict=True):
+                self._operators.append(_CHANGES[kind](parent, child, gain, tuple(others[begin:end])))
+                begin = end
+        self._unread.clear()
+        return self._operators
 
     @property
     def n_leaves(self) -> int:
@@ -265,9 +274,9 @@ class TableSearch:
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
-        names = [variable.name for variable in self._problem.variables]
         if not is_parent.any():
             return
+        names = [variable.name for variable in self._problem.variables]
         cycle = dag.find_cycle(dag.parent_lists(is_parent))
         if cycle:
             arrows = " -> ".join(names[variable] for variable in cycle)
@@ -321,15 +330,12 @@ class TableSearch:
         return bool(end == climbing.TOP)
 
     def _note_steps(self) -> None:
-        """Operators for the steps in the log."""
-        n, begin = int(self._log.n[0]), 0
-        self._log.n[0] = 0
-        for (kind, parent, child, end), gain in zip(
-            self._log.steps[:n].tolist(), self._log.gains[:n].tolist(), strict=True
-        ):
-            turned = tuple((p, c) for p, c in self._log.turned[begin:end].tolist())
-            self.operators.append(_CHANGES[kind](parent, child, gain, turned))
-            begin = end
+        """Keep the steps in the log, which are made operators when somebody asks."""
+        log, n = self._log, int(self._log.n[0])
+        log.n[0] = 0
+        if n:
+            self._unread.append((log.steps[:n].copy(), log.gains[:n].copy(), log.turned[: log.steps[n - 1, 3]].copy()))
+            self.n_steps += n
 
     def _rows(self) -> NDArray[np.void]:
         """The rows of the book for all targets as they are."""
@@ -344,11 +350,13 @@ class TableSearch:
         return int(self._graph.rows[target])
 
     def _next_to_take_out(self) -> int | None:
-        """The variable with the most arcs of those that were not taken out."""
+        """The variable with the most arcs of those that were not taken out, while there is patience."""
+        if self._n_in_vain >= self.settings.patience:
+            return None
         is_parent = self._graph.is_parent
         n_arcs = (is_parent.sum(axis=0) + is_parent.sum(axis=1)) * self._waits
         variable = int(n_arcs.argmax())
-        return variable if n_arcs[variable] and self._n_in_vain < self.settings.patience else None
+        return variable if n_arcs[variable] else None
 
     def _take_out(self, variable: int) -> None:
         """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained."""
@@ -370,6 +378,7 @@ class TableSearch:
             if gain > climbing.LEAST_GAIN:
                 gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
+                self.n_steps += 1
                 self._n_in_vain, self._is_at_top = 0, False
             else:
                 is_parent[:], rows[:] = before, rows_before
