@@ -19,7 +19,7 @@ _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
 class CpuCounter:
-    """A `Counter` over a table in memory."""
+    """A `Counter` over a table in memory. All of its own is made when it is first needed."""
 
     def __init__(self, table: Table, workers: Workers) -> None:
         self.n_cases = table.n_cases
@@ -27,17 +27,32 @@ class CpuCounter:
         self._workers = workers
         self._packed: Callable[[], Planes] = partial(_packed, table, workers)
         self._n_states = np.array([variable.n_states for variable in table.variables])
-        n_words = -(-table.n_cases // 64)
-        n_masks = max(8, min(_ROOM, 2**19 // n_words))
-        self._sets = np.zeros(_ROOM, sets.SET)
-        self._masks = np.empty((n_masks, n_words), np.uint64)
-        self._free = np.arange(n_masks)  # a stack of masks
-        self._lists = np.empty(128 * _ROOM, np.int32)
-        self._marks = np.array([EVERYTHING + 1, n_masks - 1, 0])
-        self._sets[EVERYTHING] = (n_masks - 1, self.n_cases, True)
-        everything = self._masks[n_masks - 1]
-        everything[:] = np.uint64(2**64 - 1)
-        everything[-1] >>= np.uint64(64 * n_words - self.n_cases)
+
+    @cached_property
+    def _sets(self) -> NDArray[np.void]:
+        all_sets = np.zeros(_ROOM, sets.SET)
+        all_sets[EVERYTHING] = (len(self._masks) - 1, self.n_cases, True)
+        return all_sets
+
+    @cached_property
+    def _masks(self) -> NDArray[np.uint64]:
+        n_words = -(-self.n_cases // 64)
+        masks = np.empty((max(8, min(_ROOM, 2**19 // n_words)), n_words), np.uint64)
+        masks[-1] = np.uint64(2**64 - 1)
+        masks[-1, -1] >>= np.uint64(64 * n_words - self.n_cases)
+        return masks
+
+    @cached_property
+    def _free(self) -> Integers:
+        return np.arange(len(self._masks))  # a stack of masks
+
+    @cached_property
+    def _lists(self) -> NDArray[np.int32]:
+        return np.empty(128 * _ROOM, np.int32)
+
+    @cached_property
+    def _marks(self) -> Integers:
+        return np.array([EVERYTHING + 1, len(self._masks) - 1, 0])
 
     def cut(
         self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
