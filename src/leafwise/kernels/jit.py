@@ -1,8 +1,8 @@
 """The decorators that compile. Compiled code holds no interpreter lock, so threads run side by side.
 
 `jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
-only compiled ones call: they become part of these, and need neither a copy on disk nor a way in from Python, which
-would take much of the compile time. `bare` parts are quicker to call, and `inlined` ones, if called once, to compile.
+only compiled ones call: they become part of these, and are optimised with them, all at once. `bare` parts are quicker
+to call, and `inlined` ones, if called once, to compile.
 """
 
 import logging
@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import codegen, compiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_compile: Any = numba.njit  # its published types leave out the options about wrappers
+_compile: Any = numba.njit  # its published types leave out the options about wrappers,
+_codegen: Any = codegen  # ... and these
+_compiler: Any = compiler
 
 # Kernels are made of parts from several files, so a change in any of them must make all of them anew. Left alone, numba
 # looks only at the file of the kernel itself.
@@ -34,14 +37,40 @@ def jit(function: F) -> F:
     return cast(F, compiled)
 
 
+class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part, as it is before it is optimised: left alone, numba would do that here and in every caller."""
+
+    def _optimize_final_module(self) -> None:
+        """Left to the caller."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    @property
+    def codegen(self) -> "_Draft":
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """What Python's ways in and out need. A part has none."""
+
+
+class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
+        super().__init__(typing, target, _Draft(target.codegen(), "part"), *others)
+
+
+_PART = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+
+
 def part(function: F) -> F:
     """Compile a function into the compiled functions that call it."""
-    return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function))
+    return cast(F, _compile(**_PART)(function))
 
 
 def bare(function: F) -> F:
     """A `part` that neither makes nor returns arrays: nobody counts who holds which, as takes long in small steps."""
-    return cast(F, _compile(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, _nrt=False)(function))
+    return cast(F, _compile(**_PART, _nrt=False)(function))
 
 
 def inlined(function: F) -> F:
