@@ -11,7 +11,8 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.gains import COMPLETE
-from leafwise.kernels.jit import inlined, jit, part
+from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.references import refer
 
 _LEAF = -1
 
@@ -43,54 +44,55 @@ class _Made(NamedTuple):
     first_kids: Array
     stands_for: Array
     kids: Array
+    places: Array  # 0: not needed, as far as is known; 1 + the place in the graph
 
 
-@part
+@bare
 def _resolve(number: int, stands_for: Array) -> int:
     while stands_for[number] >= 0:
         number = stands_for[number]
     return number
 
 
-@inlined
-def _room_for_kids(start: Start, steps: Array, n_states: Array) -> int:
-    n = start.kids.shape[0]
+@bare
+def _room_for(start: Start, steps: Array, n_states: Array) -> tuple[int, int]:
+    """How many nodes were ever made, and how many children tests have."""
+    n, n_kids = start.numbers.shape[0], start.kids.shape[0]
     for k in range(steps.shape[0]):
+        n += steps[k]["n_new"]
         if steps[k]["other"] < 0:
-            n += n_states[steps[k]["variable"]]
-    return n
+            n_kids += n_states[steps[k]["variable"]]
+    return n, n_kids
 
 
 @inlined
-def _order(start: Start, steps: Array, n_targets: int) -> tuple[Array, Array]:
-    """The numbers of each target's nodes in the order they were made, and where those of each target begin."""
-    begin = np.zeros(n_targets + 2, np.int64)
+def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
+    """Write the numbers of each target's nodes, in the order they were made; those of a target begin at begin[target].
+
+    `begin` holds zeros before, and one more than there are targets, and one more.
+    """
     for k in range(start.targets.shape[0]):
         begin[start.targets[k] + 2] += 1
     for k in range(steps.shape[0]):
         begin[steps[k]["target"] + 2] += steps[k]["n_new"]
-    for target in range(n_targets + 1):
+    for target in range(begin.shape[0] - 1):
         begin[target + 1] += begin[target]
-    order = np.empty(begin[-1], np.int64)
     for k in range(start.targets.shape[0]):
         order[begin[start.targets[k] + 1]] = start.numbers[k]
         begin[start.targets[k] + 1] += 1
-    n_tests = start.tests.shape[0]
     for k in range(steps.shape[0]):
         for new in range(steps[k]["first_new"], steps[k]["first_new"] + steps[k]["n_new"]):
-            order[begin[steps[k]["target"] + 1]] = n_tests + new
+            order[begin[steps[k]["target"] + 1]] = start.tests.shape[0] + new
             begin[steps[k]["target"] + 1] += 1
-    return order, begin[:-1]
 
 
 @inlined
-def _follow(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> _Made:
+def _follow(
+    start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array, made: _Made
+) -> None:
     """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
     n_tests = start.tests.shape[0]
-    n = n_tests + leaves.shape[0]
-    n_kids = _room_for_kids(start, steps, n_states)
-    made = _Made(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n_kids, np.int64))
-    for number in range(n):
+    for number in range(made.tests.shape[0]):
         made.tests[number] = made.stands_for[number] = -1
     for number in range(n_tests):
         made.tests[number], made.first_kids[number] = start.tests[number], start.first_kids[number]
@@ -114,7 +116,6 @@ def _follow(start: Start, steps: Array, deletions: Array, leaves: Array, groups:
             usual = state if step["state"] == COMPLETE else np.int64(state != step["state"])
             made.kids[n_kids] = first + (usual if at < 0 else groups[at + state])
             n_kids += 1
-    return made
 
 
 @inlined
@@ -128,27 +129,31 @@ def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made)
             _leave_out(start.tests.shape[0] + steps[k]["leaf"], variable, made)
 
 
-@part
+@bare
 def _leave_out(number: int, variable: int, made: _Made) -> None:
     if made.tests[number] == variable:
         made.tests[number] = _LEAF
         made.stands_for[number] = made.kids[made.first_kids[number]]
 
 
-@jit
-def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> Drawn:
-    """The graphs after these steps; the leaves of each are in the order they were made."""
-    order, begin = _order(start, steps, n_states.shape[0])
-    made = _follow(start, steps, deletions, leaves, groups, n_states)
-    place = np.zeros(made.tests.shape[0], np.int64)  # 0: not needed, as far as is known; 1 + the place in the graph
-    drawn = Drawn(
-        np.zeros(begin.shape[0], np.int64),
-        np.empty(order.shape[0], np.int64),
-        np.empty(order.shape[0], np.int64),
-        np.zeros(order.shape[0] + 1, np.int64),
-        np.empty(made.kids.shape[0], np.int64),
-    )
-    n, n_kids = 0, 0
+@bare
+def _draw(
+    start: Start,
+    steps: Array,
+    deletions: Array,
+    leaves: Array,
+    groups: Array,
+    n_states: Array,
+    begin: Array,
+    order: Array,
+    made: _Made,
+    drawn: Drawn,
+) -> tuple[int, int]:
+    """Write the graphs; how many nodes and children they have."""
+    start, made, drawn = refer(start), refer(made), refer(drawn)
+    _sort(start, steps, begin, order)
+    _follow(start, steps, deletions, leaves, groups, n_states, made)
+    place, n, n_kids = made.places, 0, 0
     for target in range(n_states.shape[0]):
         if begin[target] < begin[target + 1]:
             place[_resolve(order[begin[target]], made.stands_for)] = 1
@@ -170,4 +175,28 @@ def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Ar
         drawn.begin[target + 1] = n
     for kid in range(n_kids):
         drawn.kids[kid] = place[drawn.kids[kid]] - 1
+    return n, n_kids
+
+
+@jit
+def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> Drawn:
+    """The graphs after these steps; the leaves of each are in the order they were made."""
+    n, n_targets = start.tests.shape[0] + leaves.shape[0], n_states.shape[0]
+    n_nodes, most_kids = _room_for(start, steps, n_states)
+    begin, order = np.zeros(n_targets + 2, np.int64), np.empty(n_nodes, np.int64)
+    made = _Made(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(most_kids, np.int64),
+        np.zeros(n, np.int64),
+    )
+    drawn = Drawn(
+        np.zeros(n_targets + 1, np.int64),
+        np.empty(n_nodes, np.int64),
+        np.empty(n_nodes, np.int64),
+        np.zeros(n_nodes + 1, np.int64),
+        np.empty(most_kids, np.int64),
+    )
+    n, n_kids = _draw(start, steps, deletions, leaves, groups, n_states, begin, order, made, drawn)
     return Drawn(drawn.begin, drawn.tests[:n], drawn.records[:n], drawn.first_kids[: n + 1], drawn.kids[:n_kids])
