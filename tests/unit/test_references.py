@@ -1,0 +1,62 @@
+"""References to named tuples: the same fields, compiled or not, and what is written through them is there."""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+from leafwise.kernels import jit, sets
+from leafwise.kernels.references import refer
+from leafwise.table import Table, Variable
+
+
+class Inner(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Outer(NamedTuple):
+    inner: Inner
+    table: Any
+    share: float
+    is_on: bool
+    is_off: bool
+
+
+@jit.bare
+def total(outer, k):
+    n = outer.share + outer.inner.first[k] + outer.inner.second[k] + outer.table[k, 1]
+    outer.inner.first[k] += 1
+    return n + 100.0 * outer.is_on + 1000.0 * outer.is_off
+
+
+@numba.njit
+def totals(outer, out):
+    reference = refer(outer)
+    for k in range(len(out)):
+        out[k] = total(reference, k)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])  # of fields that are all of one type, or not
+def test_fields_of_fields_and_what_is_written(dtype):
+    first = np.arange(4)
+    outer = Outer(Inner(first, np.full(4, 10, dtype)), np.arange(8).reshape(4, 2) * 0.5, 0.25, True, False)
+    out = np.zeros(4)
+    totals(outer, out)
+    assert out.tolist() == [0.25 + k + 10 + (2 * k + 1) * 0.5 + 100 for k in range(4)]
+    assert first.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_parts_are_not_compiled_on_their_own():
+    """Else each would be optimised again in every caller; numba's way to do that has no name that it promises."""
+    from leafwise.counters.cpu import CpuCounter
+    from leafwise.workers import Workers
+
+    table = Table((Variable("a", ("0", "1")),), np.zeros((1, 70), np.uint8))
+    counter = CpuCounter(table, Workers(1))
+    counter.cut(np.array([0]), np.array([0]), np.array([2]), np.array([0, 1]), np.array([70, 0]))
+    libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
+    assert all(isinstance(library, jit._Draft) for library in libraries)
+    assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)
