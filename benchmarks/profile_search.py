@@ -21,10 +21,10 @@ from benchmarks.report import Report, check, main
 from leafwise.search import leaves
 from leafwise.table import Table
 
-REPEATS = 7
+REPEATS = 15
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-PARTS = {"bits": "counting", "gains": "pricing", "sets": "cutting, joining"}
+PARTS = {"bits": "counting", "rows": "counting", "gains": "pricing", "sets": "cutting, joining"}
 PARTS |= dict.fromkeys(
     ("numba", "frontier", "steps", "ancestry", "nodes", "choices", "children"), "choosing, bookkeeping"
 )

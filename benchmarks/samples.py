@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
-from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, sets
+from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, rows, sets
 from leafwise.learner import learning
 from leafwise.search.greedy import Greedy
 from leafwise.table import Table
@@ -29,7 +29,8 @@ SECONDS = 4  # of samples for each data set
 A_SECOND = 2000  # samples
 CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(frontier.advance, frontier.free_spent, children.plant, ancestry.add_arcs, drawing.draw, sets.place_sets),
-    *(gains.price_all_by_table, gains.log_factorials, bits.count_sets, bits.pack),
+    *(gains.price_all_by_table, gains.log_factorials, bits.count_sets),
+    *(rows.pack, rows.count_listed, rows.list_values),
 )
 
 
