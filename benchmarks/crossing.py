@@ -40,8 +40,10 @@ def forced(is_by_planes: bool) -> Callable[..., None]:
     compiled = numba.njit(nogil=True)
     names = dict(vars(bits))
     names["_by_planes"] = compiled(lambda _size, _n_variables, _n_classes, _data: is_by_planes)
-    names["count_set"] = compiled(FunctionType(bits.count_set.py_func.__code__, names))
-    return compiled(FunctionType(bits.count_sets.py_func.__code__, names))
+    for name in ("count_set", "_count_sets", "count_sets"):  # each calls the one before
+        names[name] = compiled(FunctionType(getattr(bits, name).py_func.__code__, names))
+    kernel: Callable[..., None] = names["count_sets"]
+    return kernel
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,11 @@ class Network:
             """The nodes, the first time."""
             if name != "nodes":
                 raise AttributeError(f"a network has no attribute {name!r}", name=name, obj=self)
-            nodes = vars(self)["nodes"] = self._make_nodes()
-            return nodes
+            make_nodes = vars(self).get("_make_nodes")
+            if make_nodes is not None:  # else another thread has just made them
+                vars(self)["nodes"] = make_nodes()
+                vars(self).pop("_make_nodes", None)
+            return vars(self)["nodes"]
 
     @property
     def names(self) -> tuple[str, ...]:

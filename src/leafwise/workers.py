@@ -48,6 +48,8 @@ class Workers:
                 future.result()
         except KeyboardInterrupt:
             self.stopped.set()
+            for _ in ranges:
+                pass  # the others shall not go on with them
             wait(waiting)
             raise
 

@@ -106,7 +106,8 @@ class CpuCounter:
         return self._table.codes
 
     def prepare(self) -> None:
-        self._packed = self._workers.ahead(partial(_packed, self._table, Workers(1)))
+        if "_data" not in vars(self):
+            self._packed = self._workers.ahead(partial(_packed, self._table, Workers(1)))
 
     @cached_property
     def _data(self) -> Planes:

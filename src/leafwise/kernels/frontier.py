@@ -7,7 +7,9 @@ variable of a pending split, the node is rolled back to before it, when it runs 
 
 One thread leads: it commits, and lets nodes run ahead when the best next step is not pending. The others help with the
 latter, and go on with less urgent nodes while the first commits. Who changes a node must hold it; what a node does is
-the same whoever runs it.
+the same whoever runs it. What is noted of a node that runs (`next_gains`) is an upper bound, for splits and for merges,
+so the leader may take a better step of another node meanwhile. It may not look while a run notes its outcome: N_BEGUN
+counts those that have begun to, N_ENDED those that have done so.
 
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `gains`.
 """
@@ -30,11 +32,12 @@ from leafwise.kernels.nodes import (
     HUNGRY,
     MERGE,
     MERGED,
+    N_BEGUN,
     N_BUSY,
     N_COMMITTED,
+    N_ENDED,
     N_MERGED,
     N_QUEUED,
-    N_RUNS,
     N_SPLIT,
     N_STALE,
     N_STEPS,
@@ -129,22 +132,29 @@ def _run_node(target: int, least: float, frontier: Frontier, scratch: Scratch) -
 
 
 @inlined
-def _work_off(leads: bool, frontier: Frontier, scratch: Scratch) -> None:
-    """Run nodes from the queue until there are no more, or, who leads, no more urgent ones."""
-    crew, queue = frontier.crew, frontier.queue
+def _work_off(leads: bool, frontier: Frontier, scratch: Scratch) -> int:
+    """Run nodes from the queue until there are no more, or, who leads, no more urgent ones; how many.
+
+    The leader may open a new queue at any time. Who took a place in the old one finds any node at all there, which may
+    run as well as others.
+    """
+    crew, queue, n = frontier.crew, frontier.queue, 0
     while scratch.spent[0] < _MOMENT and not look(crew, SHORT):
-        if leads and look(crew, NEXT) >= max(crew[N_URGENT], 1):
-            return
+        if leads and look(crew, NEXT) >= max(crew[N_URGENT], 1):  # if none is, one of the others
+            break
         place = add(crew, NEXT, np.int64(1))
         if place >= look(crew, N_QUEUED):
-            return
+            break
         back = place - look(crew, N_URGENT)
         target = queue[place] if back < 0 else queue[queue.shape[0] - 1 - back]
         if swap(frontier.owners, target, np.int64(1)) == 0:
             _run_node(target, frontier.least[0 if back < 0 else 1], frontier, scratch)
+            add(crew, N_BEGUN, np.int64(1))
             note_next(target, frontier)
-            add(crew, N_RUNS, np.int64(1))
+            add(crew, N_ENDED, np.int64(1))
             unlock(frontier.owners, target)
+            n += 1
+    return n
 
 
 @inlined
@@ -222,6 +232,8 @@ def _take_step(target: int, frontier: Frontier) -> int:
     step = frontier.steps[number]
     if is_ruled_out(step, frontier):
         roll_back(target, number, frontier)
+        note_next(target, frontier)
+        note_most(target, frontier)
         return FULL
     _commit(target, frontier)
     return MERGED if step["other"] >= 0 and frontier.rules.stop_at_merge else FULL
@@ -230,21 +242,25 @@ def _take_step(target: int, frontier: Frontier) -> int:
 @inlined
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
     """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
-    n_runs = -1
+    n_ended = -1
     while frontier.totals[N_COMMITTED] < n_steps:
-        if look(frontier.crew, N_RUNS) != n_runs:
-            n_runs = look(frontier.crew, N_RUNS)
+        if look(frontier.crew, N_ENDED) != n_ended:
+            n_ended = look(frontier.crew, N_ENDED)
             for first in range(0, frontier.nodes.shape[0], BLOCK):
                 note_most(first, frontier)
         target, _ = _best_next(frontier)
-        if target < 0:
-            return FINISHED
-        if swap(frontier.owners, target, np.int64(1)) != 0:
+        if target >= 0 and swap(frontier.owners, target, np.int64(1)) != 0:
             return HUNGRY
+        is_sure = look(frontier.crew, N_BEGUN) == n_ended  # nothing was noted while it looked
         status = FULL
-        if look(frontier.crew, N_RUNS) == n_runs:  # or else the node may have run, and not be the best any more
+        if not is_sure:
+            rest()
+        elif target < 0:
+            return FINISHED
+        else:
             status = _take_step(target, frontier)
-        unlock(frontier.owners, target)
+        if target >= 0:
+            unlock(frontier.owners, target)
         if status != FULL:
             return status
     return FULL
@@ -262,6 +278,8 @@ def _open_queue(share: float, frontier: Frontier) -> None:
         target = frontier.targets[k]
         node = frontier.nodes[target]
         gain = node["best_gain"]
+        if look(frontier.owners, target):
+            continue
         if gain >= least or (frontier.is_doubted[target] and node["first_pending"] >= 0):
             queue[n_urgent] = target
             n_urgent += 1
@@ -309,13 +327,13 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, frontier: Fr
             if look(crew, OVER):
                 return status
             add(crew, N_BUSY, np.int64(1))
-        _work_off(leads, frontier, scratch)
+        n_run = _work_off(leads, frontier, scratch)
         if not leads:
             add(crew, N_BUSY, np.int64(-1))
             scratch.spent[0] = 0.0
         elif frontier.rules.weighs:
             _wait_for_others(frontier)
-        elif look(crew, N_QUEUED) == 0:
+        elif n_run == 0:
             rest()
 
 

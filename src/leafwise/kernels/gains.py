@@ -159,10 +159,9 @@ def _gain_of_two(leaf: Any, a: int, b: int, c: int, d: int, pricing: Pricing) ->
 
 @bare
 def _fewest(leaf: Any, few: int, most: int, zeros: int, ones: int, pricing: Pricing) -> int:
-    """How few cases one side of a split must have at least to gain more than the best so far, or fewer.
+    """A number of cases, from `few` to `most`: a split of which one side has fewer gains no more than the best so far.
 
-    Looks from `few` to `most`. For a side of a given size the gain is convex in the target's counts, so it is largest
-    at one of their ends.
+    For a side of a given size the gain is convex in the target's counts, so it is largest at one of their ends.
     """
     while few < most and 2 * few <= zeros + ones:
         low, high = max(0, few - ones), min(few, zeros)

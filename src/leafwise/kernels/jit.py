@@ -44,11 +44,11 @@ class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
         """Left to the caller."""
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
         self._finalized = True
 
     @property
     def codegen(self) -> "_Draft":
+        """For numba's `get_executable`, which asks it to set the environment, and nothing else."""
         return self
 
     def set_env(self, name: str, environment: object) -> None:

@@ -62,7 +62,7 @@ NOTHING, SPLIT, MERGE = range(3)
 BLOCK = 64  # nodes
 NO_LEAF = -2  # in the place of a leaf that went
 # Places in Frontier.crew, each in a cache line of its own.
-POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_RUNS, OVER, SHORT = range(0, 64, 8)
+POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT = range(0, 72, 8)
 
 
 class Pool(NamedTuple):
@@ -98,7 +98,7 @@ class Frontier(NamedTuple):
     next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
     most_gains: Array  # ... and the most of each BLOCK of nodes
     next_tests: Array  # the variable that this step tests, if it is a split
-    is_doubted: Array  # whether some of its pending steps may be ruled out
+    is_doubted: Array  # whether some of its pending steps may be ruled out; only a hint
     owners: Array  # whether a thread holds the node: nobody else changes it
     queue: Array  # the nodes to run ahead, urgent ones from the front and the others from the back,
     least: Array  # ... as long as their operators gain the first of these, or the second

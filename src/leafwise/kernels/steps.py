@@ -19,8 +19,6 @@ from leafwise.kernels.nodes import (
     free_histogram,
     is_stale,
     link,
-    note_most,
-    note_next,
     refresh,
     relink,
     unlink,
@@ -117,7 +115,7 @@ def apply_best(target: int, frontier: Frontier) -> None:
 
 @bare
 def roll_back(target: int, first: int, frontier: Frontier) -> None:
-    """Undo the node's pending steps, the last first, down to the given one."""
+    """Undo the node's pending steps, the last first, down to the given one; what comes next is not noted here."""
     node = frontier.nodes[target]
     number = -1
     while number != first:
@@ -137,8 +135,6 @@ def roll_back(target: int, first: int, frontier: Frontier) -> None:
     drop_merged(node, frontier)
     node["merges_known"] = 0
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), frontier)
-    note_next(target, frontier)
-    note_most(target, frontier)
 
 
 @bare
