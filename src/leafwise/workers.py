@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -19,13 +19,26 @@ _WORTH_A_SHARE = 30_000.0  # the same for taking the next share
 _SHARES = 8  # for each thread
 
 
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start one takes longer than most of what it is asked to do."""
+    return ThreadPoolExecutor(n_threads, "leafwise")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in a child
+
+
 class Workers:
-    """A fixed number of threads. Each request is done whole by one of them, so results do not depend on the number."""
+    """A fixed number of threads. Each request is done whole by one of them, so results do not depend on the number.
+
+    Others may keep the threads busy; what these have not begun with in time, the caller does on its own.
+    """
 
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = min(n_threads or _n_cores(), _MOST_THREADS)
         self.stopped = threading.Event()  # set when a run is interrupted: long kernels look at it, and end
-        self._pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
+        self._pool = _pool(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
         """Call kernel(begin, end) so that the ranges cover all requests; costs are nanoseconds, roughly."""
@@ -44,26 +57,34 @@ class Workers:
         waiting = [self._pool.submit(work) for _ in range(self.n_threads - 1)]
         try:
             work()
-            for future in waiting:
-                future.result()
+            _finish(waiting)
         except KeyboardInterrupt:
             self.stopped.set()
             for _ in ranges:
                 pass  # the others shall not go on with them
-            wait(waiting)
+            _finish(waiting)
             raise
 
     def ahead(self, work: Callable[[], T]) -> Callable[[], T]:
         """Let another thread, if there is one, do something that is not needed at once; a call waits for the result."""
-        return self._pool.submit(work).result if self._pool else cache(work)
+        if self._pool is None:
+            return cache(work)
+        future = self._pool.submit(work)
+        return cache(lambda: work() if future.cancel() else future.result())
 
     def together(self, work: Callable[[bool], T]) -> T:
         """Call work(True) here and work(False) in all other threads, which it lets end; what the first returns."""
         waiting = [self._pool.submit(work, False) for _ in range(self.n_threads - 1)] if self._pool else []
         found = work(True)
-        for future in waiting:
-            future.result()
+        _finish(waiting)
         return found
+
+
+def _finish(waiting: list[Future[Any]]) -> None:
+    """Wait for those that have begun."""
+    for future in waiting:
+        if not future.cancel():
+            future.result()
 
 
 def _n_cores() -> int:

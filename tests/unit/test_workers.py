@@ -1,5 +1,10 @@
 """Threads for compiled loops: every request is done once, whatever the costs are said to be."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -28,3 +33,30 @@ def test_what_is_done_ahead_is_done_once(n_threads):
     result = Workers(n_threads).ahead(lambda: calls.append(1) or "done")
     assert [result(), result()] == ["done", "done"]
     assert calls == [1]
+
+
+def test_threads_that_are_busy_are_not_waited_for():
+    """They belong to all: one who keeps them must not keep others from ending."""
+    gate = threading.Event()
+    busy = Workers(2).ahead(gate.wait)
+    done = np.zeros(4, int)
+    Workers(2).run(lambda begin, end: np.add.at(done, slice(begin, end), 1), np.full(4, 1e9))
+    assert done.tolist() == [1] * 4
+    assert Workers(2).together(lambda leads: leads) is True
+    assert Workers(2).ahead(lambda: "mine")() == "mine"
+    gate.set()
+    assert busy() is True
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    code = """
+import os, sys
+from leafwise.workers import Workers
+Workers(2).ahead(lambda: 1)()
+child = os.fork()
+if child == 0:
+    os._exit(Workers(2).ahead(lambda: 7)() + Workers(2).together(lambda leads: 1))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=60).returncode == 8
