@@ -33,7 +33,7 @@ from leafwise.search.tables import GREEDY, Tables, TableSearch
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-REPEATS, REPEATS_IF_SMALL = 3, 15
+REPEATS, REPEATS_IF_SMALL = 3, 60
 PRIORS = {"K2": "uniform", "BDeu 1": "bdeu:1"}
 SAME = 1e-6  # nats
 
