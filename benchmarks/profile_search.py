@@ -24,7 +24,7 @@ from leafwise.table import Table
 REPEATS = 15
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-PARTS = {"bits": "counting", "rows": "counting", "gains": "pricing", "sets": "cutting, joining"}
+PARTS = {"bits": "counting", "rows": "counting", "planes": "counting", "gains": "pricing", "sets": "cutting, joining"}
 PARTS |= dict.fromkeys(
     ("numba", "frontier", "steps", "ancestry", "nodes", "choices", "children"), "choosing, bookkeeping"
 )

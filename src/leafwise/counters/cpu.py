@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers
-from leafwise.kernels import bits, rows, sets
+from leafwise.kernels import bits, planes, rows, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
@@ -155,7 +155,7 @@ def _packed(table: Table, workers: Workers) -> Planes:
     counts, usual, begin = (np.empty(n, np.int64) for n in (values[-1], len(n_states), n_cases + 1))
     nothing = np.empty(0, np.uint16 if values[-1] <= 2**16 else np.int32)
     data = Planes(table.codes, words, first, values, counts, usual, begin, nothing, 0.0)
-    workers.run(lambda begin, end: rows.pack(begin, end, data), 0.1 * n_planes * n_cases)
+    workers.run(lambda begin, end: planes.pack(begin, end, data), 0.1 * n_planes * n_cases)
     return data
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.book import Counted, Memory, Scratch, Setting
 from leafwise.kernels.jit import bare, inlined, jit
-from leafwise.kernels.rows import pack_state
+from leafwise.kernels.planes import count_planes, pack_state
 from leafwise.kernels.sets import list_bits
 from leafwise.kernels.words import popcount
 
@@ -36,20 +36,14 @@ def count_states(variable: Int, setting: Setting, out: Array, at: Int) -> None:
         setting.variables[variable]["plane"],
         setting.numbers[0],
     )
+    if plane >= 0:
+        count_planes(numbers["n_cases"], setting.words[plane : plane + n_states - 1], out[at : at + n_states])
+        return
     for state in range(n_states):
         out[at + state] = 0
-    if plane < 0:
-        for case in range(numbers["n_cases"]):
-            code = setting.codes[case * numbers["by_case"] + variable * numbers["by_variable"]]
-            out[at + np.int64(code)] += 1
-        return
-    out[at] = numbers["n_cases"]
-    for state in range(1, n_states):
-        n = np.int64(0)
-        for word in range(setting.words.shape[1]):
-            n += popcount(setting.words[plane + state - 1, word])
-        out[at + state] = n
-        out[at] -= n
+    for case in range(numbers["n_cases"]):
+        code = setting.codes[case * numbers["by_case"] + variable * numbers["by_variable"]]
+        out[at + np.int64(code)] += 1
 
 
 @bare

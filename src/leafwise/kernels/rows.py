@@ -9,60 +9,11 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Planes
 from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.planes import planes_of
 from leafwise.kernels.sets import Cases, list_bits, rows_of
 from leafwise.kernels.words import lowest, popcount
 
 BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
-
-
-@bare
-def pack_state(column: Array, state: int, plane: Array) -> None:
-    """Set bit c of the plane where case c of the column is in the state."""
-    for word in range(plane.shape[0]):
-        bits = np.uint64(0)
-        first = word * 64
-        for bit in range(min(64, column.shape[0] - first)):
-            if column[first + bit] == state:
-                bits |= np.uint64(1) << np.uint64(bit)
-        plane[word] = bits
-
-
-@bare
-def _count_states(column: Array, planes: Array, out: Array) -> None:
-    """How many cases are in each state of a column; `planes` are its own, if it has any."""
-    for state in range(out.shape[0]):
-        out[state] = 0
-    if planes.shape[0] + 1 < out.shape[0]:
-        for case in range(column.shape[0]):
-            out[column[case]] += 1
-        return
-    out[0] = column.shape[0]
-    for state in range(1, out.shape[0]):
-        n = np.int64(0)
-        for word in range(planes.shape[1]):
-            n += popcount(planes[state - 1, word])
-        out[state] = n
-        out[0] -= n
-
-
-@inlined
-def planes_of(variable: int, data: Planes) -> Array:
-    """The variable's planes, if it has any."""
-    first = data.first[variable]
-    n_planes = data.values[variable + 1] - data.values[variable] - 1 if first >= 0 else 0
-    return data.words[first : first + n_planes]
-
-
-@jit
-def pack(begin: int, end: int, data: Planes) -> None:
-    """Fill the planes of the variables from one to another, and count their states."""
-    for variable in range(begin, end):
-        planes = planes_of(variable, data)
-        for k in range(planes.shape[0]):
-            pack_state(data.columns[variable], k + 1, planes[k])
-        counts = data.counts[data.values[variable] : data.values[variable + 1]]
-        _count_states(data.columns[variable], planes, counts)
-        data.usual[variable] = np.argmax(counts)
 
 
 @bare

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.constraints import ParentRules
-from leafwise.counters.counter import EVERYTHING, Counter
+from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import ancestry, children, drawing, frontier, gains, nodes
 from leafwise.kernels.arrays import Layout, grown
@@ -113,11 +113,8 @@ class Leaves:
 
     def plant(self, graphs: dict[int, DecisionGraph]) -> None:
         """Begin with these graphs, one for each target; their leaves are the first records, in the same order."""
-        everything = [(EVERYTHING, Region.everything())]
         sets = {
             target: sets_of_leaves(target, graph, self._counter, self._layout, self.rules.weighs)
-            if len(graph.tests) > 1
-            else everything
             for target, graph in graphs.items()
         }
         targets = np.array([target for target, own in sets.items() for _ in own])
