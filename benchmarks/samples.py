@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
-from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, planes, rows, sets
+from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, listing, sets
 from leafwise.learner import learning
 from leafwise.search.greedy import Greedy
 from leafwise.table import Table
@@ -30,7 +30,7 @@ A_SECOND = 2000  # samples
 CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(frontier.advance, frontier.free_spent, children.plant, ancestry.add_arcs, drawing.draw, sets.place_sets),
     *(gains.price_all_by_table, gains.log_factorials, bits.count_sets),
-    *(planes.pack, rows.count_listed, rows.list_values),
+    *(listing.lay_out, listing.list_values),
 )
 
 

@@ -82,7 +82,8 @@ class DrawnNodes:
 
     >>> none = np.zeros(0, np.int64)
     >>> single = DrawnGraphs(np.array([0, 1, 1]), np.array([LEAF]), np.array([0, 0]), none)
-    >>> drawn = DrawnNodes(np.array([2, 2]), single, none, {2: (np.array([[0, 2]]), np.ones((1, 2)))})
+    >>> leaves = {2: (np.array([[0, 2]]), np.ones((1, 2)))}
+    >>> drawn = DrawnNodes(np.array([2, 2]), single, none, np.array([0, 1]), leaves)
     >>> coin, other = drawn.made()
     >>> coin.probabilities.tolist(), other, drawn.are_sound()
     ([[0.25, 0.75]], None, True)
@@ -91,20 +92,17 @@ class DrawnNodes:
     n_states: Integers  # of the variables
     graphs: DrawnGraphs
     arcs: Integers  # n_variables * i + j where j is a parent of i, sorted
+    ranks: Integers  # of the variables: parents come before their children
     leaves: Mapping[int, tuple[Integers, Floats]]  # by number of states: counts and exponents, graph after graph
-
-    @cached_property
-    def parents(self) -> list[tuple[int, ...]]:
-        """The parents of each variable."""
-        return dag.parents_at(self.arcs, len(self.n_states))
 
     def made(self) -> tuple[Node | None, ...]:
         """The node of each variable; None for one without a graph."""
         graphs, n_states = self.graphs.made(), self.n_states.tolist()
+        all_parents = dag.parents_at(self.arcs, len(n_states))
         nodes: dict[int, Node] = {}
         for r, (counts, exponents) in self.leaves.items():
             own = [variable for variable in graphs if n_states[variable] == r]
-            parents = [self.parents[variable] for variable in own]
+            parents = [all_parents[variable] for variable in own]
             some = Node.all_learned(parents, [graphs[variable] for variable in own], counts, exponents)
             nodes.update(zip(own, some, strict=True))
         if len(nodes) < len(graphs):
@@ -114,11 +112,16 @@ class DrawnNodes:
     def are_sound(self) -> bool:
         """Whether they make a network."""
         return (
-            not dag.find_cycle(self.parents)
-            and self.graphs.are_valid(self.n_states)
-            and self._test_parents()
-            and self._fill_leaves()
+            self._are_ranked() and self.graphs.are_valid(self.n_states) and self._test_parents() and self._fill_leaves()
         )
+
+    def _are_ranked(self) -> bool:
+        """Whether the arcs are in order, and all lead to a higher rank, so that there is no cycle."""
+        arcs, n = self.arcs, len(self.n_states)
+        if len(arcs) and not (arcs[0] >= 0 and arcs[-1] < n * n and (arcs[:-1] < arcs[1:]).all()):
+            return False
+        children, parents = np.divmod(arcs, n)
+        return len(self.ranks) == n and bool((self.ranks[parents] < self.ranks[children]).all())
 
     def _test_parents(self) -> bool:
         """Whether no graph tests more than the parents."""

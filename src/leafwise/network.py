@@ -150,14 +150,12 @@ class Network:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "learned", MappingProxyType(_json_value(self.learned, "learned")))
+        _check_names(self.names)
         if len(self.nodes) != len(self.variables):
             raise ValueError(
                 f"the network got {len(self.nodes)} nodes for {len(self.variables)} variables: "
                 f"give one for each variable, None where it is only given."
             )
-        if len(set(self.names)) < len(self.variables):
-            twice = next(name for place, name in enumerate(self.names) if name in self.names[:place])
-            raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
         n_states = [variable.n_states for variable in self.variables]
         for index, node in enumerate(self.nodes):
             if node is not None:
@@ -169,9 +167,10 @@ class Network:
         cls, variables: tuple[Variable, ...], make_nodes: Callable[[], tuple[Node | None, ...]], **others: Any
     ) -> "Network":
         """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked."""
-        network = cls(variables, (None,) * len(variables), **others)
+        network = cls((), (), **others)
         del vars(network)["nodes"]
-        vars(network)["_make_nodes"] = make_nodes
+        vars(network).update(variables=variables, _make_nodes=make_nodes)
+        _check_names(network.names)
         return network
 
     if not TYPE_CHECKING:  # else every name would do as an attribute
@@ -326,6 +325,12 @@ def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
     if one is None or other is None:
         return one is other
     return np.array_equal(one, other)
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
 
 
 def _check_numbers(node: Node) -> None:

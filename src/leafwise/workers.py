@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _MOST_THREADS = 256
-_WORTH_A_THREAD = 150_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
-_WORTH_A_SHARE = 30_000.0  # the same for taking the next share
+_WORTH_A_THREAD = 400_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
+_WORTH_A_SHARE = 100_000.0  # the same for taking the next share
 _SHARES = 8  # for each thread
 
 

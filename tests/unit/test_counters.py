@@ -1,6 +1,7 @@
 """The counter's contract, held against a counter of dictionaries and Python sets."""
 
 from collections import Counter as Tally
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import generators, make_table
 
-from leafwise import workers
+from leafwise import Variable, workers
+from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
 from leafwise.search.histograms import make_layout
+from leafwise.table import Table
 from leafwise.workers import Workers
 
 SIZES = (1, 2, 5, 31, 63, 64, 65, 127, 128, 129, 640, 2000)
@@ -190,3 +193,24 @@ def test_lists_move_to_a_larger_pool_when_theirs_is_full():
         pair.slow.sets.update(enumerate(children, first))
         for _ in range(5):
             pair.count()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("few", [0, 10**9])
+@pytest.mark.parametrize(
+    ("n_states", "n_cases"), [([2] * 130, 1100), ([2, 3, 1, 9, 300] * 14, 513), ([300] * 220, 70), ([4], 1)]
+)
+def test_each_case_lists_what_is_not_usual(n_states, n_cases, few, monkeypatch):
+    monkeypatch.setattr(cpu, "_FEW", few)
+    monkeypatch.setattr(workers, "_WORTH_A_THREAD", 0.0)
+    codes = np.array([np.random.default_rng(r + k).integers(r, size=n_cases) for k, r in enumerate(n_states)])
+    variables = tuple(Variable(f"v{k}", tuple(map(str, range(r)))) for k, r in enumerate(n_states))
+    data = CpuCounter(
+        Table(variables, codes.astype(np.uint16 if max(n_states) > 256 else np.uint8)), Workers(2)
+    ).cases.data
+    usual = [np.bincount(column).argmax() for column in codes]
+    first = np.cumsum([0, *n_states])
+    expected = [[first[v] + state for v, state in enumerate(case) if state != usual[v]] for case in codes.T.tolist()]
+    lists = [data.listed[begin:end].tolist() for begin, end in pairwise(data.begin)]
+    assert lists == expected
+    assert data.n_listed == sum(len(case) ** 2 for case in expected) / max(1, sum(map(len, expected)))

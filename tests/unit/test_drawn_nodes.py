@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from network_strategies import networks
 from strategies import make_table
 
-from leafwise import Constraints, DecisionGraph, Greedy, Network, Variable, learning
+from leafwise import Constraints, DecisionGraph, Greedy, Network, Variable, dag, learning
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.network import Node
 
@@ -56,7 +56,16 @@ def drawn_from(network):
         r: (RANDOM.integers(0, 9, (sum(sizes), r)), RANDOM.random((sum(sizes), r)) + 0.1) for r, sizes in leaves.items()
     }
     begin, tests, first, children, arcs = (np.array(part, np.int64) for part in (begin, tests, first, children, arcs))
-    return DrawnNodes(np.array(n_states), DrawnGraphs(begin, tests, first, children), arcs, numbers)
+    graphs = DrawnGraphs(begin, tests, first, children)
+    return DrawnNodes(np.array(n_states), graphs, arcs, ranks(arcs, len(n_states)), numbers)
+
+
+def ranks(arcs, n):
+    """Where each variable is in an order; any numbers if there is none."""
+    try:
+        return np.argsort(dag.topological_order(dag.parents_at(arcs, n)))
+    except ValueError:
+        return np.arange(n)
 
 
 def is_accepted(make):
@@ -126,9 +135,8 @@ def faulty(draw):
     kind = draw(st.sampled_from(["tests", "children", "counts", "exponents", "arcs", "n_states"]))
     if kind == "arcs":
         arcs = draw(st.sets(st.integers(0, n * n - 1)))
-        return replace(
-            drawn, arcs=np.array(sorted({*arcs, *drawn.arcs.tolist()} if draw(st.booleans()) else arcs), int)
-        )
+        arcs = np.array(sorted({*arcs, *drawn.arcs.tolist()} if draw(st.booleans()) else arcs), int)
+        return replace(drawn, arcs=arcs, ranks=ranks(arcs, n))
     if kind == "n_states":
         n_states = drawn.n_states.copy()
         n_states[draw(st.integers(0, n - 1))] = draw(st.integers(1, 6))
@@ -163,6 +171,15 @@ def test_arrays_that_are_no_graphs_are_not_sound():
     for arcs in (drawn.arcs[::-1], np.repeat(drawn.arcs, 2), drawn.arcs + 16, drawn.arcs - 16):
         with pytest.raises(ValueError, match="are not sorted, or outside"):
             network_of(TABLE.variables, replace(drawn, arcs=arcs))
+
+
+def test_wrong_ranks_prove_nothing():
+    network = learned()
+    drawn = drawn_from(network)
+    for wrong in (np.zeros(len(TABLE.variables), int), drawn.ranks[::-1], drawn.ranks[:-1]):
+        again = replace(drawn, ranks=wrong)
+        assert not again.are_sound()
+        assert network_of(TABLE.variables, again) == network_of(TABLE.variables, drawn)
 
 
 @pytest.mark.parametrize(

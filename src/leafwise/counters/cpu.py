@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers
-from leafwise.kernels import bits, planes, rows, sets
+from leafwise.kernels import bits, listing, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
 _MOST_PLANE_STATES = 8
+_FEW = 5_000_000  # codes: these are all listed by another thread, as well, before they are needed
 _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
@@ -25,7 +26,7 @@ class CpuCounter:
         self.n_cases = table.n_cases
         self._table = table
         self._workers = workers
-        self._packed: Callable[[], Planes] = partial(_packed, table, workers)
+        self._laid_out: Callable[[], Planes] | None = None
         self._n_states = np.array([variable.n_states for variable in table.variables])
 
     @cached_property
@@ -106,12 +107,11 @@ class CpuCounter:
         return self._table.codes
 
     def prepare(self) -> None:
-        if "_data" not in vars(self):
-            self._packed = self._workers.ahead(partial(_packed, self._table, Workers(1)))
+        self._laid_out = self._laid_out or _lay_out(self._table, self._workers)
 
     @cached_property
     def _data(self) -> Planes:
-        return _listed(self._packed(), self._workers)
+        return (self._laid_out or _lay_out(self._table, self._workers))()
 
     @property
     def cases(self) -> sets.Cases:
@@ -144,8 +144,8 @@ class CpuCounter:
         return sets.place_sets(sizes, self.cases)
 
 
-def _packed(table: Table, workers: Workers) -> Planes:
-    """The table by columns and as planes, with nothing listed."""
+def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
+    """Begin to lay out a table for counting, ahead of time; a call ends it."""
     n_cases = table.n_cases
     n_states = np.array([variable.n_states for variable in table.variables])
     n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
@@ -155,18 +155,16 @@ def _packed(table: Table, workers: Workers) -> Planes:
     counts, usual, begin = (np.empty(n, np.int64) for n in (values[-1], len(n_states), n_cases + 1))
     nothing = np.empty(0, np.uint16 if values[-1] <= 2**16 else np.int32)
     data = Planes(table.codes, words, first, values, counts, usual, begin, nothing, 0.0)
-    workers.run(lambda begin, end: planes.pack(begin, end, data), 0.1 * n_planes * n_cases)
-    return data
+    n_blocks = -(-words.shape[1] // listing.BLOCK)
+    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
+    at_once = table.codes.size <= _FEW
+    packed = workers.ahead(lambda: listing.lay_out(at_once, at, squares, data))
 
+    def end() -> Planes:
+        listed = packed()
+        if not at_once:
+            costs = np.full(n_blocks, 50.0 * len(n_states))
+            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, listed, data), costs)
+        return data._replace(listed=listed, n_listed=float(squares.sum()) / max(1, len(listed)))
 
-def _listed(data: Planes, workers: Workers) -> Planes:
-    """The same with all cases listed, too."""
-    n_blocks = -(-data.words.shape[1] // rows.BLOCK)
-    costs, at = np.full(n_blocks, 100.0 * len(data.columns)), np.zeros(n_blocks + 1, np.int64)
-    workers.run(lambda begin, end: rows.count_listed(begin, end, at[1:], data), costs / 4)
-    np.cumsum(at, out=at)
-    data.begin[-1] = at[-1]
-    data = data._replace(listed=np.empty(at[-1], data.listed.dtype))
-    workers.run(lambda begin, end: rows.list_values(begin, end, at, data), costs)
-    squares = np.square(np.diff(data.begin), dtype=np.float64)
-    return data._replace(n_listed=float(squares.sum()) / max(1, int(at[-1])))
+    return end

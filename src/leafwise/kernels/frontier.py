@@ -65,7 +65,7 @@ from leafwise.kernels.steps import apply_best, is_ready, is_ruled_out, roll_back
 CLOSED = 1 << 40  # in the place of the next in the queue
 CREW = SHORT + 8  # numbers in Frontier.crew
 SPARE_STEPS = 1024  # more than there are threads
-_MOMENT = 2e7  # nanoseconds, roughly, between two looks at the world outside
+_MOMENT = 5e7  # nanoseconds, roughly, between two looks at the world outside
 
 
 @inlined

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Planes
-from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.arrays import Array, Int, Planes
+from leafwise.kernels.jit import bare, inlined
 from leafwise.kernels.words import popcount
 
 
@@ -48,16 +48,33 @@ def planes_of(variable: int, data: Planes) -> Array:
     return data.words[first : first + n_planes]
 
 
-@jit
-def pack(begin: int, end: int, data: Planes) -> None:
-    """Fill the planes of the variables from one to another, and count their states."""
-    for variable in range(begin, end):
-        planes = planes_of(variable, data)
-        for k in range(planes.shape[0]):
-            pack_state(data.columns[variable], k + 1, planes[k])
-        counts = data.counts[data.values[variable] : data.values[variable + 1]]
-        if data.first[variable] >= 0:
-            count_planes(data.columns.shape[1], planes, counts)
+@inlined
+def pack(variable: int, data: Planes) -> None:
+    """Fill the planes of a variable, and count its states."""
+    column, planes = data.columns[variable], planes_of(variable, data)
+    counts = data.counts[data.values[variable] : data.values[variable + 1]]
+    for k in range(planes.shape[0]):
+        pack_state(column, k + 1, planes[k])
+    if data.first[variable] >= 0:
+        count_planes(column.shape[0], planes, counts)
+    else:
+        _count_codes(column, counts)
+    data.usual[variable] = np.argmax(counts)
+
+
+@bare
+def mark_unusual(variable: int, first: Int, out: Array, data: Planes) -> None:
+    """Write the words from the first on of a mask of the cases that are not in the variable's usual state."""
+    column, planes, usual = data.columns[variable], planes_of(variable, data), data.usual[variable]
+    for k in range(out.shape[0]):
+        begin, bits = (first + k) * 64, np.uint64(0)
+        n = min(64, column.shape[0] - begin)
+        if planes.shape[0] == 0:
+            for bit in range(n):
+                bits |= np.uint64(column[begin + bit] != usual) << np.uint64(bit)
+        elif usual > 0:
+            bits = ~planes[usual - 1, first + k] & (~np.uint64(0) >> np.uint64(64 - n))
         else:
-            _count_codes(data.columns[variable], counts)
-        data.usual[variable] = np.argmax(counts)
+            for plane in range(planes.shape[0]):
+                bits |= planes[plane, first + k]
+        out[k] = bits

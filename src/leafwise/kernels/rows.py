@@ -1,4 +1,4 @@
-"""A table by rows: what is not usual about each case, listed when a table is laid out, and counting by these lists.
+"""Counting by rows, which list what is not usual about each case.
 
 In sparse data a case has few unusual values, and counting a set takes time in proportion to these.
 """
@@ -7,78 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int, Planes
-from leafwise.kernels.jit import bare, inlined, jit
-from leafwise.kernels.planes import planes_of
+from leafwise.kernels.arrays import Array, Planes
+from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.planes import mark_unusual
 from leafwise.kernels.sets import Cases, list_bits, rows_of
-from leafwise.kernels.words import lowest, popcount
-
-BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
-
-
-@bare
-def _mark_unusual(column: Array, usual: int, planes: Array, first: Int, out: Array) -> None:
-    """Write the words from the first on of a mask of the cases that are not in the usual state."""
-    n_cases, n_planes = column.shape[0], planes.shape[0]
-    for k in range(out.shape[0]):
-        begin, bits = (first + k) * 64, np.uint64(0)
-        n = min(64, n_cases - begin)
-        if n_planes == 0:
-            for bit in range(n):
-                bits |= np.uint64(column[begin + bit] != usual) << np.uint64(bit)
-        elif usual > 0:
-            bits = ~planes[usual - 1, first + k] & (~np.uint64(0) >> np.uint64(64 - n))
-        else:
-            for plane in range(n_planes):
-                bits |= planes[plane, first + k]
-        out[k] = bits
-
-
-@jit
-def count_listed(begin: int, end: int, n_listed: Array, data: Planes) -> None:
-    """For each of some blocks, how many values its cases will list."""
-    marks, n_words = np.empty(BLOCK, np.uint64), data.words.shape[1]
-    for block in range(begin, end):
-        first, n = block * BLOCK, np.int64(0)
-        words = marks[: min(BLOCK, n_words - first)]
-        for variable in range(data.columns.shape[0]):
-            _mark_unusual(data.columns[variable], data.usual[variable], planes_of(variable, data), first, words)
-            for k in range(words.shape[0]):
-                n += popcount(words[k])
-        n_listed[block] = n
-
-
-@jit
-def list_values(begin: int, end: int, at: Array, data: Planes) -> None:
-    """List the values of the cases of some blocks, each block's from at[block] to at[block + 1]."""
-    most, n_words, n_cases = 0, data.words.shape[1], data.columns.shape[1]
-    for block in range(begin, end):
-        most = max(most, at[block + 1] - at[block])
-    marks, ends = np.empty(BLOCK, np.uint64), np.empty(BLOCK * 64, np.int64)
-    found, cases = np.empty(most, data.listed.dtype), np.empty(most, np.uint16)
-    for block in range(begin, end):
-        first, n = block * BLOCK, 0
-        words = marks[: min(BLOCK, n_words - first)]
-        ends[:] = 0
-        for variable in range(data.columns.shape[0]):
-            column, value = data.columns[variable, first * 64 :], data.values[variable]
-            _mark_unusual(data.columns[variable], data.usual[variable], planes_of(variable, data), first, words)
-            for k in range(words.shape[0]):
-                bits = words[k]
-                while bits != np.uint64(0):
-                    case = k * 64 + lowest(bits)
-                    found[n], cases[n] = value + np.int64(column[case]), case
-                    ends[case] += 1
-                    n += 1
-                    bits &= bits - np.uint64(1)
-        here = at[block]
-        for case in range(min(BLOCK * 64, n_cases - first * 64)):
-            data.begin[first * 64 + case] = here
-            here += ends[case]
-            ends[case] = here - ends[case]
-        for k in range(n):
-            data.listed[ends[cases[k]]] = found[k]
-            ends[cases[k]] += 1
 
 
 @bare
@@ -103,7 +35,7 @@ def _rows_to_count(set_: Any, target: int, cases: Cases, marks: Array, rows: Arr
     if set_["size"] < cases.n_cases:
         return rows_of(set_, cases.masks, cases.lists, rows)
     data = cases.data
-    _mark_unusual(data.columns[target], data.usual[target], planes_of(target, data), np.int64(0), marks)
+    mark_unusual(target, np.int64(0), marks, data)
     list_bits(marks, rows, np.int64(0))
     return unusual_cases(target, data)
 

@@ -266,7 +266,8 @@ class Search:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
-        return DrawnNodes(self._n_states, graphs, dag.arc_places(self._leaves.is_parent), numbers)
+        arcs, ranks = dag.arc_places(self._leaves.is_parent), self._leaves.n_ancestors
+        return DrawnNodes(self._n_states, graphs, arcs, ranks, numbers)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""

@@ -60,7 +60,7 @@ class Leaves:
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
         most = counter.n_cases + int(n_states.max())
-        self._log_factorial = workers.ahead(lambda: gains.log_factorials(most))
+        self._log_factorial = gains.log_factorials(most)
         self._kinds = (log_kappa, "C" in operators, "B" in operators)
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
@@ -90,6 +90,11 @@ class Leaves:
     @property
     def n_merges(self) -> int:
         return int((self._log["other"][self._committed[: self.n_steps]] >= 0).sum())
+
+    @property
+    def n_ancestors(self) -> Integers:
+        """How many ancestors each variable has."""
+        return np.bitwise_count(self._above).sum(axis=1, dtype=np.int64)
 
     @property
     def log_likelihood(self) -> float:
@@ -202,7 +207,7 @@ class Leaves:
             self._below,
             self.nodes,
             self.histograms.counts,
-            self._log_factorial(),
+            self._log_factorial,
             *self._kinds,
         )
 
