@@ -49,8 +49,8 @@ class Constraints:
 
     def resolve(self, table: Table) -> ParentRules:
         """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
-        allowed = 1 - np.eye(table.n_variables, dtype=np.uint8)
-        allowed &= self._by_rank(table)
+        allowed = self._by_rank(table)
+        np.fill_diagonal(allowed, 0)
         for parent, child in self.forbidden:
             allowed[table.index(child), table.index(parent)] = 0
         for child, parents in self.allowed_parents.items():
@@ -58,7 +58,8 @@ class Constraints:
             row[[table.index(parent) for parent in parents]] = 1
             allowed[table.index(child)] &= row
         kept = _matrix(self.required, table)
-        _check_required(allowed, kept, table)
+        if self.required:
+            _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
             is_parent = kept | _matrix(self.dag, table)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.table import Variable
+from leafwise.table import Variable, count_states
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -143,6 +143,6 @@ class DrawnNodes:
 
 def network_of(variables: tuple[Variable, ...], drawn: DrawnNodes, **others: Any) -> Network:
     """The network of the drawn nodes, which are made when somebody asks for them."""
-    if [variable.n_states for variable in variables] == drawn.n_states.tolist() and drawn.are_sound():
+    if np.array_equal(count_states(variables), drawn.n_states) and drawn.are_sound():
         return Network.with_nodes_later(variables, drawn.made, **others)
     return Network(variables, drawn.made(), **others)  # which says what is wrong

@@ -18,7 +18,7 @@ from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, node_score
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.under_way import Settings, UnderWay
-from leafwise.table import Table
+from leafwise.table import Table, count_states
 from leafwise.workers import Workers
 
 DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -89,6 +89,10 @@ def learning(
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     parameters, table = _prior_for(prior, table)
+    workers = Workers(search.threads)
+    counter = CpuCounter(table, workers)
+    if isinstance(search, Greedy):
+        counter.prepare()  # while all else is put together
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
@@ -100,8 +104,7 @@ def learning(
         _with_arcs_of(start, constraints.resolve(table), targets, table),
         _graphs_of(start, targets),
     )
-    workers = Workers(search.threads)
-    return search.begin(problem, CpuCounter(table, workers), workers)
+    return search.begin(problem, counter, workers)
 
 
 def log_score(
@@ -157,7 +160,7 @@ def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:
     """The exponents a prior gives to the leaves of a node, wherever the node came from."""
-    n_states = np.array([variable.n_states for variable in network.variables])
+    n_states = count_states(network.variables)
     regions = [
         Region(tuple({v: bits_of(states) for v, states in path.items()} for path in node.graph.paths(leaf)))
         for leaf in range(node.graph.n_leaves)

@@ -6,6 +6,7 @@ Knows NumPy and nothing else. How files and frames become tables is `encoding`'s
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 
@@ -97,9 +98,22 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self.variables)
 
+    @cached_property
+    def n_states(self) -> NDArray[np.int64]:
+        return count_states(self.variables)
+
     def index(self, name: str) -> int:
         """The variable with this name."""
         return index_of(name, self.names)
+
+
+def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
+    """How many states each of the variables has.
+
+    >>> count_states([Variable("rain", ("no", "yes")), Variable("sky", ("blue", "grey", "black"))])
+    array([2, 3])
+    """
+    return np.fromiter((len(variable.labels) for variable in variables), np.int64, len(variables))
 
 
 def index_of(name: str, names: Sequence[str]) -> int:

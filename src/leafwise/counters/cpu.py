@@ -13,8 +13,6 @@ from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-# A column of more states than this is counted by increments only: its planes would outweigh its codes.
-_MOST_PLANE_STATES = 8
 _FEW = 5_000_000  # codes: these are all listed by another thread, as well, before they are needed
 _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
@@ -27,7 +25,7 @@ class CpuCounter:
         self._table = table
         self._workers = workers
         self._laid_out: Callable[[], Planes] | None = None
-        self._n_states = np.array([variable.n_states for variable in table.variables])
+        self._n_states = table.n_states
 
     @cached_property
     def _sets(self) -> NDArray[np.void]:
@@ -146,25 +144,15 @@ class CpuCounter:
 
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
-    n_cases = table.n_cases
-    n_states = np.array([variable.n_states for variable in table.variables])
-    n_planes = np.where(n_states <= _MOST_PLANE_STATES, n_states - 1, 0)
-    first = np.where(n_states <= _MOST_PLANE_STATES, np.cumsum(n_planes) - n_planes, -1)
-    words = np.empty((int(n_planes.sum()), -(-n_cases // 64)), np.uint64)
-    values = np.concatenate([[0], np.cumsum(n_states)])
-    counts, usual, begin = (np.empty(n, np.int64) for n in (values[-1], len(n_states), n_cases + 1))
-    nothing = np.empty(0, np.uint16 if values[-1] <= 2**16 else np.int32)
-    data = Planes(table.codes, words, first, values, counts, usual, begin, nothing, 0.0)
-    n_blocks = -(-words.shape[1] // listing.BLOCK)
-    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
     at_once = table.codes.size <= _FEW
-    packed = workers.ahead(lambda: listing.lay_out(at_once, at, squares, data))
+    empty = np.empty(0, np.uint16 if table.n_states.sum() <= 2**16 else np.int32)
+    packed = workers.ahead(lambda: listing.lay_out(table.codes, table.n_states, at_once, empty))
 
     def end() -> Planes:
-        listed = packed()
+        data, at, squares = packed()
         if not at_once:
-            costs = np.full(n_blocks, 50.0 * len(n_states))
-            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, listed, data), costs)
-        return data._replace(listed=listed, n_listed=float(squares.sum()) / max(1, len(listed)))
+            costs = np.full(len(squares), 50.0 * table.n_variables)
+            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, data.listed, data), costs)
+        return data._replace(n_listed=float(squares.sum()) / max(1, len(data.listed)))
 
     return end

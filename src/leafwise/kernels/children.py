@@ -93,20 +93,20 @@ def _ask_for_room(n: Int, n_cells: int, n_counts: int, sizes: Array, frontier: F
 
 @bare
 def _add_leaf(target: int, cases: int, frontier: Frontier) -> None:
-    """A record for a leaf that holds this set; there is room."""
-    pool, node = frontier.pool, frontier.nodes[target]
+    """A record for a leaf that holds this set, and is not counted yet; there is room."""
     leaf = frontier.leaves[frontier.totals[N_LEAVES]]
     frontier.totals[N_LEAVES] += 1
     leaf["target"], leaf["cases"] = target, cases
     leaf["first_child"] = leaf["second_child"] = leaf["without"] = leaf["partner"] = leaf["groups"] = -1
-    leaf["histogram"] = _take_histogram(node["size_class"], pool)
-    leaf["counts"] = pool.used[1]
-    pool.used[1] += node["n_states"]
+    leaf["histogram"] = leaf["variable"] = leaf["room"] = -1
+    leaf["gain"] = np.inf
+    leaf["counts"] = frontier.pool.used[1]
+    frontier.pool.used[1] += frontier.nodes[target]["n_states"]
 
 
 @jit
 def plant(targets: Array, cases: Array, frontier: Frontier) -> None:
-    """Records for the leaves that a search begins with, which hold these sets; there is room."""
+    """Records for the leaves that a search begins with, which hold these sets; there is room. All are yet to price."""
     frontier = refer(frontier)
     for k in range(targets.shape[0]):
         _add_leaf(targets[k], cases[k], frontier)
@@ -129,6 +129,7 @@ def _add_leaves(target: int, n: Int, sizes: Array, frontier: Frontier) -> int:
     if cases >= 0:
         for k in range(n):
             _add_leaf(target, cases + k, frontier)
+            frontier.leaves[first + k]["histogram"] = _take_histogram(which, pool)
     else:
         _ask_for_room(n, n * pool.sizes[which], n_counts, sizes, frontier)
         first = -1
@@ -152,7 +153,7 @@ def _count(leaf: Any, frontier: Frontier, scratch: Scratch) -> None:
 
 @bare
 def has_histogram(leaf: Any, frontier: Frontier, scratch: Scratch) -> bool:
-    """Count the leaf again if its histogram was given back. False: room is short."""
+    """Count the leaf if it was not, or its histogram was given back. False: room is short."""
     if leaf["histogram"] < 0:
         lock(frontier.crew, POOL)
         which = frontier.nodes[leaf["target"]]["size_class"]

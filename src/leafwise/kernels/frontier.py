@@ -241,14 +241,19 @@ def _take_step(target: int, frontier: Frontier) -> int:
 
 @inlined
 def _commit_all(n_steps: int, frontier: Frontier) -> int:
-    """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY)."""
+    """Commit best steps until there are n_steps (FULL), none gains (FINISHED), or the best is not pending (HUNGRY).
+
+    It is never FULL while leaves are yet to price: their gains are infinite.
+    """
     n_ended = -1
-    while frontier.totals[N_COMMITTED] < n_steps:
+    while True:
         if look(frontier.crew, N_ENDED) != n_ended:
             n_ended = look(frontier.crew, N_ENDED)
             for first in range(0, frontier.nodes.shape[0], BLOCK):
                 note_most(first, frontier)
-        target, _ = _best_next(frontier)
+        target, gain = _best_next(frontier)
+        if frontier.totals[N_COMMITTED] >= n_steps and gain < np.inf:
+            return FULL
         if target >= 0 and swap(frontier.owners, target, np.int64(1)) != 0:
             return HUNGRY
         is_sure = look(frontier.crew, N_BEGUN) == n_ended  # nothing was noted while it looked
@@ -263,7 +268,6 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
             unlock(frontier.owners, target)
         if status != FULL:
             return status
-    return FULL
 
 
 @inlined

@@ -6,10 +6,12 @@ Planes are by variables and lists by cases, so 64 planes at a time are turned: b
 import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Planes
-from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.jit import bare, inlined, jit, part
 from leafwise.kernels.planes import mark_unusual, pack, planes_of
 from leafwise.kernels.words import lowest, popcount
 
+# A column of more states than this is counted by increments only: its planes would outweigh its codes.
+_MOST_PLANE_STATES = 8
 BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
 
 
@@ -54,7 +56,7 @@ def _add_unusual(variable: int, n_unusual: Array, data: Planes) -> None:
 
 
 @bare
-def _list_case(case: Int, at: Int, turned: Array, others: Array, data: Planes, listed: Array) -> int:
+def _list_case(case: Int, at: Int, turned: Array, others: Array, data: Planes, listed: Array) -> Int:
     """List one case's values from `at` on; where they end."""
     for group in range(turned.shape[0]):
         bits = turned[group, case & 63]
@@ -92,17 +94,36 @@ def list_values(begin: int, end: int, at: Array, squares: Array, listed: Array, 
                 squares[block] += (here - data.begin[case]) ** 2
 
 
+@part
+def _blank(columns: Array, n_states: Array, listed: Array) -> Planes:
+    """Room for all but the lists."""
+    n, n_cases, n_planes = columns.shape[0], columns.shape[1], 0
+    first, values = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
+    for variable in range(n):
+        values[variable + 1] = values[variable] + n_states[variable]
+        first[variable] = n_planes if n_states[variable] <= _MOST_PLANE_STATES else -1
+        n_planes += n_states[variable] - 1 if first[variable] >= 0 else 0
+    words, counts = np.empty((n_planes, -(-n_cases // 64)), np.uint64), np.empty(values[n], np.int64)
+    return Planes(
+        columns, words, first, values, counts, np.empty(n, np.int64), np.empty(n_cases + 1, np.int64), listed, 0.0
+    )
+
+
 @jit
-def lay_out(lists: bool, at: Array, squares: Array, data: Planes) -> Array:
-    """Pack all variables, find where the lists of each block begin and, if asked for, list all values: these."""
-    n_blocks = squares.shape[0]
-    for variable in range(data.columns.shape[0]):
+def lay_out(columns: Array, n_states: Array, lists: bool, empty: Array) -> tuple[Planes, Array, Array]:
+    """The table, with room for lists, of the type of `empty`, and these if asked for; what `list_values` takes."""
+    data = _blank(columns, n_states, empty)
+    n_blocks = -(-data.words.shape[1] // BLOCK)
+    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
+    for variable in range(columns.shape[0]):
         pack(variable, data)
         _add_unusual(variable, at[1:], data)
     for block in range(n_blocks):
         at[block + 1] += at[block]
-    data.begin[data.columns.shape[1]] = at[n_blocks]
-    listed = np.empty(at[n_blocks], data.listed.dtype)
+    data.begin[columns.shape[1]] = at[n_blocks]
+    listed = np.empty(at[n_blocks], empty.dtype)
     if lists:
         list_values(0, n_blocks, at, squares, listed, data)
-    return listed
+    words, counts = data.words, data.counts
+    laid_out = Planes(columns, words, data.first, data.values, counts, data.usual, data.begin, listed, 0.0)
+    return laid_out, at, squares

@@ -124,7 +124,7 @@ class Rules(NamedTuple):
 def is_stale(leaf: Any, frontier: Frontier) -> bool:
     """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
     target = leaf["target"]
-    return not may_test(target, leaf["variable"], frontier.pricing) or leaf["room"] != frontier.nodes[target]["room"]
+    return leaf["room"] != frontier.nodes[target]["room"] or not may_test(target, leaf["variable"], frontier.pricing)
 
 
 @bare
@@ -201,7 +201,9 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, frontier: Fro
     node = frontier.nodes[target]
     rules = frontier.rules
     _refresh_split(target, frontier)
-    if rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
+    if node["split_gain"] == np.inf:  # some leaf is yet to price, or even to count
+        node["merges_known"] = 0
+    elif rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
         _refresh_merge(target, gone, gone_too, first_new, frontier)
     node["best_kind"], node["best_gain"] = NOTHING, 0.0
     if node["split_leaf"] >= 0:

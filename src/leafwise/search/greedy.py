@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from leafwise.search.growth import Deletion, Drawing, operator, start_of, usual_
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
-from leafwise.table import Variable
+from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
 SCHEDULES = ("best-first", "splits-first")
@@ -89,7 +90,7 @@ class Problem:
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
-        n_states = np.array([variable.n_states for variable in self.variables])
+        n_states = count_states(self.variables)
         targets = np.array(self.targets)
         layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
         n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
@@ -140,13 +141,12 @@ class Search:
             np.array(problem.targets),
             self._log_kappa,
         )
-        single = DecisionGraph.single()
-        graphs = {target: problem.start.get(target, single) for target in problem.targets}
-        self._leaves.plant(graphs)
-        self._graphs = start_of(graphs)
+        others = np.array([target for target in problem.targets if target not in problem.start], np.int64)
+        self._leaves.plant(problem.start, others)
+        self._graphs = start_of(problem.start, others)
         self._deleted: list[Deletion] = []
         self.stopped = ""
-        self._start = self._leaves.log_likelihood + self.n_parameters * self._log_kappa
+        self._n_parameters_before = self.n_parameters
         self._gained, self._n_summed = 0.0, 0
         self.seconds = time.perf_counter() - began
 
@@ -205,10 +205,14 @@ class Search:
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
-        gains = self._leaves.steps(self._n_summed, self.n_steps)["gain"]
+        gains = self._leaves.gained(self._n_summed, self.n_steps)
         self._gained = float(np.append(self._gained, gains).cumsum()[-1])  # in order, whenever it is asked for
         self._n_summed += len(gains)
         return self._start + self._gained
+
+    @cached_property
+    def _start(self) -> float:
+        return self._leaves.log_likelihood + self._n_parameters_before * self._log_kappa
 
     @property
     def log_marginal_likelihood(self) -> float:

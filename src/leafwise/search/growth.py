@@ -35,19 +35,15 @@ class Drawing:
         return DrawnGraphs(begin, tests, first_kids, kids)
 
 
-def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
-    """Graphs to begin with, whose leaves are the first records, in the same order."""
-    n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values() if len(graph.tests) > 1)
+def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> drawing.Start:
+    """Graphs to begin with, and targets with a leaf alone; their leaves are the first records, in the same order."""
+    n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())
     test_numbers, leaf_numbers = count(0), count(n_tests)
     numbers: list[int] = []
     targets: list[int] = []
     tests: list[int] = []
     kids: list[tuple[int, ...]] = []
     for target, graph in graphs.items():
-        if len(graph.tests) == 1:  # as most are, and there may be thousands
-            numbers.append(next(leaf_numbers))
-            targets.append(target)
-            continue
         own = [next(leaf_numbers if test == LEAF else test_numbers) for test in graph.tests]
         for test, row in zip(graph.tests, graph.children, strict=True):
             if test != LEAF:
@@ -57,7 +53,12 @@ def start_of(graphs: Mapping[int, DecisionGraph]) -> drawing.Start:
         targets += [target] * len(own)
     first_kids = np.cumsum([0, *map(len, kids)])[:-1]
     flat = [kid for row in kids for kid in row]
-    return drawing.Start(*(np.array(part, np.int64) for part in (numbers, targets, tests, first_kids, flat)))
+    begin = next(leaf_numbers)
+    return drawing.Start(
+        np.append(np.array(numbers, np.int64), np.arange(begin, begin + len(others))),
+        np.append(np.array(targets, np.int64), others),
+        *(np.array(part, np.int64) for part in (tests, first_kids, flat)),
+    )
 
 
 def usual_groups(n_states: int, state: int) -> tuple[int, ...]:

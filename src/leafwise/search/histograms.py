@@ -43,16 +43,15 @@ class Histograms:
 def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integers) -> Layout:
     """The layout that covers, for each target, the variables it may ever test. Equal needs share one."""
     share = bool(n_states.max() <= 256)  # a shared layout has room for the target itself, which must then be small
-    of_target = np.zeros(len(n_states), np.int64)
-    known: dict[bytes, int] = {}
-    rows: list[Integers] = []
-    needs = allowed[targets].astype(bool)
+    needs = allowed[targets]
     needs[np.arange(len(targets)), targets] = share
-    for target, row, packed in zip(targets.tolist(), needs, np.packbits(needs, axis=1), strict=True):
-        which = known.setdefault(packed.tobytes(), len(rows))
-        if which == len(rows):
-            rows.append(np.flatnonzero(row))
-        of_target[target] = which
+    packed = np.packbits(needs, axis=1)
+    known: dict[bytes, int] = {}
+    own = np.array([known.setdefault(key, len(known)) for key in packed.view(f"V{packed.shape[1]}").ravel().tolist()])
+    is_first = np.diff(np.maximum.accumulate(own), prepend=-1) > 0
+    rows = [np.flatnonzero(row) for row in needs[is_first]]
+    of_target = np.zeros(len(n_states), np.int64)
+    of_target[targets] = own
     n_rows = np.array([int(n_states[row].sum()) for row in rows])
     bases = [np.cumsum(n_states[row]) - n_states[row] for row in rows]
     start = np.cumsum([0, *map(len, rows)])

@@ -8,17 +8,13 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.kernels.arrays import Layout
 from leafwise.regions import Region, bits_of
 
-_WHOLE = [(EVERYTHING, Region.everything())]  # what the leaf of a graph without tests holds: most are such
-
 
 def sets_of_leaves(
     target: int, graph: DecisionGraph, counter: Counter, layout: Layout, tracks_regions: bool
 ) -> list[tuple[int, Region]]:
     """The set of cases, and the region, of each leaf of the target's graph; where nobody needs regions, any."""
-    if len(graph.tests) == 1:
-        return _WHOLE
     pieces: list[list[tuple[int, Region]]] = [[] for _ in graph.tests]
-    pieces[0] = _WHOLE
+    pieces[0] = [(EVERYTHING, Region.everything())]
     leaves = []
     for node, test in enumerate(graph.tests):
         cases, region = _joined(pieces[node], counter)

@@ -23,6 +23,7 @@ from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import TableNodes
+from leafwise.table import count_states
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
@@ -142,7 +143,7 @@ class TableSearch:
         began = time.perf_counter()
         self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
         rules, n = problem.parents, len(problem.variables)
-        n_states = np.array([variable.n_states for variable in problem.variables])
+        n_states = count_states(problem.variables)
         self._log_kappa = log_kappa(problem.structure_prior)
         self._targets = np.array(problem.targets)
         is_parent = rules.is_parent.copy()
