@@ -4,19 +4,17 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int, Planes
 from leafwise.kernels.jit import bare, inlined
-from leafwise.kernels.words import popcount
+from leafwise.kernels.words import popcount, which_equal
 
 
 @bare
 def pack_state(column: Array, state: int, plane: Array) -> None:
-    """Set bit c of the plane where case c of the column is in the state."""
+    """Set bit c of the plane where case c of the column is in the state, and no other bit; it may be longer."""
+    n_whole = column.shape[0] // 64
     for word in range(plane.shape[0]):
-        bits = np.uint64(0)
-        first = word * 64
-        for bit in range(min(64, column.shape[0] - first)):
-            if column[first + bit] == state:
-                bits |= np.uint64(1) << np.uint64(bit)
-        plane[word] = bits
+        plane[word] = which_equal(column, word * 64, state) if word < n_whole else np.uint64(0)
+    for case in range(n_whole * 64, column.shape[0]):
+        plane[n_whole] |= np.uint64(column[case] == state) << np.uint64(case & 63)
 
 
 @bare
