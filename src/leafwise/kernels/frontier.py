@@ -65,6 +65,7 @@ from leafwise.kernels.steps import apply_best, is_ready, is_ruled_out, roll_back
 CLOSED = 1 << 40  # in the place of the next in the queue
 CREW = SHORT + 8  # numbers in Frontier.crew
 SPARE_STEPS = 1024  # more than there are threads
+_LITTLE = 5.0  # in log score
 _MOMENT = 5e7  # nanoseconds, roughly, between two looks at the world outside
 
 
@@ -272,11 +273,16 @@ def _commit_all(n_steps: int, frontier: Frontier) -> int:
 
 @inlined
 def _open_queue(share: float, frontier: Frontier) -> None:
-    """Queue the nodes whose operators gain a share of what the next step does; as less urgent, a share of that."""
+    """Queue the nodes whose operators gain a share of what the next step does; as less urgent, a share of that.
+
+    In the end all are: else one that gains little would be left alone, with all its merges still to make.
+    """
     crew, queue = frontier.crew, frontier.queue
     swap(crew, NEXT, np.int64(CLOSED))
-    least = share * _best_next(frontier)[1]
-    frontier.least[0], frontier.least[1] = least, least if frontier.rules.weighs else share * least
+    best = _best_next(frontier)[1]
+    least = share * best
+    less = min(share * least, max(TIE, best - _LITTLE))
+    frontier.least[0], frontier.least[1] = least, least if frontier.rules.weighs else less
     n_urgent, n_others = 0, 0
     for k in range(frontier.targets.shape[0]):
         target = frontier.targets[k]

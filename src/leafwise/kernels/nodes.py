@@ -59,7 +59,7 @@ STEP = np.dtype(
 FINISHED, HUNGRY, FULL, MERGED = range(4)
 N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_STALE, N_SPLIT, N_MERGED = range(7)  # places in Frontier.totals
 NOTHING, SPLIT, MERGE = range(3)
-BLOCK = 64  # nodes
+BLOCK = 16  # nodes
 NO_LEAF = -2  # in the place of a leaf that went
 # Places in Frontier.crew, each in a cache line of its own.
 POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT = range(0, 72, 8)
