@@ -1,22 +1,26 @@
 """Complete tables beside other libraries: search over single arcs, from no arcs, on the same cases in one run.
 
-The others are those of PyBNesian, pyAgrum, pgmpy and causal-learn that are installed; none is needed. Times are
-processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they depend least
-on what else the machine is doing. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior) no two arcs
-tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a greedy
-search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no worse
-than any other. Plain greedy search is the one that does the same work as the others.
+The others are those of PyBNesian, pyAgrum, pgmpy, causal-learn and R's bnlearn that are installed; none is needed.
+Times are processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they
+depend least on what else the machine is doing. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior)
+no two arcs tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a
+greedy search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no
+worse than any other. Plain greedy search is the one that does the same work as the others.
 
 causal-learn does not do quite the same work: it searches equivalence classes (GES), and to its BDeu belongs a price for
 each arc that cannot be changed, so its score by BDeu alone may be lower than what it could find.
 """
 
 import importlib.util
+import shutil
+import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -180,16 +184,52 @@ def causal_learn_arcs(cases: Table, prior: str) -> tuple[float, Arcs] | None:
     return seconds, [(int(i), int(j)) for j, i in np.argwhere(ends == 1)]
 
 
+# Codes come as a CSV file of columns V1, V2, ...; what is printed are seconds, and then the arcs.
+_R = """
+given <- commandArgs(trailingOnly = TRUE)
+n_states <- as.integer(strsplit(given[2], ",")[[1]])
+cases <- read.csv(given[1], header = FALSE)
+for (k in seq_along(cases)) cases[[k]] <- factor(cases[[k]], levels = seq_len(n_states[k]) - 1)
+n <- as.integer(given[3])
+climb <- if (given[4] == "uniform") function() bnlearn::hc(cases, score = "k2") else
+  function() bnlearn::hc(cases, score = "bde", iss = 1)
+seconds <- system.time(for (k in seq_len(n)) found <- climb())
+cat((seconds[["user.self"]] + seconds[["sys.self"]]) / n, sub("V", "", t(bnlearn::arcs(found))))
+"""
+
+
+def bnlearn_arcs(cases: Table, prior: str) -> tuple[float, Arcs]:
+    """R's bnlearn: its hill climbing; seconds are the mean of some runs, since R counts milliseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "cases.csv")
+        np.savetxt(place, cases.codes.T, "%d", ",")
+        n_states = ",".join(map(str, cases.n_states.tolist()))
+        command = ["Rscript", "-e", _R, str(place), n_states, str(repeats(cases)), prior]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    ends = [int(number) - 1 for number in printed[1:]]
+    return float(printed[0]), list(zip(ends[::2], ends[1::2], strict=True))
+
+
 OTHERS: dict[str, Callable[[Table, str], tuple[float, Arcs] | None]] = {
     "PyBNesian": pybnesian_arcs,
     "pyAgrum": pyagrum_arcs,
     "pgmpy": pgmpy_arcs,
     "causal-learn": causal_learn_arcs,
+    "bnlearn": bnlearn_arcs,
 }
 
 
+@cache
 def installed() -> list[str]:
-    return [name for name in OTHERS if importlib.util.find_spec(name.lower().replace("-", "")) is not None]
+    return [name for name in OTHERS if is_installed(name)]
+
+
+def is_installed(name: str) -> bool:
+    """Whether there is a Python package, or R's, of this name."""
+    if name != "bnlearn":  # on PyPI that is another library
+        return importlib.util.find_spec(name.lower().replace("-", "")) is not None
+    asking = ["Rscript", "-e", 'quit(status = !requireNamespace("bnlearn", quietly = TRUE))']
+    return shutil.which("Rscript") is not None and subprocess.run(asking, capture_output=True).returncode == 0
 
 
 def row(job: Job, cases: Table, prior_name: str, beaten: list[str]) -> list[str]:
@@ -226,6 +266,8 @@ def measure() -> Iterator[Report]:
         cases = cases_of(job)
         rows += [row(job, cases, prior_name, beaten) for prior_name in PRIORS]
     remarks = ["Scores in the columns of others are relative to ours. – : not there, or takes minutes."]
+    absent = [name for name in OTHERS if name not in installed()]
+    remarks += [f"Not installed here, and not measured: {', '.join(absent)}."] if absent else []
     how = f"best of {REPEATS} to {REPEATS_IF_SMALL}; scores by leafwise.log_score, checked"
     heads += ["times faster than the fastest", "plain greedy: times faster"]
     yield Report(f"Complete tables, search from no arcs; {how}", heads, rows, remarks)
