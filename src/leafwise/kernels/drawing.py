@@ -111,7 +111,7 @@ def _follow(
             made.stands_for[number] = made.stands_for[n_tests + step["other"]] = first
             continue
         made.tests[number], made.first_kids[number] = step["variable"], n_kids
-        at = leaves[step["leaf"]]["groups"]
+        at = leaves[step["leaf"]]["groups"] if groups.shape[0] > 0 else -1  # to look takes time
         for state in range(n_states[step["variable"]]):
             usual = state if step["state"] == COMPLETE else np.int64(state != step["state"])
             made.kids[n_kids] = first + (usual if at < 0 else groups[at + state])

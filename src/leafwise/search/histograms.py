@@ -46,12 +46,13 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     needs = allowed[targets]
     needs[np.arange(len(targets)), targets] = share
     packed = np.packbits(needs, axis=1)
+    keys = packed.view(f"V{packed.shape[1]}").ravel().tolist()
     known: dict[bytes, int] = {}
-    own = np.array([known.setdefault(key, len(known)) for key in packed.view(f"V{packed.shape[1]}").ravel().tolist()])
-    is_first = np.diff(np.maximum.accumulate(own), prepend=-1) > 0
-    rows = [np.flatnonzero(row) for row in needs[is_first]]
+    same = [known.setdefault(key, k) for k, key in enumerate(keys)]  # the first with the same needs
+    firsts = list(known.values())
+    rows = [needs[k].nonzero()[0] for k in firsts]
     of_target = np.zeros(len(n_states), np.int64)
-    of_target[targets] = own
+    of_target[targets] = np.searchsorted(firsts, same)
     n_rows = np.array([int(n_states[row].sum()) for row in rows])
     bases = [np.cumsum(n_states[row]) - n_states[row] for row in rows]
     start = np.cumsum([0, *map(len, rows)])

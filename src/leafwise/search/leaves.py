@@ -53,7 +53,7 @@ class Leaves:
         n_states = layout.n_states
         n = len(n_states)
         self._layout = layout
-        self.records = np.zeros(max(4 * n, _ROOM), gains.LEAF)
+        self.records = np.empty(max(4 * n, _ROOM), gains.LEAF)
         self.nodes = np.zeros(n, nodes.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
@@ -173,7 +173,7 @@ class Leaves:
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this."""
         self._price_planted()
-        cases = self.records["cases"]
+        cases = self.records["cases"][: self._totals[nodes.N_LEAVES]]
         self._counter.release(cases[cases > 0])
         cases[:] = 0
 
@@ -260,7 +260,7 @@ class Leaves:
         """Make room where it was found to be short."""
         n_leaves, n_cells, n_counts = self._wanted[: children.FIRST_WANTED_SET].tolist()
         if self._totals[nodes.N_LEAVES] + n_leaves > len(self.records):
-            records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves)
+            records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves, np.empty)
             self._dropped = grown(self._dropped, len(records), np.empty)
             self._made = np.empty((3, len(records)), np.int64)
             self.records = records  # last: an interrupt must not leave more records than the others have room for
