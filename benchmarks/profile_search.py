@@ -21,14 +21,14 @@ from benchmarks.report import Report, check, main
 from leafwise.search import leaves
 from leafwise.table import Table
 
-REPEATS = 15
+REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-PARTS = {"bits": "counting", "rows": "counting", "planes": "counting", "gains": "pricing", "sets": "cutting, joining"}
+PARTS = {"bits": "counting", "rows": "counting", "gains": "pricing", "sets": "cutting, joining"}
 PARTS |= dict.fromkeys(
     ("numba", "frontier", "steps", "ancestry", "nodes", "choices", "children"), "choosing, bookkeeping"
 )
-PARTS |= {"drawing": "drawing"}
+PARTS |= {"drawing": "drawing", "listing": "laying out", "planes": "laying out"}
 REST = "all else"
 GOAL = 1.7
 AHEAD = (0.9, 0.7, 0.5)  # shares of the next step's gain
@@ -53,12 +53,18 @@ def where_time_goes() -> Report:
 
 def add(words: NDArray[np.uint64]) -> None:
     """Work that needs no sharing, for about as long as a search."""
-    for _ in range(30):
+    for _ in range(1000):
         added(words)
 
 
+def add_both(halves: list[NDArray[np.uint64]]) -> None:
+    """The same for two arrays, one after the other."""
+    for half in halves:
+        add(half)
+
+
 def add_together(halves: list[NDArray[np.uint64]]) -> None:
-    """The same, half of it on a second thread."""
+    """The same, one of them on a second thread."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(add, halves[0])
         add(halves[1])
@@ -69,9 +75,9 @@ def line(name: str, prior: str) -> list[float]:
     """Seconds of one search with one thread and with two, and then of work that needs no sharing."""
     cases = data.table(name)
     samples.learn(cases, prior, 2)
-    words = np.ones(2**21, np.uint64)
+    halves = [np.ones(2**17, np.uint64) for _ in range(2)]
     actions = [partial(samples.learn, cases, prior, n) for n in (1, 2)]
-    return in_turn([*actions, partial(add, words), partial(add_together, np.split(words, 2))], time.perf_counter)
+    return in_turn([*actions, partial(add_both, halves), partial(add_together, halves)], time.perf_counter)
 
 
 def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
