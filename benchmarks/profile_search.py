@@ -13,10 +13,9 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import data, samples
-from benchmarks.limits import added
+from benchmarks.limits import two_masks_four_planes
 from benchmarks.report import Report, check, main
 from leafwise.search import leaves
 from leafwise.table import Table
@@ -51,23 +50,23 @@ def where_time_goes() -> Report:
     return Report(title, ["data", "samples", *parts], rows, remarks)
 
 
-def add(words: NDArray[np.uint64]) -> None:
-    """Work that needs no sharing, for about as long as a search."""
-    for _ in range(1000):
-        added(words)
+def count() -> None:
+    """Work that needs no sharing, all in the first cache, for about half as long as a search."""
+    planes = np.ones((32, 64), np.uint64)
+    two_masks_four_planes(planes[:2], planes, np.zeros(32, np.int64), 40_000)
 
 
-def add_both(halves: list[NDArray[np.uint64]]) -> None:
-    """The same for two arrays, one after the other."""
-    for half in halves:
-        add(half)
+def count_twice() -> None:
+    """The same again."""
+    count()
+    count()
 
 
-def add_together(halves: list[NDArray[np.uint64]]) -> None:
-    """The same, one of them on a second thread."""
+def count_together() -> None:
+    """The same, once here and once on a second thread."""
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(add, halves[0])
-        add(halves[1])
+        other = pool.submit(count)
+        count()
         other.result()
 
 
@@ -75,9 +74,8 @@ def line(name: str, prior: str) -> list[float]:
     """Seconds of one search with one thread and with two, and then of work that needs no sharing."""
     cases = data.table(name)
     samples.learn(cases, prior, 2)
-    halves = [np.ones(2**17, np.uint64) for _ in range(2)]
     actions = [partial(samples.learn, cases, prior, n) for n in (1, 2)]
-    return in_turn([*actions, partial(add_both, halves), partial(add_together, halves)], time.perf_counter)
+    return in_turn([*actions, count_twice, count_together], time.perf_counter)
 
 
 def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
