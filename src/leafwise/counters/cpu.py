@@ -13,7 +13,7 @@ from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_FEW = 5_000_000  # codes: these are all listed by another thread, as well, before they are needed
+_FEW = 5_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
 _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 

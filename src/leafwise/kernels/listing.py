@@ -69,9 +69,8 @@ def _list_case(case: Int, at: Int, turned: Array, others: Array, data: Planes, l
     return at
 
 
-@jit
-def list_values(begin: int, end: int, at: Array, squares: Array, listed: Array, data: Planes) -> None:
-    """List the values of the cases of some blocks, each from at[block] on; and the sum of the squares of how many."""
+@part
+def _list_values(begin: Int, end: Int, at: Array, squares: Array, listed: Array, data: Planes) -> None:
     n, n_words, n_cases = data.columns.shape[0], data.words.shape[1], data.columns.shape[1]
     marks = np.zeros((-(-n // 64) * 64, BLOCK), np.uint64)
     turned, room, others = np.empty((-(-n // 64), 64), np.uint64), np.empty(64, np.uint64), np.empty(n, np.int64)
@@ -92,6 +91,12 @@ def list_values(begin: int, end: int, at: Array, squares: Array, listed: Array, 
                 data.begin[case] = here
                 here = _list_case(case, here, turned, others, data, listed)
                 squares[block] += (here - data.begin[case]) ** 2
+
+
+@jit
+def list_values(begin: int, end: int, at: Array, squares: Array, listed: Array, data: Planes) -> None:
+    """List the values of the cases of some blocks, each from at[block] on; and the sum of the squares of how many."""
+    _list_values(begin, end, at, squares, listed, data)
 
 
 @part
@@ -123,7 +128,7 @@ def lay_out(columns: Array, n_states: Array, lists: bool, empty: Array) -> tuple
     data.begin[columns.shape[1]] = at[n_blocks]
     listed = np.empty(at[n_blocks], empty.dtype)
     if lists:
-        list_values(0, n_blocks, at, squares, listed, data)
+        _list_values(np.int64(0), n_blocks, at, squares, listed, data)
     words, counts = data.words, data.counts
     laid_out = Planes(columns, words, data.first, data.values, counts, data.usual, data.begin, listed, 0.0)
     return laid_out, at, squares
