@@ -169,7 +169,7 @@ class Network:
         """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked."""
         network = cls((), (), **others)
         del vars(network)["nodes"]
-        vars(network).update(variables=variables, _make_nodes=make_nodes)
+        vars(network).update(variables=tuple(variables), _make_nodes=make_nodes)
         _check_names(network.names)
         return network
 

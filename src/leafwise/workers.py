@@ -38,12 +38,11 @@ class Workers:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = min(n_threads or _n_cores(), _MOST_THREADS)
         self.stopped = threading.Event()  # set when a run is interrupted: long kernels look at it, and end
-        self._pool = _pool(self.n_threads - 1) if self.n_threads > 1 else None
 
     def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
         """Call kernel(begin, end) so that the ranges cover all requests; costs are nanoseconds, roughly."""
         n = len(costs)
-        if self._pool is None or n < 2 or (total := costs.cumsum())[-1] < _WORTH_A_THREAD:
+        if self.n_threads == 1 or n < 2 or (total := costs.cumsum())[-1] < _WORTH_A_THREAD:
             kernel(0, n)
             return
         n_shares = max(self.n_threads, min(_SHARES * self.n_threads, int(total[-1] / _WORTH_A_SHARE)))
@@ -54,7 +53,7 @@ class Workers:
             for begin, end in ranges:  # of which each thread takes the next, since costs are rough
                 kernel(begin, end)
 
-        waiting = [self._pool.submit(work) for _ in range(self.n_threads - 1)]
+        waiting = [self._submit(work) for _ in range(self.n_threads - 1)]
         try:
             work()
             _finish(waiting)
@@ -67,17 +66,24 @@ class Workers:
 
     def ahead(self, work: Callable[[], T]) -> Callable[[], T]:
         """Let another thread, if there is one, do something that is not needed at once; a call waits for the result."""
-        if self._pool is None:
+        if self.n_threads == 1:
             return cache(work)
-        future = self._pool.submit(work)
+        future = self._submit(work)
         return cache(lambda: work() if future.cancel() else future.result())
 
     def together(self, work: Callable[[bool], T]) -> T:
         """Call work(True) here and work(False) in all other threads, which it lets end; what the first returns."""
-        waiting = [self._pool.submit(work, False) for _ in range(self.n_threads - 1)] if self._pool else []
+        waiting = [self._submit(work, False) for _ in range(self.n_threads - 1)]
         found = work(True)
         _finish(waiting)
         return found
+
+    def _submit(self, work: Callable[..., T], *given: Any) -> Future[T]:
+        try:
+            return _pool(self.n_threads - 1).submit(work, *given)
+        except KeyboardInterrupt:
+            _pool.cache_clear()  # the interrupt may have left a lock closed in there
+            raise
 
 
 def _finish(waiting: list[Future[Any]]) -> None:

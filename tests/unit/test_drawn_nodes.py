@@ -174,8 +174,8 @@ def test_arrays_that_are_no_graphs_are_not_sound():
 
 
 def test_wrong_ranks_prove_nothing():
-    network = learned()
-    drawn = drawn_from(network)
+    drawn = drawn_from(learned())
+    assert len(drawn.arcs)
     for wrong in (np.zeros(len(TABLE.variables), int), drawn.ranks[::-1], drawn.ranks[:-1]):
         again = replace(drawn, ranks=wrong)
         assert not again.are_sound()

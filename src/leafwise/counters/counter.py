@@ -31,7 +31,7 @@ class Counter(Protocol):
         """All sets and rows as arrays, for compiled code that cuts, joins and counts on its own."""
 
     def prepare(self) -> None:
-        """Begin to get the rows ready, as they will be counted soon; there is time for it on another thread."""
+        """Begin to lay the cases out, as they will be counted soon; there is time for it on another thread."""
 
     def make_room(self, sizes: Integers) -> None:
         """Room for more sets of these sizes, which compiled code will place."""

@@ -105,11 +105,14 @@ class CpuCounter:
         return self._table.codes
 
     def prepare(self) -> None:
-        self._laid_out = self._laid_out or _lay_out(self._table, self._workers)
+        if self._laid_out is None:
+            self._laid_out = _lay_out(self._table, self._workers)
 
     @cached_property
     def _data(self) -> Planes:
-        return (self._laid_out or _lay_out(self._table, self._workers))()
+        self.prepare()
+        assert self._laid_out is not None
+        return self._laid_out()
 
     @property
     def cases(self) -> sets.Cases:
@@ -144,15 +147,24 @@ class CpuCounter:
 
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
-    at_once = table.codes.size <= _FEW
-    empty = np.empty(0, np.uint16 if table.n_states.sum() <= 2**16 else np.int32)
-    packed = workers.ahead(lambda: listing.lay_out(table.codes, table.n_states, at_once, empty))
+    n_states, n_words = table.n_states, -(-table.n_cases // 64)
+    n_planes, n_blocks = int((n_states - 1)[n_states <= listing.MOST_PLANE_STATES].sum()), -(-n_words // listing.BLOCK)
+    n_values, at_once = int(n_states.sum()), table.codes.size <= _FEW
+    kind = np.uint16 if n_values <= 2**16 else np.int32
+    words = np.empty((n_planes, n_words), np.uint64)
+    sizes = (table.n_variables, table.n_variables + 1, n_values, table.n_variables, table.n_cases + 1)
+    first, values, counts, usual, begin = (np.empty(size, np.int64) for size in sizes)
+    room = np.empty(table.codes.size if at_once else 0, kind)  # what is not needed of it is never touched
+    data = Planes(table.codes, words, first, values, counts, usual, begin, room, 0.0)
+    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
+    packed = workers.ahead(lambda: listing.lay_out(n_states, at_once, at, squares, data))
 
     def end() -> Planes:
-        data, at, squares = packed()
+        n = packed()
+        whole = data._replace(listed=room[:n] if at_once else np.empty(n, kind))
         if not at_once:
-            costs = np.full(len(squares), 50.0 * table.n_variables)
-            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, data.listed, data), costs)
-        return data._replace(n_listed=float(squares.sum()) / max(1, len(data.listed)))
+            costs = np.full(n_blocks, 50.0 * table.n_variables)
+            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, whole), costs)
+        return whole._replace(n_listed=float(squares.sum()) / max(1, n))
 
     return end

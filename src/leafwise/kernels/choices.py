@@ -58,7 +58,7 @@ def begin_second(leaf: Any, least: float, frontier: Frontier, scratch: Scratch) 
 def take_second(leaf: Any, frontier: Frontier) -> bool:
     """If the first choice was ruled out, and a second one is known that was not: that is the first choice now."""
     target, pricing = leaf["target"], frontier.pricing
-    is_known = leaf["without"] == leaf["variable"] and leaf["room"] == frontier.nodes[target]["room"]
+    is_known = leaf["without"] == leaf["variable"] >= 0 and leaf["room"] == frontier.nodes[target]["room"]
     if (
         not is_known
         or may_test(target, leaf["without"], pricing)

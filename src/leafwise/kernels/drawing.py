@@ -54,17 +54,6 @@ def _resolve(number: int, stands_for: Array) -> int:
     return number
 
 
-@bare
-def _room_for(start: Start, steps: Array, n_states: Array) -> tuple[int, int]:
-    """How many nodes were ever made, and how many children tests have."""
-    n, n_kids = start.numbers.shape[0], start.kids.shape[0]
-    for k in range(steps.shape[0]):
-        n += steps[k]["n_new"]
-        if steps[k]["other"] < 0:
-            n_kids += n_states[steps[k]["variable"]]
-    return n, n_kids
-
-
 @inlined
 def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
     """Write the numbers of each target's nodes, in the order they were made; those of a target begin at begin[target].
@@ -148,8 +137,8 @@ def _draw(
     order: Array,
     made: _Made,
     drawn: Drawn,
-) -> tuple[int, int]:
-    """Write the graphs; how many nodes and children they have."""
+) -> int:
+    """Write the graphs; how many nodes they have."""
     start, made, drawn = refer(start), refer(made), refer(drawn)
     _sort(start, steps, begin, order)
     _follow(start, steps, deletions, leaves, groups, n_states, made)
@@ -175,28 +164,24 @@ def _draw(
         drawn.begin[target + 1] = n
     for kid in range(n_kids):
         drawn.kids[kid] = place[drawn.kids[kid]] - 1
-    return n, n_kids
+    return n
 
 
 @jit
-def draw(start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array) -> Drawn:
-    """The graphs after these steps; the leaves of each are in the order they were made."""
-    n, n_targets = start.tests.shape[0] + leaves.shape[0], n_states.shape[0]
-    n_nodes, most_kids = _room_for(start, steps, n_states)
-    begin, order = np.zeros(n_targets + 2, np.int64), np.empty(n_nodes, np.int64)
+def draw(
+    start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array, drawn: Drawn
+) -> int:
+    """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
+
+    How many nodes they have: what comes after these is not set.
+    """
+    n = start.tests.shape[0] + leaves.shape[0]
+    begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(drawn.tests.shape[0], np.int64)
     made = _Made(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.empty(most_kids, np.int64),
+        np.empty(drawn.kids.shape[0], np.int64),
         np.zeros(n, np.int64),
     )
-    drawn = Drawn(
-        np.zeros(n_targets + 1, np.int64),
-        np.empty(n_nodes, np.int64),
-        np.empty(n_nodes, np.int64),
-        np.zeros(n_nodes + 1, np.int64),
-        np.empty(most_kids, np.int64),
-    )
-    n, n_kids = _draw(start, steps, deletions, leaves, groups, n_states, begin, order, made, drawn)
-    return Drawn(drawn.begin, drawn.tests[:n], drawn.records[:n], drawn.first_kids[: n + 1], drawn.kids[:n_kids])
+    return _draw(start, steps, deletions, leaves, groups, n_states, begin, order, made, drawn)

@@ -26,9 +26,9 @@ LEAF = np.dtype(
         (
             "gain",
             np.float64,
-        ),  # of the best split, 0 if none gains; an upper bound where that split is no longer allowed
+        ),  # of the best split, 0 if none gains; an upper bound where that split is not allowed now, inf: yet to price
         ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
-        ("histogram", np.int64),  # where it begins; -1: it was dropped, and is counted again when needed
+        ("histogram", np.int64),  # where it begins; -1: it is yet to count, or was dropped and is counted when needed
         ("counts", np.int64),  # where the target's counts begin
         ("exponents", np.int64),  # where the leaf's own exponents begin
         ("cases", np.int64),  # the counter's set

@@ -11,7 +11,7 @@ from leafwise.kernels.planes import mark_unusual, pack, planes_of
 from leafwise.kernels.words import lowest, popcount
 
 # A column of more states than this is counted by increments only: its planes would outweigh its codes.
-_MOST_PLANE_STATES = 8
+MOST_PLANE_STATES = 8
 BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
 
 
@@ -56,21 +56,21 @@ def _add_unusual(variable: int, n_unusual: Array, data: Planes) -> None:
 
 
 @bare
-def _list_case(case: Int, at: Int, turned: Array, others: Array, data: Planes, listed: Array) -> Int:
+def _list_case(case: Int, at: Int, turned: Array, others: Array, data: Planes) -> Int:
     """List one case's values from `at` on; where they end."""
     for group in range(turned.shape[0]):
         bits = turned[group, case & 63]
         while bits != np.uint64(0):
             variable = group * 64 + lowest(bits)
             value = others[variable]
-            listed[at] = value if value >= 0 else data.values[variable] + np.int64(data.columns[variable, case])
+            data.listed[at] = value if value >= 0 else data.values[variable] + np.int64(data.columns[variable, case])
             at += 1
             bits &= bits - np.uint64(1)
     return at
 
 
 @part
-def _list_values(begin: Int, end: Int, at: Array, squares: Array, listed: Array, data: Planes) -> None:
+def _list_values(begin: Int, end: Int, at: Array, squares: Array, data: Planes) -> None:
     n, n_words, n_cases = data.columns.shape[0], data.words.shape[1], data.columns.shape[1]
     marks = np.zeros((-(-n // 64) * 64, BLOCK), np.uint64)
     turned, room, others = np.empty((-(-n // 64), 64), np.uint64), np.empty(64, np.uint64), np.empty(n, np.int64)
@@ -89,46 +89,32 @@ def _list_values(begin: Int, end: Int, at: Array, squares: Array, listed: Array,
                 _turn(turned[group], room)
             for case in range(word * 64, min(word * 64 + 64, n_cases)):
                 data.begin[case] = here
-                here = _list_case(case, here, turned, others, data, listed)
+                here = _list_case(case, here, turned, others, data)
                 squares[block] += (here - data.begin[case]) ** 2
 
 
 @jit
-def list_values(begin: int, end: int, at: Array, squares: Array, listed: Array, data: Planes) -> None:
+def list_values(begin: int, end: int, at: Array, squares: Array, data: Planes) -> None:
     """List the values of the cases of some blocks, each from at[block] on; and the sum of the squares of how many."""
-    _list_values(begin, end, at, squares, listed, data)
-
-
-@part
-def _blank(columns: Array, n_states: Array, listed: Array) -> Planes:
-    """Room for all but the lists."""
-    n, n_cases, n_planes = columns.shape[0], columns.shape[1], 0
-    first, values = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
-    for variable in range(n):
-        values[variable + 1] = values[variable] + n_states[variable]
-        first[variable] = n_planes if n_states[variable] <= _MOST_PLANE_STATES else -1
-        n_planes += n_states[variable] - 1 if first[variable] >= 0 else 0
-    words, counts = np.empty((n_planes, -(-n_cases // 64)), np.uint64), np.empty(values[n], np.int64)
-    return Planes(
-        columns, words, first, values, counts, np.empty(n, np.int64), np.empty(n_cases + 1, np.int64), listed, 0.0
-    )
+    _list_values(begin, end, at, squares, data)
 
 
 @jit
-def lay_out(columns: Array, n_states: Array, lists: bool, empty: Array) -> tuple[Planes, Array, Array]:
-    """The table, with room for lists, of the type of `empty`, and these if asked for; what `list_values` takes."""
-    data = _blank(columns, n_states, empty)
-    n_blocks = -(-data.words.shape[1] // BLOCK)
-    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
-    for variable in range(columns.shape[0]):
+def lay_out(n_states: Array, lists: bool, at: Array, squares: Array, data: Planes) -> int:
+    """Fill in all of the table but the lists, and these if asked for; how many values they hold."""
+    n, n_planes = data.columns.shape[0], 0
+    data.values[0] = 0
+    for variable in range(n):
+        data.values[variable + 1] = data.values[variable] + n_states[variable]
+        data.first[variable] = n_planes if n_states[variable] <= MOST_PLANE_STATES else -1
+        n_planes += n_states[variable] - 1 if data.first[variable] >= 0 else 0
+    for variable in range(n):
         pack(variable, data)
         _add_unusual(variable, at[1:], data)
+    n_blocks = squares.shape[0]
     for block in range(n_blocks):
         at[block + 1] += at[block]
-    data.begin[columns.shape[1]] = at[n_blocks]
-    listed = np.empty(at[n_blocks], empty.dtype)
+    data.begin[data.columns.shape[1]] = at[n_blocks]
     if lists:
-        _list_values(np.int64(0), n_blocks, at, squares, listed, data)
-    words, counts = data.words, data.counts
-    laid_out = Planes(columns, words, data.first, data.values, counts, data.usual, data.begin, listed, 0.0)
-    return laid_out, at, squares
+        _list_values(np.int64(0), n_blocks, at, squares, data)
+    return int(at[n_blocks])

@@ -122,7 +122,7 @@ class Rules(NamedTuple):
 
 @bare
 def is_stale(leaf: Any, frontier: Frontier) -> bool:
-    """Whether the leaf's best split, which gains, is not allowed any more; its gain is then an upper bound."""
+    """Whether the leaf, which gains, is yet to price, or its split is not allowed now; its gain is an upper bound."""
     target = leaf["target"]
     return leaf["room"] != frontier.nodes[target]["room"] or not may_test(target, leaf["variable"], frontier.pricing)
 

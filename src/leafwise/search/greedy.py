@@ -212,6 +212,7 @@ class Search:
 
     @cached_property
     def _start(self) -> float:
+        self._price()
         return self._leaves.log_likelihood + self._n_parameters_before * self._log_kappa
 
     @property
@@ -287,7 +288,14 @@ class Search:
         own: list[int] = leaves[self._leaves.records["target"][leaves] == target].tolist()
         return own
 
+    def _price(self) -> None:
+        """See to it that the leaves it began with are priced."""
+        began = time.perf_counter()
+        self._leaves.price_planted()
+        self.seconds += time.perf_counter() - began
+
     def _draw(self, n_steps: int) -> Drawing:
+        self._price()
         gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
         return self._leaves.draw(self._graphs, n_steps, gone)
 

@@ -101,7 +101,6 @@ class Leaves:
     @property
     def log_likelihood(self) -> float:
         """Of all leaves, before the first step."""
-        self._price_planted()
         return math.fsum(self.records["log_likelihood"][: self._n_planted])
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
@@ -114,11 +113,19 @@ class Leaves:
 
     def draw(self, start: drawing.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
-        self._price_planted()
         gone = np.array(deletions, np.int64).reshape(-1, 3)
-        steps = self.steps(0, n_steps)
-        leaves = self.records[: self._totals[nodes.N_LEAVES]]
-        return Drawing(drawing.draw(start, steps, gone, leaves, self._groups, self._layout.n_states))
+        steps, n_states, leaves = (
+            self.steps(0, n_steps),
+            self._layout.n_states,
+            self.records[: self._totals[nodes.N_LEAVES]],
+        )
+        most = len(start.numbers) + int(steps["n_new"].sum())
+        most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
+        begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
+        tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
+        drawn = drawing.Drawn(begin, tests, records, first_kids, kids)
+        n = drawing.draw(start, steps, gone, leaves, self._groups, n_states, drawn)
+        return Drawing(drawing.Drawn(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
 
     def groups(self, leaf: int, variable: int) -> tuple[int, ...] | None:
         """To which child each state goes that a leaf's split tests; None: as usual."""
@@ -143,7 +150,7 @@ class Leaves:
         children.plant(targets, cases, self._frontier())
         if self._parents.is_parent.any():
             ancestry.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
-        self._n_planted = len(targets)
+        self._n_planted, self._is_priced = len(targets), False
         if self.rules.weighs:
             regions = [region for _, _, region in pieces]
             self.regions = dict(enumerate(regions + [Region.everything()] * len(others)))
@@ -164,6 +171,12 @@ class Leaves:
             if time.perf_counter() > until:
                 return nodes.FULL
 
+    def price_planted(self) -> None:
+        """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
+        if self.n_steps == 0 and not self._is_priced:
+            self.advance(0, math.inf)
+            self._is_priced = True
+
     def counts(self, records: Integers) -> Integers:
         """The target's counts in each of these leaves, of targets with the same number of states."""
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
@@ -171,8 +184,8 @@ class Leaves:
         return counts
 
     def close(self) -> None:
-        """Release all sets of cases; no steps can be taken after this."""
-        self._price_planted()
+        """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
+        self.price_planted()
         cases = self.records["cases"][: self._totals[nodes.N_LEAVES]]
         self._counter.release(cases[cases > 0])
         cases[:] = 0
@@ -191,11 +204,6 @@ class Leaves:
             if self.nodes[child]["head"] >= 0:
                 frontier.start_afresh(child, self._frontier())
         self._priced = True
-
-    def _price_planted(self) -> None:
-        """Price the leaves that it began with, as the first step would."""
-        if self.n_steps == 0:
-            self.advance(0, math.inf)
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
