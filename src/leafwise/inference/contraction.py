@@ -51,12 +51,13 @@ class Plan:
         extent = np.array([extents[index] for index in used], np.int64)
         order, log_operations = _order(first, member, np.log(extent), math.log(most_operations))
         if log_operations > math.log(most_operations):
-            operations = math.exp(min(log_operations, 700.0))
-            return cls((), None, operations, operations)
-        program, operations = pairing.pair_up(first, member, extent, order)
+            too_many = math.exp(min(log_operations, 700.0))
+            return cls((), None, too_many, too_many)
+        operations = np.zeros(1)
+        program = pairing.program_of(pairing.pair_up(first, member, extent, order, operations))
         rank = dict(zip(order.tolist(), range(len(used)), strict=True))
         axes = [sorted(range(len(one)), key=lambda axis: -rank[place[one[axis]]]) for one in sets]
-        return cls(tuple(axes), program, operations, float(program.offset[-1]))
+        return cls(tuple(axes), program, float(operations[0]), float(program.offset[-1]))
 
     def memory(self, factors: Sequence[Factor]) -> Floats:
         """Room for all tensors, with the factors, and the unit behind them, at their places."""
@@ -79,9 +80,10 @@ def _order(
     for trial in range(1 + _MOST_TRIALS):
         bias = np.exp(random.normal(0.0, _SPREADS[trial % 2], n)) if trial else np.ones(n)
         for rule in (elimination.SMALLEST, elimination.FEWEST_JOINED):
-            order, log_operations = elimination.eliminate(first, member, log_extent, rule, bias)
+            order = np.empty(n, np.int64)
+            log_operations = elimination.eliminate(first, member, log_extent, rule, bias, order)
             if log_operations < best[1]:
-                best = order, float(log_operations)
+                best = order, log_operations
         worth = math.exp(min(best[1], 100.0)) / (
             2 * n**2 + 1
         )  # trials that take a fifth of the time of the work itself

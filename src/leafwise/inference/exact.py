@@ -96,10 +96,10 @@ class Exact:
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
             raise ValueError(IMPOSSIBLE)
-        around, trusted = kernel.go_down(self.program, memory, self._asked, kind)
-        if not trusted:
+        around = np.empty_like(memory)
+        if not kernel.go_down(self.program, memory, self._asked, kind, around):
             kind, memory, log_evidence = self._up(kernel.LOG_SUM)
-            around, _ = kernel.go_down(self.program, memory, self._asked, kind)
+            kernel.go_down(self.program, memory, self._asked, kind, around)
         return log_evidence, [self._read(*pair, around, kind) for pair in zip(self._asked, self.targets, strict=True)]
 
     def best(self) -> tuple[float, NDArray[np.int64]]:
@@ -128,7 +128,8 @@ class Exact:
 
         A row has one weight for each state of each of the targets, single variables of which nothing is known yet.
         """
-        return kernel.joint_with(self.program, self.plan.memory(self.factors), self._asked[targets], known)
+        memory, totals = self.plan.memory(self.factors), np.zeros(len(known))
+        return kernel.joint_with(self.program, memory, self._asked[targets], known, totals), totals
 
     @property
     def program(self) -> kernel.Program:

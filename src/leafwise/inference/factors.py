@@ -121,8 +121,9 @@ def _ways(
     flags = np.zeros(sum(n_states), np.bool_)
     for parent in node.parents:
         flags[column[parent] + scope.states[parent]] = True
-    leaves, rows = paths.paths_of(*node.flat[:3], column, flags, most)
-    return leaves, {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in free}
+    ways = paths.paths_of(*node.flat[:3], column, flags, most)
+    rows = ways[:, 1:]
+    return ways[:, 0], {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in free}
 
 
 def _leaf_table(scope: Scope, node: Node, free: list[int], shape: list[int]) -> NDArray[np.int32]:

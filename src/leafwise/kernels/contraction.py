@@ -150,8 +150,8 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> boo
 
 
 @jit
-def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> tuple[Floats, bool]:
-    """The environment of each leaf in `read`, up to a factor, laid out like memory, the rest is not set; and trust."""
+def go_down(program: Program, memory: Floats, read: Longs, kind: int, around: Floats) -> bool:
+    """Write the environment of each leaf in `read`, up to a factor, laid out like memory; whether to trust it."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
     trusted = True
@@ -159,7 +159,6 @@ def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> tuple[F
     wanted[read] = True
     for s in range(program.left.shape[0]):
         wanted[n_leaves + s] = wanted[program.left[s]] or wanted[program.right[s]]
-    around = np.empty(memory.shape[0])
     around[offset[-2] : offset[-1]] = 1.0 if kind == SUM else 0.0
     for s in range(program.left.shape[0] - 1, -1, -1):
         left, right, out = program.left[s], program.right[s], n_leaves + s
@@ -174,17 +173,17 @@ def go_down(program: Program, memory: Floats, read: Longs, kind: int) -> tuple[F
                 beside = memory[offset[other] : offset[other + 1]]
                 _multiply(kind, above, beside, made, extent, program.in_out[dims], in_other, in_this)
                 trusted = _near_one(kind, made)[1] and trusted
-    return around, trusted
+    return trusted
 
 
 @jit
-def joint_with(program: Program, memory: Floats, read: Longs, known: Floats) -> tuple[Floats, Floats]:
-    """For each row of weights, its sum of products, and that sum shared out over the states of the leaves `read`.
+def joint_with(program: Program, memory: Floats, read: Longs, known: Floats, totals: Floats) -> Floats:
+    """For each row of weights, its sum of products, shared out over the states of the leaves `read`; and their totals.
 
     A row holds the weights of these leaves, one after another, which replace what is there.
     """
     shares = np.zeros(known.shape)
-    totals = np.zeros(known.shape[0])
+    around = np.empty(memory.shape[0])
     log_scale = np.zeros(program.offset.shape[0] - 1)
     for row in range(known.shape[0]):
         place = 0
@@ -196,7 +195,7 @@ def joint_with(program: Program, memory: Floats, read: Longs, known: Floats) -> 
         totals[row] = memory[-1] * math.exp(log_scale[-1])
         if totals[row] == 0:
             continue
-        around, _ = go_down(program, memory, read, SUM)
+        go_down(program, memory, read, SUM, around)
         place = 0
         for leaf in read:
             begin, end = program.offset[leaf], program.offset[leaf + 1]
@@ -206,7 +205,7 @@ def joint_with(program: Program, memory: Floats, read: Longs, known: Floats) -> 
             for at in range(begin, end):
                 shares[row, place] = around[at] * memory[at] / total * totals[row]
                 place += 1
-    return shares, totals
+    return shares
 
 
 @jit

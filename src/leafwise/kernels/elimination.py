@@ -58,8 +58,8 @@ def _neighbours(first: Longs, member: Longs, n: int) -> Bits:
 
 
 @jit
-def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: Floats) -> tuple[Longs, float]:
-    """An order of elimination, and the log of the sum of the products it makes.
+def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: Floats, order: Longs) -> float:
+    """Write an order of elimination; the log of the sum of the products it makes.
 
     Factor f has the indices member[first[f]:first[f + 1]]. What the rule says of an index is multiplied by its bias.
     """
@@ -69,7 +69,6 @@ def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: 
     log_size = np.empty(n)
     stale = np.ones(n, np.bool_)
     gone = np.zeros(n, np.bool_)
-    order = np.empty(n, np.int64)
     log_total = -_NEVER
     for step in range(n):
         best = -1
@@ -86,7 +85,7 @@ def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: 
         log_total = np.logaddexp(log_total, log_size[best])
         gone[best] = True
         _take_out(adjacent, gone, stale, best, rank[best] > 0 or rule == SMALLEST, rule == FEWEST_JOINED)
-    return order, log_total
+    return log_total
 
 
 @part

@@ -12,6 +12,7 @@ from leafwise.kernels.contraction import Program
 from leafwise.kernels.jit import jit, part
 
 Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @part
@@ -121,8 +122,8 @@ def _enlist(tensor: int, held: Longs, begin: Longs, follows: Longs, by_last: Lon
 
 
 @jit
-def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[Program, float]:
-    """The steps that eliminate indices in this order, and how many multiplications they take.
+def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs, operations: Floats) -> Longs:
+    """The steps that eliminate indices in this order, for `program_of`; adds how many multiplications they take.
 
     Factor f has the indices member[first[f]:first[f + 1]].
     """
@@ -140,7 +141,7 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[P
     left, right = np.empty(most, np.int64), np.empty(most, np.int64)
     first_row, rows = np.zeros(most + 1, np.int64), np.empty((8 * n_factors + 64, 4), np.int64)
     bucket, union = np.empty(n_factors + 1, np.int64), np.empty(n_indices, np.int64)
-    s, made, operations = 0, n_factors + 1, 0.0
+    s, made = 0, n_factors + 1
     for number in range(n_indices + 1):
         index = order[number] if number < n_indices else n_indices
         n_listed = _listed(by_last[index], follows, size, bucket)
@@ -154,7 +155,7 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[P
             begin[made + 1] = begin[made] + n_kept
             held[begin[made] : begin[made + 1]] = union[:n_kept]
             size[made] = np.prod(extent[union[:n_kept]])
-            operations += np.prod(extent[union[:n_union]].astype(np.float64))
+            operations[0] += np.prod(extent[union[:n_union]].astype(np.float64))
             first_row[s + 1] = first_row[s] + _lay_out(
                 held[begin[one] : begin[one + 1]],
                 held[begin[other] : begin[other + 1]],
@@ -170,5 +171,12 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs) -> tuple[P
             _enlist(one, held, begin, follows, by_last)
     offset = np.zeros(made + 1, np.int64)
     offset[1:] = np.cumsum(size[:made])
-    extent_of, in_left, in_right, in_out = rows[: first_row[s]].T.copy()
-    return Program(left[:s], right[:s], offset, first_row[: s + 1], extent_of, in_left, in_right, in_out), operations
+    sizes, columns = np.array([s, made, first_row[s]]), rows[: first_row[s]].T.copy().ravel()
+    return np.concatenate((sizes, left[:s], right[:s], offset, first_row[: s + 1], columns))
+
+
+def program_of(packed: Longs) -> Program:
+    """What `pair_up` made."""
+    n_steps, n_tensors, n_rows = packed[:3].tolist()
+    sizes = (n_steps, n_steps, n_tensors + 1, n_steps + 1, *4 * (n_rows,))
+    return Program(*np.split(packed[3:], np.cumsum(sizes)[:-1]))

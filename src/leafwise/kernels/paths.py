@@ -11,11 +11,11 @@ Flags = NDArray[np.bool_]
 
 
 @jit
-def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flags, most: int) -> tuple[Ints, Flags]:
+def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flags, most: int) -> Ints:
     """The leaf of each way from the root that some assignment takes, and the states it leaves possible, a row each.
 
-    A row has one flag for each state of each tested variable: those of variable v begin at column[v]. The ways are
-    disjoint. If there are more than `most`, the search stops after one more.
+    After the leaf, a row has one flag for each state of each tested variable: those of variable v begin at column[v].
+    The ways are disjoint. If there are more than `most`, the search stops after one more.
     """
     leaves = [np.int32(0) for _ in range(0)]
     found = [possible for _ in range(0)]
@@ -41,10 +41,10 @@ def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flag
                 left[begin + other] = row[begin + other] and goals[other] == goals[state]
             nodes.append(goals[state])
             rows.append(left)
-    flags = np.empty((len(found), possible.shape[0]), np.bool_)
+    ways = np.empty((len(found), 1 + possible.shape[0]), np.int32)
     for path in range(len(found)):
-        flags[path] = found[path]
-    return np.array(leaves, np.int32), flags
+        ways[path, 0], ways[path, 1:] = leaves[path], found[path]
+    return ways
 
 
 @jit
