@@ -5,7 +5,8 @@ Times are processor seconds, one thread each, of the learning call alone, data i
 depend least on what else the machine is doing. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior)
 no two arcs tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a
 greedy search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no
-worse than any other. Plain greedy search is the one that does the same work as the others.
+worse than any other. Plain greedy search is the one that does the same work as the others. Of several runs the least
+time counts; of bnlearn's the mean.
 
 causal-learn does not do quite the same work: it searches equivalence classes (GES), and to its BDeu belongs a price for
 each arc that cannot be changed, so its score by BDeu alone may be lower than what it could find.
