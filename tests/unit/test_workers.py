@@ -48,6 +48,20 @@ def test_threads_that_are_busy_are_not_waited_for():
     assert busy() is True
 
 
+def test_an_interrupt_while_work_is_handed_over_costs_the_threads(monkeypatch):
+    """It may have come while a lock of theirs was closed, which nobody will open again."""
+
+    def submit(*_):
+        raise KeyboardInterrupt
+
+    before = workers._pool(1)
+    monkeypatch.setattr(before, "submit", submit)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(2).together(lambda leads: leads)
+    assert workers._pool(1) is not before
+    assert Workers(2).ahead(lambda: 7)() == 7
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_has_threads_of_its_own():
     code = """
