@@ -6,9 +6,10 @@ from hypothesis import given
 from strategies import examples, free, generators, random_setup, random_start, random_table
 
 import leafwise
-from leafwise import learn, learning
+from leafwise import dag, learn, learning
 from leafwise.counters import cpu
 from leafwise.examples import alarm
+from leafwise.kernels import frontier
 from leafwise.search import histograms, leaves
 from leafwise.search.greedy import SCHEDULES, Greedy
 from leafwise.table import Table, Variable
@@ -86,3 +87,30 @@ def test_step_by_step_while_parents_are_deleted(is_binary):
     search, _ = both_ways(table, start=start, search=settings, structure_prior="uniform")
     assert search.n_deleted > 10
     assert search.n_steps > 300
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"), [(frontier, "start_afresh"), (dag, "ancestor_matrix"), (leaves, "_packed"), (leaves, "_matrix")]
+)
+def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkeypatch):
+    table = alarm_table(500, is_binary=True)
+    start = random_start(np.random.default_rng(1), table, n_operators=8)
+    settings = Greedy("CBM", "best-first", delete_parents=True, threads=1)
+    expected = learn(table, start=start, search=settings, structure_prior="uniform")
+    random, called = np.random.default_rng(2), getattr(owner, name)
+
+    def interrupted(*given):
+        if random.random() < 0.2:
+            raise KeyboardInterrupt
+        return called(*given)
+
+    monkeypatch.setattr(owner, name, interrupted)
+    search, n_interrupts = learning(table, start=start, search=settings, structure_prior="uniform"), 0
+    while not search.stopped:
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            n_interrupts += 1
+    assert n_interrupts > 3
+    assert search.network == expected
+    assert search.network.learned == expected.learned

@@ -145,6 +145,7 @@ class Search:
         self._leaves.plant(problem.start, others)
         self._graphs = start_of(problem.start, others)
         self._deleted: list[Deletion] = []
+        self._n_examined = 0  # steps after which parents were deleted, or need not be
         self.stopped = ""
         self._n_parameters_before = self.n_parameters
         self._gained, self._n_summed = 0.0, 0
@@ -302,6 +303,8 @@ class Search:
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
         began, before = time.perf_counter(), self.n_steps
+        if self.settings.delete_parents:
+            self._delete_parents()
         most = self.settings.max_steps
         goal = before + n if most is None else min(before + n, most)
         if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
@@ -317,15 +320,20 @@ class Search:
         self.seconds += time.perf_counter() - began
 
     def _delete_parents(self) -> None:
-        """After a merge: delete the parents that its node no longer depends on."""
-        target = int(self._leaves.steps(self.n_steps - 1, self.n_steps)["target"][0])
-        parents = set(np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist())
-        gone = sorted(
-            parents - set(self._draw(self.n_steps).graphs.made()[target].relevant_parents(self._n_states.tolist()))
-        )
-        if gone:
-            self._deleted += [(self.n_steps, target, variable) for variable in gone]
-            self._leaves.delete_parents(target, gone)
+        """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may."""
+        if self._n_examined == self.n_steps:
+            return
+        step = self._leaves.steps(self.n_steps - 1, self.n_steps)[0]
+        target = int(step["target"])
+        if step["other"] >= 0:
+            parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
+            graph = self._draw(self.n_steps).graphs.made()[target]
+            gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
+            if gone:
+                deleted = [(self.n_steps, target, variable) for variable in gone]
+                self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
+                self._leaves.delete_parents(target, gone)
+        self._n_examined = self.n_steps
 
     def _operator(self, number: int) -> Operator:
         """A step as a value, in terms of the graph before it."""

@@ -191,19 +191,21 @@ class Leaves:
         cases[:] = 0
 
     def delete_parents(self, target: int, variables: list[int]) -> None:
-        """Take arcs away: what they ruled out may come back."""
-        self.is_parent[target, variables] = 0
-        self.nodes[target]["n_parents"] -= len(variables)
-        above = dag.ancestor_matrix(dag.parent_lists(self.is_parent))
+        """Take arcs away: what they ruled out may come back. If this is interrupted, do it again."""
+        is_parent, allowed = self.is_parent.copy(), self._parents.allowed.copy()
+        is_parent[target, variables] = 0
+        n_parents = is_parent.sum(axis=1, dtype=np.int64)
+        above = dag.ancestor_matrix(dag.parent_lists(is_parent))
+        full = n_parents >= self.rules.most_parents
+        allowed[full] &= is_parent[full]
         was_allowed = self._allowed & ~_matrix(self._below)
-        self._allowed[:] = self._parents.allowed
-        full = self.nodes["n_parents"] >= self.rules.most_parents
-        self._allowed[full] &= self.is_parent[full]
-        self._above[:], self._below[:] = _packed(above), _packed(above.T)
-        for child in np.flatnonzero((self._allowed & ~above.T > was_allowed).any(axis=1)).tolist():
+        self._priced = True
+        for child in np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
                 frontier.start_afresh(child, self._frontier())
-        self._priced = True
+        self._allowed[:], self._above[:], self._below[:] = allowed, _packed(above), _packed(above.T)
+        self.nodes["n_parents"] = n_parents
+        self.is_parent[:] = is_parent  # last: before that, who looks finds the arcs still there
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
