@@ -59,11 +59,20 @@ def parents_at(places: NDArray[np.int64], n: int) -> list[tuple[int, ...]]:
     >>> parents_at(np.array([2]), 2)
     [(), (0,)]
     """
-    if len(places) and not (places[0] >= 0 and places[-1] < n * n and (places[:-1] < places[1:]).all()):
+    if not are_places(places, n):
         raise ValueError(f"the places {places} of arcs are not sorted, or outside 0..{n * n - 1}: correct them.")
     ends = places.searchsorted(np.arange(0, n * n + 1, n)).tolist() if n else [0]
     parents = (places % n).tolist()
     return [tuple(parents[begin:end]) for begin, end in pairwise(ends)]
+
+
+def are_places(places: NDArray[np.int64], n: int) -> bool:
+    """Whether these are sorted places of arcs among n nodes.
+
+    >>> are_places(np.array([1, 2]), 2), are_places(np.array([2, 1]), 2)
+    (True, False)
+    """
+    return not len(places) or bool(places[0] >= 0 and places[-1] < n * n and (places[:-1] < places[1:]).all())
 
 
 def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -117,10 +117,10 @@ class DrawnNodes:
 
     def _are_ranked(self) -> bool:
         """Whether the arcs are in order, and all lead to a higher rank, so that there is no cycle."""
-        arcs, n = self.arcs, len(self.n_states)
-        if len(arcs) and not (arcs[0] >= 0 and arcs[-1] < n * n and (arcs[:-1] < arcs[1:]).all()):
+        n = len(self.n_states)
+        if not dag.are_places(self.arcs, n):
             return False
-        children, parents = np.divmod(arcs, n)
+        children, parents = np.divmod(self.arcs, n)
         return len(self.ranks) == n and bool((self.ranks[parents] < self.ranks[children]).all())
 
     def _test_parents(self) -> bool:

@@ -22,6 +22,26 @@ class Drawing:
     def __init__(self, drawn: drawing.Drawn) -> None:
         self._drawn = drawn
 
+    @classmethod
+    def of(
+        cls,
+        start: drawing.Start,
+        steps: NDArray[np.void],
+        deletions: list[Deletion],
+        leaves: NDArray[np.void],  # all records
+        groups: Integers,
+        n_states: Integers,
+    ) -> "Drawing":
+        """The graphs after these steps."""
+        gone = np.array(deletions, np.int64).reshape(-1, 3)
+        most = len(start.numbers) + int(steps["n_new"].sum())
+        most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
+        begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
+        tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
+        drawn = drawing.Drawn(begin, tests, records, first_kids, kids)
+        n = drawing.draw(start, steps, gone, leaves, groups, n_states, drawn)
+        return cls(drawing.Drawn(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
+
     @property
     def leaves(self) -> Integers:
         """The records of all leaves, graph after graph, in their order."""

@@ -113,19 +113,8 @@ class Leaves:
 
     def draw(self, start: drawing.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
-        gone = np.array(deletions, np.int64).reshape(-1, 3)
-        steps, n_states, leaves = (
-            self.steps(0, n_steps),
-            self._layout.n_states,
-            self.records[: self._totals[nodes.N_LEAVES]],
-        )
-        most = len(start.numbers) + int(steps["n_new"].sum())
-        most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
-        begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
-        tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
-        drawn = drawing.Drawn(begin, tests, records, first_kids, kids)
-        n = drawing.draw(start, steps, gone, leaves, self._groups, n_states, drawn)
-        return Drawing(drawing.Drawn(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
+        leaves = self.records[: self._totals[nodes.N_LEAVES]]
+        return Drawing.of(start, self.steps(0, n_steps), deletions, leaves, self._groups, self._layout.n_states)
 
     def groups(self, leaf: int, variable: int) -> tuple[int, ...] | None:
         """To which child each state goes that a leaf's split tests; None: as usual."""
