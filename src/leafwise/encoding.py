@@ -147,7 +147,8 @@ def _states(column: Column, bins: int | Mapping[str, int] | None, binning: str) 
     _check_labels(column.name, labels, has_missing, numeric=values is not None)
     states = np.full(len(counts), len(labels), dtype=np.int64)
     states[seen] = found
-    return Variable(column.name, labels + (MISSING,) * has_missing, cuts, has_missing), states
+    ordered = column.ordered or (values is not None and len(labels) > 2)
+    return Variable(column.name, labels + (MISSING,) * has_missing, cuts, has_missing, ordered), states
 
 
 def _counts(column: Column) -> NDArray[np.int64]:

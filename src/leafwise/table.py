@@ -4,7 +4,7 @@ Knows NumPy and nothing else. How files and frames become tables is `encoding`'s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +23,8 @@ class Variable:
 
     A binned numeric column keeps its cut points: state s holds cuts[s - 1] <= value < cuts[s].
     With `missing`, the last state stands for a missing cell and is labelled "(missing)".
+    `ordered` says that the order of the states, but for the missing one, means something: numbers, bins, ranks. It
+    does not count when variables are compared.
 
     >>> Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True).n_states
     3
@@ -32,8 +34,11 @@ class Variable:
     labels: tuple[str, ...]
     cuts: tuple[float, ...] = ()
     missing: bool = False
+    ordered: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.cuts:
+            object.__setattr__(self, "ordered", True)
         problem = _variable_problem(self)
         if problem:
             raise ValueError(f"variable {self.name!r} {problem}")

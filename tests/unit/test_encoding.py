@@ -802,3 +802,19 @@ def test_heavy_libraries_are_imported_only_when_asked_for(tmp_path: Path) -> Non
     )
     subprocess.run([sys.executable, "-c", check], check=True)
     assert (tmp_path / "b.csv").read_text() == path.read_text()
+
+
+def test_numbers_bins_and_ordered_categories_have_an_order() -> None:
+    frame = pd.DataFrame(
+        {
+            "count": [0, 1, 2, 5],
+            "flag": [0, 1, 1, 0],
+            "size": pd.Categorical(["s", "l", "m", "s"], ["s", "m", "l"], ordered=True),
+            "colour": ["red", "blue", "red", "green"],
+            "age": [20.5, 31.0, 44.0, 58.0],
+        }
+    )
+    table = read(frame, bins={"age": 3})
+    assert [variable.ordered for variable in table.variables] == [True, False, True, False, True]
+    again = read(frame, variables=table.variables)
+    assert [variable.ordered for variable in again.variables] == [variable.ordered for variable in table.variables]
