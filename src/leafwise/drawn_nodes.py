@@ -47,6 +47,15 @@ class DrawnGraphs:
             if a < b
         }
 
+    def graph(self, variable: int) -> DecisionGraph:
+        """The graph of one variable, which has one."""
+        begin, end = int(self.begin[variable]), int(self.begin[variable + 1])
+        first, tests = self.first[begin : end + 1].tolist(), self.tests[begin:end].tolist()
+        children = self.children[first[0] : first[-1]].tolist()
+        return DecisionGraph(
+            tuple(tests), tuple(tuple(children[a - first[0] : b - first[0]]) for a, b in pairwise(first))
+        )
+
     @cached_property
     def owners(self) -> Integers:
         """For each node, whose graph it is in."""

@@ -13,15 +13,18 @@ from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior, structure_prior_for
+from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScore, node_score
+from leafwise.scores import NodeScore, log_prior, node_score
 from leafwise.search.greedy import Greedy, Problem
+from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
+from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
 from leafwise.workers import Workers
 
-DEFAULT_STRUCTURE_PRIOR = "auto"
+DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
 
 
 def learn(
@@ -29,7 +32,7 @@ def learn(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = "uniform",
+    prior: str = DEFAULT_PRIOR,
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
@@ -40,10 +43,10 @@ def learn(
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
     or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
     greedy search ends.
-    `prior`: "uniform"; "bdeu:10" for a uniform prior network worth 10 cases; "network:FILE:10" for the prior network in
-    a file.
-    `structure_prior`: "kappa:0.1" for a factor of 0.1 for each parameter; "auto" for kappa = 1/n among n variables;
-    "uniform" for no cost at all.
+    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
+    for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
+    `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
+    "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
 
@@ -71,7 +74,7 @@ def learning(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = "uniform",
+    prior: str = DEFAULT_PRIOR,
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
@@ -96,12 +99,14 @@ def learning(
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
+    rules = _with_arcs_of(start, constraints.resolve(table), targets, table)
     problem = Problem(
         table.variables,
         targets,
         parameters,
-        structure_prior_for(structure_prior, table.n_variables),
-        _with_arcs_of(start, constraints.resolve(table), targets, table),
+        _structure_prior(structure_prior, search),
+        rules,
+        rules.allowed.sum(axis=1, dtype=np.int64),
         _graphs_of(start, targets),
     )
     return search.begin(problem, counter, workers)
@@ -127,7 +132,7 @@ def log_score(
             "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
             "for instance 'uniform' and 'kappa:0.1'"
         )
-    kappa = log_kappa(structure_prior_for(structure_text, table.n_variables))
+    structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
     given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
     parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
     if encoded.variables != table.variables:
@@ -146,8 +151,15 @@ def log_score(
             counts = routes.leaf_counts(
                 table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
             )
-            scores[network.names[target]] = node_score(counts, exponents, kappa)
+            scores[network.names[target]] = node_score(counts, exponents, log_prior(network, target, structure))
     return scores
+
+
+def _structure_prior(text: str, search: Settings) -> StructurePrior:
+    """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
+    if text == "auto":
+        text = "arcs" if isinstance(search, Tables) else "choices"
+    return structure_prior_of(text)
 
 
 def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:

@@ -16,13 +16,13 @@ from typing import Any
 from leafwise.explorer.answers import marginals
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.network import Network, Node
-from leafwise.priors import log_kappa
 from leafwise.report.graph_picture import GraphDrawing
 from leafwise.report.map_layout import arranged
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import drawing, element, printable
 from leafwise.report.text import node_text
-from leafwise.scores import node_score
+from leafwise.scores import log_prior, node_score
+from leafwise.structure_priors import structure_prior
 
 MANY_SAMPLES = 100_000
 _SCRIPTS = ("map.js", "side.js", "start.js")  # one script, in this order
@@ -109,12 +109,12 @@ def _marginals(network: Network) -> dict[str, Any]:
 
 def _scores(network: Network) -> list[float | None]:
     """The log score of each node, where counts tell it."""
-    kappa = log_kappa(network.structure_prior or "uniform")
+    prior = structure_prior(network.structure_prior or "uniform")
     return [
         None
         if node is None or node.counts is None or node.exponents is None
-        else node_score(node.counts, node.exponents, kappa).log_score
-        for node in network.nodes
+        else node_score(node.counts, node.exponents, log_prior(network, target, prior)).log_score
+        for target, node in enumerate(network.nodes)
     ]
 
 

@@ -22,7 +22,7 @@ _compiler: Any = compiler
 
 # Kernels are made of parts from several files, so a change in any of them must make all of them anew. Left alone, numba
 # looks only at the file of the kernel itself.
-_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
 
 
 def jit(function: F) -> F:

@@ -19,15 +19,17 @@ from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.drawn_nodes import DrawnNodes, network_of
-from leafwise.kernels import nodes
 from leafwise.kernels.arrays import Layout
+from leafwise.kernels.leaf_search import state
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
-from leafwise.priors import ParameterPrior, Uniform, log_kappa
-from leafwise.search.growth import Deletion, Drawing, operator, start_of, usual_groups
+from leafwise.prior_network import PriorNetwork
+from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
@@ -47,7 +49,7 @@ class Greedy:
     True
     """
 
-    operators: str = "CBM"  # C: complete splits, B: binary splits, M: merges
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -56,8 +58,10 @@ class Greedy:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBM") or not letters & set("CB"):
-            raise ValueError(f"operators are {self.operators!r}: give one of C, B, CB, CM, BM, CBM")
+        if len(letters) != len(self.operators) or not letters <= set("CBIM") or not letters & set("CBI"):
+            raise ValueError(
+                f"operators are {self.operators!r}: give some of the letters C, B, I and M, each once, and not M alone"
+            )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
         check_numbers(self, max_steps=0, seconds=0, threads=1)
@@ -84,9 +88,21 @@ class Problem:
     variables: tuple[Variable, ...]
     targets: tuple[int, ...]
     prior: ParameterPrior
-    structure_prior: str
+    structure_prior: StructurePrior
     parents: ParentRules
+    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
     start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+
+    @property
+    def counted(self) -> dict[str, list[int]]:
+        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
+        n_candidates: list[int] = self.n_candidates.tolist()
+        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
+
+    def log_prior(self, target: int, graph: DecisionGraph) -> float:
+        """Of a target's graph."""
+        n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
+        return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
@@ -116,10 +132,9 @@ class Search:
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
-        self._log_kappa = log_kappa(problem.structure_prior)
         limits = problem.parents
         most_states = int(self._n_states.max())
-        rules = nodes.Rules(
+        rules = state.Rules(
             "M" in settings.operators,
             settings.schedule == "splits-first",
             limits.most_parents,
@@ -128,18 +143,21 @@ class Search:
             most_states,
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
-            not isinstance(problem.prior, Uniform) or ("C" in settings.operators and most_states > 2),
+            isinstance(problem.prior, PriorNetwork),
+            isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
         self._leaves = Leaves(
             counter,
             workers,
             problem.prior,
+            problem.structure_prior,
             settings.operators,
             rules,
             limits,
+            problem.n_candidates,
+            problem.variables,
             layout,
             np.array(problem.targets),
-            self._log_kappa,
         )
         others = np.array([target for target in problem.targets if target not in problem.start], np.int64)
         self._leaves.plant(problem.start, others)
@@ -147,8 +165,9 @@ class Search:
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self.stopped = ""
-        self._n_parameters_before = self.n_parameters
-        self._gained, self._n_summed = 0.0, 0
+        self._sums = {"gain": 0.0, "log_prior": 0.0}  # of the steps so far, and
+        self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many these were
+        self._refund = 0.0  # for tests that went with the parents that were deleted
         self.seconds = time.perf_counter() - began
 
     def __iter__(self) -> Iterator[Step]:
@@ -206,19 +225,25 @@ class Search:
     @property
     def log_score(self) -> float:
         """The score at the start and all gains since."""
-        gains = self._leaves.gained(self._n_summed, self.n_steps)
-        self._gained = float(np.append(self._gained, gains).cumsum()[-1])  # in order, whenever it is asked for
-        self._n_summed += len(gains)
-        return self._start + self._gained
-
-    @cached_property
-    def _start(self) -> float:
         self._price()
-        return self._leaves.log_likelihood + self._n_parameters_before * self._log_kappa
+        return self._leaves.log_likelihood + self._log_prior_before + self._sum("gain") + self._refund
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self.n_parameters * self._log_kappa
+        self._price()
+        return self._leaves.log_likelihood + self._sum("gain") - self._sum("log_prior")
+
+    @cached_property
+    def _log_prior_before(self) -> float:
+        single, start = DecisionGraph.single(), self._problem.start
+        return math.fsum(self._problem.log_prior(t, start.get(t, single)) for t in self._problem.targets)
+
+    def _sum(self, what: str) -> float:
+        """What all steps so far gained: added up in order, whenever it is asked for."""
+        gains = self._leaves.gained(what, self._n_summed[what], self.n_steps)
+        self._sums[what] = float(np.append(self._sums[what], gains).cumsum()[-1])
+        self._n_summed[what] += len(gains)
+        return self._sums[what]
 
     @property
     def network(self) -> Network:
@@ -227,7 +252,7 @@ class Search:
             self._problem.variables,
             self._nodes(),
             prior=str(self._problem.prior),
-            structure_prior=self._problem.structure_prior,
+            structure_prior=str(self._problem.structure_prior),
             learned=self.summary(),
         )
 
@@ -239,9 +264,10 @@ class Search:
 
     def node_log_score(self, target: int) -> float:
         """What one node adds to the log score."""
-        leaves = self._leaves_of(target, self.n_steps)
-        fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
-        return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
+        drawing = self._draw(self.n_steps)
+        own = drawing.leaves[self._leaves.records["target"][drawing.leaves] == target]
+        log_prior = self._problem.log_prior(target, drawing.graphs.graph(target))
+        return math.fsum(self._leaves.records["log_likelihood"][own]) + log_prior
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
@@ -253,6 +279,7 @@ class Search:
             "target": target,
             "operators": self.settings.operators,
             "schedule": self.settings.schedule,
+            **self._problem.counted,
             "log_score": self.log_score,
             "log_marginal_likelihood": self.log_marginal_likelihood,
             "leaves": self.n_leaves,
@@ -277,11 +304,13 @@ class Search:
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""
-        prior, regions, n_states = self._problem.prior, self._leaves.regions, self._n_states
-        if isinstance(prior, Uniform):
-            return np.ones((len(leaves), r))
-        pairs = zip(self._leaves.records["target"][leaves].tolist(), leaves.tolist(), strict=True)
-        return np.stack([prior.leaf_exponents(target, regions[at], n_states) for target, at in pairs])
+        prior, records = self._problem.prior, self._leaves.records
+        if isinstance(prior, Bdeu):
+            return records["exponent"][leaves].repeat(r).reshape(-1, r)
+        if not isinstance(prior, PriorNetwork):
+            return np.full((len(leaves), r), prior.exponent(r))
+        pairs = zip(records["target"][leaves].tolist(), leaves.tolist(), strict=True)
+        return np.stack([prior.leaf_exponents(t, self._leaves.region(at), self._n_states) for t, at in pairs])
 
     def _leaves_of(self, target: int, n_steps: int) -> list[int]:
         """The records of a node's leaves after so many steps."""
@@ -313,9 +342,9 @@ class Search:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)
-            if status == nodes.FINISHED:
+            if status == state.FINISHED:
                 self.stopped = "no operator gains"
-            elif status == nodes.MERGED:
+            elif status == state.MERGED:
                 self._delete_parents()
         self.seconds += time.perf_counter() - began
 
@@ -327,17 +356,18 @@ class Search:
         target = int(step["target"])
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
-            graph = self._draw(self.n_steps).graphs.made()[target]
+            graph = self._draw(self.n_steps).graphs.graph(target)
             gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
             if gone:
                 deleted = [(self.n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
-                self._leaves.delete_parents(target, gone)
+                drawing = self._draw(self.n_steps)
+                left = drawing.graphs.graph(target)
+                self._leaves.delete_parents(target, gone, left, drawing.records(target))
+                self._refund += self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
         self._n_examined = self.n_steps
 
     def _operator(self, number: int) -> Operator:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
-        leaf, variable, state = int(step["leaf"]), int(step["variable"]), int(step["state"])
-        groups = self._leaves.groups(leaf, variable) or usual_groups(int(self._n_states[variable]), state)
-        return operator(step, self._leaves_of(int(step["target"]), number), groups)
+        return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.gains import TIE
+from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.network import Node
 
 Nodes = tuple[Node | None, ...]

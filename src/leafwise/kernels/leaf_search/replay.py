@@ -5,13 +5,14 @@ graphs that the search began with; here these come first. A split turns a leaf i
 or the deletion of a parent, makes one number stand for another.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array
-from leafwise.kernels.gains import COMPLETE
+from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.leaf_search.regions import has_state
+from leafwise.kernels.leaf_search.splits import child_of
 from leafwise.kernels.references import refer
 
 _LEAF = -1
@@ -27,7 +28,7 @@ class Start(NamedTuple):
     kids: Array
 
 
-class Drawn(NamedTuple):
+class Replayed(NamedTuple):
     """The graphs of all targets: target t has the nodes from begin[t] to begin[t + 1]."""
 
     begin: Array
@@ -75,10 +76,27 @@ def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
             begin[steps[k]["target"] + 1] += 1
 
 
+@bare
+def _send_states(step: Any, first: Int, regions: Array, out: Array) -> None:
+    """For each state of the variable that a split tests: the child it goes to, of those that begin with `first`."""
+    n_before = 0
+    for state in range(out.shape[0]):
+        child = child_of(state, step["kind"], step["state"], out.shape[0])
+        if step["possible"] >= 0:
+            child = step["n_new"] - 1
+            if has_state(regions, step["possible"], state):
+                child, n_before = np.int64(n_before), n_before + 1
+        out[state] = first + child
+
+
+@jit
+def send_states(steps: Array, regions: Array, out: Array) -> None:
+    """The same for the first of some steps, children being numbered from 0 on."""
+    _send_states(steps[0], np.int64(0), regions, out)
+
+
 @inlined
-def _follow(
-    start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array, made: _Made
-) -> None:
+def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_states: Array, made: _Made) -> None:
     """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
     n_tests = start.tests.shape[0]
     for number in range(made.tests.shape[0]):
@@ -100,11 +118,9 @@ def _follow(
             made.stands_for[number] = made.stands_for[n_tests + step["other"]] = first
             continue
         made.tests[number], made.first_kids[number] = step["variable"], n_kids
-        at = leaves[step["leaf"]]["groups"] if groups.shape[0] > 0 else -1  # to look takes time
-        for state in range(n_states[step["variable"]]):
-            usual = state if step["state"] == COMPLETE else np.int64(state != step["state"])
-            made.kids[n_kids] = first + (usual if at < 0 else groups[at + state])
-            n_kids += 1
+        r = n_states[step["variable"]]
+        _send_states(step, first, regions, made.kids[n_kids : n_kids + r])
+        n_kids += r
 
 
 @inlined
@@ -126,22 +142,21 @@ def _leave_out(number: int, variable: int, made: _Made) -> None:
 
 
 @bare
-def _draw(
+def _replay(
     start: Start,
     steps: Array,
     deletions: Array,
-    leaves: Array,
-    groups: Array,
+    regions: Array,
     n_states: Array,
     begin: Array,
     order: Array,
     made: _Made,
-    drawn: Drawn,
+    out: Replayed,
 ) -> int:
     """Write the graphs; how many nodes they have."""
-    start, made, drawn = refer(start), refer(made), refer(drawn)
+    start, made, out = refer(start), refer(made), refer(out)
     _sort(start, steps, begin, order)
-    _follow(start, steps, deletions, leaves, groups, n_states, made)
+    _follow(start, steps, deletions, regions, n_states, made)
     place, n, n_kids = made.places, 0, 0
     for target in range(n_states.shape[0]):
         if begin[target] < begin[target + 1]:
@@ -152,36 +167,36 @@ def _draw(
             if place[number] == 0:
                 continue
             place[number] = 1 + n - first
-            drawn.tests[n], drawn.records[n] = made.tests[number], number - start.tests.shape[0]
+            out.tests[n], out.records[n] = made.tests[number], number - start.tests.shape[0]
             if made.tests[number] != _LEAF:
                 at = made.first_kids[number]
                 for kid in range(at, at + n_states[made.tests[number]]):
-                    drawn.kids[n_kids] = _resolve(made.kids[kid], made.stands_for)
-                    place[drawn.kids[n_kids]] = 1
+                    out.kids[n_kids] = _resolve(made.kids[kid], made.stands_for)
+                    place[out.kids[n_kids]] = 1
                     n_kids += 1
             n += 1
-            drawn.first_kids[n] = n_kids
-        drawn.begin[target + 1] = n
+            out.first_kids[n] = n_kids
+        out.begin[target + 1] = n
     for kid in range(n_kids):
-        drawn.kids[kid] = place[drawn.kids[kid]] - 1
+        out.kids[kid] = place[out.kids[kid]] - 1
     return n
 
 
 @jit
-def draw(
-    start: Start, steps: Array, deletions: Array, leaves: Array, groups: Array, n_states: Array, drawn: Drawn
+def replay(
+    start: Start, steps: Array, deletions: Array, n_leaves: int, regions: Array, n_states: Array, out: Replayed
 ) -> int:
     """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
 
     How many nodes they have: what comes after these is not set.
     """
-    n = start.tests.shape[0] + leaves.shape[0]
-    begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(drawn.tests.shape[0], np.int64)
+    n = start.tests.shape[0] + n_leaves
+    begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(out.tests.shape[0], np.int64)
     made = _Made(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
-        np.empty(drawn.kids.shape[0], np.int64),
+        np.empty(out.kids.shape[0], np.int64),
         np.zeros(n, np.int64),
     )
-    return _draw(start, steps, deletions, leaves, groups, n_states, begin, order, made, drawn)
+    return _replay(start, steps, deletions, regions, n_states, begin, order, made, out)
