@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
@@ -106,7 +107,7 @@ def learning(
         parameters,
         _structure_prior(structure_prior, search),
         rules,
-        rules.allowed.sum(axis=1, dtype=np.int64),
+        _count_candidates(rules),
         _graphs_of(start, targets),
     )
     return search.begin(problem, counter, workers)
@@ -153,6 +154,15 @@ def log_score(
             )
             scores[network.names[target]] = node_score(counts, exponents, log_prior(network, target, structure))
     return scores
+
+
+def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
+    """How many variables each may test, cycles apart."""
+    n = len(rules.allowed)
+    if np.count_nonzero(rules.allowed) == n * (n - 1):  # the usual case, in a fraction of the time
+        return np.full(n, n - 1)
+    counts: NDArray[np.int64] = rules.allowed.sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def _structure_prior(text: str, search: Settings) -> StructurePrior:

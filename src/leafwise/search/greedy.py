@@ -235,8 +235,13 @@ class Search:
 
     @cached_property
     def _log_prior_before(self) -> float:
-        single, start = DecisionGraph.single(), self._problem.start
-        return math.fsum(self._problem.log_prior(t, start.get(t, single)) for t in self._problem.targets)
+        problem, single = self._problem, DecisionGraph.single()
+        others = [target for target in problem.targets if target not in problem.start]
+        pairs = list(zip(self._n_states[others].tolist(), problem.n_candidates[others].tolist(), strict=True))
+        prior = problem.structure_prior
+        known = {(r, n): prior.log_prior(single, r, problem.variables, n) for r, n in set(pairs)}
+        started = [problem.log_prior(target, graph) for target, graph in problem.start.items()]
+        return math.fsum([*started, *map(known.__getitem__, pairs)])
 
     def _sum(self, what: str) -> float:
         """What all steps so far gained: added up in order, whenever it is asked for."""

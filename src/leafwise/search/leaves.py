@@ -80,7 +80,7 @@ class Leaves:
         self._log = np.zeros(0, state.STEP)
         self._committed = np.zeros(0, np.int64)
         self._regions = np.zeros(1, np.uint64)  # the first word is everything
-        self._arcs = np.zeros(0, np.int64)
+        self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
         self._n_exponents = 0
         self._dropped = np.empty(len(self.records), np.int64)
@@ -402,11 +402,27 @@ def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int) -> _Rises:
 @lru_cache(1)
 def _table(exponents: tuple[float, ...], n_cases: int) -> state.Rises:
     """A table that the next search will want, too."""
-    values = np.empty((len(exponents), min(n_cases, rises.MOST) + 1 if n_cases else 0))
-    log_gammas = np.array([math.lgamma(exponent) for exponent in exponents])
-    table = state.Rises(values, np.full(len(exponents), values.shape[1]), np.array(exponents), log_gammas)
-    rises.fill(values, table.exponents)
-    return table
+    least: dict[float, float] = {}  # of the exponents with the same digits behind the point
+    most: dict[float, float] = {}
+    for exponent in sorted(exponents):
+        most[exponent % 1] = exponent
+        least.setdefault(exponent % 1, exponent)
+    length = min(n_cases, rises.MOST) + 1 if n_cases else 0
+    sizes = [length + round(most[part] - first) for part, first in least.items()]
+    begin = dict(zip(least, np.cumsum([0, *sizes]).tolist(), strict=False))
+    values = np.empty(sum(sizes))
+    for (part, first), size in zip(least.items(), sizes, strict=True):
+        rises.fill(first, values[begin[part] : begin[part] + size])
+    shifts = [round(exponent - least[exponent % 1]) for exponent in exponents]
+    bases = [values[begin[e % 1] + shift] if length else 0.0 for e, shift in zip(exponents, shifts, strict=True)]
+    return state.Rises(
+        values,
+        np.array([begin[e % 1] + shift for e, shift in zip(exponents, shifts, strict=True)], np.int64),
+        np.full(len(exponents), length),
+        np.array(bases),
+        np.array(exponents),
+        np.array([math.lgamma(exponent) for exponent in exponents]),
+    )
 
 
 def _per_variable(
@@ -414,10 +430,10 @@ def _per_variable(
 ) -> tuple[Integers, Integers, NDArray[np.float64]]:
     """For each variable: its number of states among the different ones, those in order, and what a split costs."""
     arities: Integers = np.unique(n_states, return_inverse=True)[1]
-    ordered = np.fromiter(map(n_ordered, variables), np.int64, len(variables))
-    ways = (
-        np.fromiter(map(log_ways, variables), np.float64, len(variables)) if charges_ways else np.zeros(len(variables))
-    )
+    ordered, ways = np.zeros(len(variables), np.int64), np.zeros(len(variables))
+    for k in np.flatnonzero(n_states > 2).tolist():  # of two states, neither matters
+        ordered[k] = n_ordered(variables[k])
+        ways[k] = log_ways(variables[k]) if charges_ways else 0.0
     return arities.astype(np.int64), ordered, ways
 
 

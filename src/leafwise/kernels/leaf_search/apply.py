@@ -61,12 +61,13 @@ def _push_step(target: int, state: State) -> Any:
 def set_costs(node: Any, scoring: Scoring) -> None:
     """What the structure prior charges for the next test of the node's graph (docs/structure-prior.md)."""
     n, p, tests = node["n_candidates"], node["n_tested"], node["n_tests"]
-    node["tested_cost"] = node["untested_cost"] = 0.0
+    node["tested_cost"] = node["untested_cost"] = node["later_cost"] = 0.0
     if scoring.charges_parents and p < n:
         node["untested_cost"] = math.log((p + 3) / (p + 1)) + math.log((n - p) / (p + 1))
     if scoring.charges_tests:
         log_p = math.log(p) if p > 0 else 0.0
         node["tested_cost"] += log_p
+        node["later_cost"] += math.log(p + 1)
         node["untested_cost"] += (tests + 1) * math.log(p + 1) - tests * log_p
 
 

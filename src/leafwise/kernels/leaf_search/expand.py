@@ -20,6 +20,7 @@ from leafwise.kernels.leaf_search.leaf_lists import (
     link,
     next_free,
 )
+from leafwise.kernels.leaf_search.operators import choose_split
 from leafwise.kernels.leaf_search.regions import cut_region, has_state, join_regions, mask_words, share_of
 from leafwise.kernels.leaf_search.splits import (
     PricingScratch,
@@ -209,6 +210,7 @@ def _wait(row: Int, what: Int, state: State) -> None:
 def price(at: Int, state: State, scratch: Scratch) -> None:
     """Find the best splits of a leaf that is counted."""
     price_splits(at, np.int64(UNTESTED), state, scratch.pricing)
+    choose_split(at, state.nodes[state.leaves[at]["target"]], state)
     scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
     free_if_spent(at, state)
 

@@ -11,7 +11,7 @@ from leafwise.kernels.arrays import Int
 from leafwise.kernels.jit import bare, inlined
 from leafwise.kernels.leaf_search.expand import Scratch, has_histogram
 from leafwise.kernels.leaf_search.leaf_lists import drop_children_of, drop_fallback
-from leafwise.kernels.leaf_search.operators import best_split
+from leafwise.kernels.leaf_search.operators import best_split, choose_split
 from leafwise.kernels.leaf_search.splits import TIE, copy_split, may_test, price_splits
 from leafwise.kernels.leaf_search.state import FALLBACK, N_SLOTS, TESTED, UNTESTED, State
 
@@ -71,4 +71,5 @@ def take_fallback(at: Int, state: State) -> bool:
     drop_children_of(split, state)
     copy_split(fallback, split)
     drop_fallback(at, state)
+    choose_split(at, node, state)
     return True

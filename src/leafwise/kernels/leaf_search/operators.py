@@ -42,7 +42,7 @@ def is_stale(at: Int, state: State) -> bool:
 
 
 @bare
-def _choose_split(at: Int, node: Any, state: State) -> None:
+def choose_split(at: Int, node: Any, state: State) -> None:
     """The better of the leaf's two splits, after what the node charges for each."""
     leaf = state.leaves[at]
     if leaf["max_children"] < 0:
@@ -133,10 +133,12 @@ def _refresh_split(target: int, state: State) -> None:
     node = state.nodes[target]
     node["split_gain"] = 0.0
     node["split_leaf"] = -1
+    charges = state.scoring.charges_tests or state.scoring.charges_parents
     at = node["head"]
     while at >= 0:
         leaf = state.leaves[at]
-        _choose_split(at, node, state)
+        if charges:
+            choose_split(at, node, state)
         if leaf["gain"] > node["split_gain"] + TIE:
             node["split_gain"] = leaf["gain"]
             node["split_leaf"] = at

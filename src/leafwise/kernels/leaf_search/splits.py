@@ -4,6 +4,7 @@ Ties: candidates are visited in the order variable, complete, one state by state
 wins only by gaining more than TIE over the best so far. Variables that the node's graph tests already come first.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 from leafwise.kernels.tables import log_gamma
+from leafwise.kernels.words import lowest
 
 TIE = 1e-9
 _TABLE = 64  # counts for which BDeu's rises are kept in a table
@@ -48,7 +50,14 @@ def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
         n_arities = max(n_arities, scoring.arities[variable] + 1)
         most = max(most, n_states[variable])
     n_rows = 4 * n_arities + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
-    rises = Rises(np.empty((n_rows, _TABLE)), np.zeros(n_rows, np.int64), np.empty(n_rows), np.empty(n_rows))
+    rises = Rises(
+        np.empty(n_rows * _TABLE),
+        np.arange(n_rows) * _TABLE,
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows),
+        np.empty(n_rows),
+        np.empty(n_rows),
+    )
     return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64))
 
 
@@ -79,7 +88,7 @@ def child_of(state: Int, kind: Int, split_state: Int, n_states: Int) -> Int:
 def rise(row: Int, count: Int, rises: Rises) -> float:
     """log Γ(count + a) - log Γ(a) for the row's exponent a."""
     if count < rises.lengths[row]:
-        return rises.values[row, count]
+        return rises.values[rises.starts[row] + count] - rises.bases[row]
     return log_gamma(count + rises.exponents[row]) - rises.log_gammas[row]
 
 
@@ -87,12 +96,10 @@ def rise(row: Int, count: Int, rises: Rises) -> float:
 def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
     """Let the row be that of this exponent, with a table of this length."""
     rises.exponents[row], rises.log_gammas[row], rises.lengths[row] = exponent, log_gamma(exponent), length
-    value, product = 0.0, 1.0
+    value, start = 0.0, rises.starts[row]
     for count in range(length):
-        rises.values[row, count] = value
-        product *= exponent + count
-        value += np.log(product)
-        product = 1.0
+        rises.values[start + count] = value
+        value += math.log(exponent + count)
 
 
 @bare
@@ -136,22 +143,6 @@ def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_child
 def _gain_of_two(before: float, a: Int, b: Int, c: Int, d: Int, cell: Array, total: Array) -> float:
     """What splitting a leaf of a binary target in two gains, which get these counts."""
     return (cell[a] + cell[b] - total[a + b]) + (cell[c] + cell[d] - total[c + d]) - before
-
-
-@bare
-def _fewest(split: Any, before: float, few: Int, most: Int, zeros: Int, ones: Int, cell: Array, total: Array) -> Int:
-    """A number of cases, from `few` to `most`: a split of which one side has fewer gains no more than the best so far.
-
-    For a side of a given size the gain is convex in the target's counts, so it is largest at one of their ends.
-    """
-    while few < most and 2 * few <= zeros + ones:
-        low, high = max(np.int64(0), few - ones), min(few, zeros)
-        gain = _gain_of_two(before, zeros - low, ones - (few - low), low, few - low, cell, total)
-        other = _gain_of_two(before, zeros - high, ones - (few - high), high, few - high, cell, total)
-        if max(gain, other) > split["gain"]:
-            return few
-        few += 1
-    return few
 
 
 @inlined
@@ -382,8 +373,8 @@ def copy_split(source: Any, to: Any) -> None:
 
 @inlined
 def threshold_of(leaf: Any, node: Any) -> float:
-    """What no split that matters gains less than, now or when the node's graph tests other variables, too."""
-    return node["untested_cost"] if leaf["n_tests"] == 0 else node["tested_cost"]
+    """What no split on an untested variable that matters gains less than, now or when the graph tests it elsewhere."""
+    return node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]
 
 
 @inlined
@@ -405,17 +396,100 @@ def _rows_of_two(target: Int, scoring: Scoring) -> Int:
     return np.int64(-1)
 
 
+class _Pair(NamedTuple):
+    """What splits of a binary target on binary variables need, where tables have all counts."""
+
+    is_on: bool
+    before: float  # what they gain it over
+    zeros: Int  # the leaf's counts
+    ones: Int
+    cell: Array  # rises
+    total: Array
+
+
 @inlined
-def _quick_rows(target: Int, n: Int, scoring: Scoring, rises: Rises) -> tuple[Int, Int]:
-    """The rows of rises for splits of a binary target on a binary variable, if tables have all of them; or -1."""
-    row, total, none = scoring.cell_rises[2], scoring.total_rises[2], np.int64(-1)
+def _pair_of(leaf: Any, totals: Array, scoring: Scoring, rises: Rises) -> _Pair:
+    row, row_of_total = scoring.cell_rises[2], scoring.total_rises[2]
     if scoring.equivalent_sample_size > 0.0:
-        row = _rows_of_two(target, scoring)
-        total = row + 1
-    is_on = scoring.layout.n_states[target] == 2 and row >= 0 and (scoring.complete or scoring.binary)
-    if is_on and n < min(rises.lengths[row], rises.lengths[total]):
-        return row, total
-    return none, none
+        row = _rows_of_two(leaf["target"], scoring)
+        row_of_total = row + 1
+    zeros, ones = np.int64(totals[0]), np.int64(totals[-1])
+    is_on = totals.shape[0] == 2 and row >= 0 and (scoring.complete or scoring.binary)
+    is_on = is_on and zeros + ones < min(rises.lengths[row], rises.lengths[row_of_total])
+    before = leaf["log_likelihood"] - scoring.log_kappa + 4.0 * rises.bases[row] - 2.0 * rises.bases[row_of_total]
+    cell, total = rises.values[rises.starts[row] :], rises.values[rises.starts[row_of_total] :]
+    return _Pair(is_on, before, zeros, ones, cell, total)
+
+
+@bare
+def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
+    """A number of cases, from `few` to `most`: a split of which one side has fewer gains no more than the best so far.
+
+    For a side of a given size the gain is convex in the target's counts, so it is largest at one of their ends.
+    """
+    zeros, ones = pair.zeros, pair.ones
+    while few < most and 2 * few <= zeros + ones:
+        low, high = max(np.int64(0), few - ones), min(few, zeros)
+        gain = _gain_of_two(pair.before, zeros - low, ones - (few - low), low, few - low, pair.cell, pair.total)
+        other = _gain_of_two(pair.before, zeros - high, ones - (few - high), high, few - high, pair.cell, pair.total)
+        if max(gain, other) > split["gain"]:
+            return few
+        few += 1
+    return few
+
+
+@bare
+def _next_candidate(entry: Int, end: Int, few: Int, n: Int, layout: Layout, counts: Array) -> Int:
+    """The next candidate of a binary target: not binary, or with at least so many cases on either side."""
+    variables, bases, n_states = layout.variables, layout.bases, layout.n_states
+    while entry < end and n_states[variables[entry]] == 2:
+        here = 2 * bases[entry]
+        if few <= counts[here + 2] + counts[here + 3] <= n - few:
+            break
+        entry += 1
+    return entry
+
+
+@inlined
+def _is_pair(variable: Int, pair: _Pair, scoring: Scoring, scratch: PricingScratch) -> bool:
+    return pair.is_on and scoring.layout.n_states[variable] == 2 and scratch.region.is_tested[variable] == 0
+
+
+@bare
+def _price_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array, most: Int, is_complete: bool) -> bool:
+    """Offer the split of a binary target on a binary variable; whether it is the best now."""
+    zeros, ones = pair.zeros, pair.ones
+    c, d = np.int64(counts[here + 2]), np.int64(counts[here + 3])
+    if not 0 < c + d < zeros + ones:
+        return False
+    gain = _gain_of_two(pair.before, zeros - c, ones - d, c, d, pair.cell, pair.total)
+    if gain <= split["gain"] + TIE:
+        return False
+    offer(split, gain, variable, np.int64(COMPLETE if is_complete else ONE_STATE), np.int64(0), np.int64(2), most)
+    return True
+
+
+@inlined
+def _price_tested(
+    at: Int, pair: _Pair, counts: Array, totals: Array, most: Int, state: State, rises: Rises, scratch: PricingScratch
+) -> None:
+    """Offer the splits on all variables that the node's graph tests."""
+    leaf, split = state.leaves[at], state.splits[N_SLOTS * at + TESTED]
+    target, scoring, layout = leaf["target"], state.scoring, state.scoring.layout
+    row = state.tested[target]
+    for word in range(row.shape[0]):
+        left = row[word]
+        while left != np.uint64(0):
+            variable = word * 64 + lowest(left)
+            left &= left - np.uint64(1)
+            base = base_of(variable, target, layout)
+            if not may_test(target, variable, scoring):
+                continue
+            if _is_pair(variable, pair, scoring, scratch):
+                _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
+            else:
+                candidate = _candidate(variable, base, leaf, scoring, scratch)
+                _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
 
 
 @bare
@@ -427,44 +501,35 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
     counts, most = histogram_of(leaf, state), node["max_children"]
     totals = counts[layout.n_rows[which] * n_classes :]
     _score_leaf(leaf, totals, scoring, scratch)
-    old, new = state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + slot]
-    clear_split(new, threshold_of(leaf, node))
+    n_restricted = _find_restrictions(leaf, state, scratch)
+    rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
+    pair = _pair_of(leaf, totals, scoring, rises)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
-        clear_split(old, threshold_of(leaf, node))
-    rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
-    n_restricted = _find_restrictions(leaf, state, scratch)
-    before, zeros, ones = leaf["log_likelihood"] - scoring.log_kappa, np.int64(totals[0]), np.int64(totals[-1])
-    cell_row, total_row = _quick_rows(target, zeros + ones, scoring, rises)
-    cell, total = rises.values[max(cell_row, np.int64(0))], rises.values[max(total_row, np.int64(0))]
-    begin, end = layout.start[which], layout.start[which + 1]
+        clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
+        if node["n_tested"] > 0:
+            _price_tested(at, pair, counts, totals, most, state, rises, scratch)
+    split = state.splits[N_SLOTS * at + slot]
+    clear_split(split, threshold_of(leaf, node))
     few: Int = np.int64(1)
-    most_few = (end - begin) // 8  # looking costs time, too
-    if cell_row >= 0:
-        few = _fewest(new, before, few, most_few, zeros, ones, cell, total)
-    for entry in range(begin, end):
-        variable = layout.variables[entry]
-        is_quick = cell_row >= 0 and layout.n_states[variable] == 2 and scratch.region.is_tested[variable] == 0
-        here = layout.bases[entry] * n_classes
-        c, d = np.int64(counts[here + n_classes]), np.int64(counts[here + n_classes + n_classes - 1])
-        if is_quick and not few <= c + d <= zeros + ones - few:
-            if c + d == 0 or c + d == zeros + ones or not is_tested(target, variable, state.tested):
-                continue
-        if not may_test(target, variable, scoring):
+    entry, end, n = layout.start[which], layout.start[which + 1], pair.zeros + pair.ones
+    most_few = (end - entry) // 8  # looking costs time, too
+    if pair.is_on:
+        few = _fewest(split, few, most_few, pair)
+    while entry < end:
+        if pair.is_on:
+            entry = _next_candidate(entry, end, few, n, layout, counts)
+            if entry == end:
+                break
+        variable, base = layout.variables[entry], layout.bases[entry]
+        entry += 1
+        if not may_test(target, variable, scoring) or is_tested(target, variable, state.tested):
             continue
-        in_old = is_tested(target, variable, state.tested)
-        if in_old and slot == FALLBACK:
-            continue
-        split = old if in_old else new
-        if not is_quick:
-            candidate = _candidate(variable, layout.bases[entry], leaf, scoring, scratch)
+        if not _is_pair(variable, pair, scoring, scratch):
+            candidate = _candidate(variable, base, leaf, scoring, scratch)
             _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-            continue
-        gain = _gain_of_two(before, zeros - c, ones - d, c, d, cell, total)
-        if gain > split["gain"] + TIE:
-            offer(split, gain, variable, np.int64(0 if scoring.complete else ONE_STATE), np.int64(0), np.int64(2), most)
-            if not in_old:
-                few = _fewest(new, before, few, most_few, zeros, ones, cell, total)
+        elif _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
+            few = _fewest(split, few, most_few, pair)
     forget_tested(n_restricted, scratch.region)
 
 

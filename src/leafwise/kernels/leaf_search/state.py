@@ -14,31 +14,29 @@ from leafwise.kernels.sets import Cases
 
 LEAF = np.dtype(
     [
-        ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
-        (
-            "gain",
-            np.float64,
-        ),  # of the best split; 0: none gains, inf: yet to be priced. May be an upper bound: is_stale
+        # what is looked at again and again comes first: it is in one cache line
+        ("gain", np.float64),  # of the best split; 0: none gains, inf: to be priced; may be a bound (is_stale)
         ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
+        ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
+        ("next", np.int64),  # in the node's list
+        ("partner", np.int64),  # of the best merge
+        ("counts", np.int64),  # where the target's counts begin
+        ("test", np.int64),  # the test that leads here, by the record it was made of; where several do,
+        ("n_tests", np.int64),  # ... how many they are,
+        ("tests", np.int64),  # ... and where the list of them begins
         ("exponent", np.float64),  # of each state, where all states have the same
         ("exponents", np.int64),  # where the exponents of the states begin, where they differ
-        ("histogram", np.int64),  # where it begins; -1: there is none, and it is counted when needed
-        ("counts", np.int64),  # where the target's counts begin
-        ("cases", np.int64),  # the set of its cases
         ("target", np.int64),
         ("slot", np.int64),  # which of its splits is the best
         ("max_children", np.int64),  # the limit under which it was priced; -1: yet to be priced
         ("version", np.int64),  # of the node, when it was priced
         ("excluded", np.int64),  # the variable that the fallback split leaves out; -1: no fallback is known
-        ("region", np.int64),  # where its boxes begin (regions.py), and
-        ("n_boxes", np.int64),
-        ("n_words", np.int64),  # ... how many words they take
-        ("test", np.int64),  # the test that leads here, by the record it was made of; where several do,
-        ("tests", np.int64),  # ... the place of the list of these,
-        ("n_tests", np.int64),  # ... and how many there are
-        ("partner", np.int64),  # of the best merge
+        ("histogram", np.int64),  # where it begins; -1: there is none, and it is counted when needed
+        ("cases", np.int64),  # the set of its cases
+        ("region", np.int64),  # where its boxes begin (regions.py),
+        ("n_boxes", np.int64),  # ... how many they are,
+        ("n_words", np.int64),  # ... and how many words they take
         ("previous", np.int64),  # in the node's list
-        ("next", np.int64),
     ],
     align=True,
 )
@@ -87,7 +85,8 @@ NODE = np.dtype(
         ("n_tests", np.int64),  # of its graph, pending steps included
         ("n_tested", np.int64),  # variables
         ("tested_cost", np.float64),  # what the structure prior charges for another test of one of these,
-        ("untested_cost", np.float64),  # ... and for a test of another variable
+        ("untested_cost", np.float64),  # ... for a test of another variable,
+        ("later_cost", np.float64),  # ... and, at least, for one of another that is tested by then
         ("version", np.int64),  # counts the changes of which variables are tested
     ],
     align=True,
@@ -141,10 +140,15 @@ class Pool(NamedTuple):
 
 
 class Rises(NamedTuple):
-    """log Γ(count + a) - log Γ(a), a row for each exponent a: a table for small counts; for others it is reckoned."""
+    """log Γ(count + a) - log Γ(a), a row for each exponent a: from a table for small counts; else it is reckoned.
+
+    Exponents that differ by whole numbers share a table.
+    """
 
     values: Array
-    lengths: Array  # of the tables
+    starts: Array  # for each row: where its table begins, and
+    lengths: Array  # ... how many counts it has
+    bases: Array  # what is to be subtracted from what is there
     exponents: Array
     log_gammas: Array
 

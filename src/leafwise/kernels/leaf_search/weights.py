@@ -10,6 +10,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.jit import jit, part
+from leafwise.kernels.leaf_search.operators import choose_split
 from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -126,7 +127,8 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
         leaf["log_likelihood"] = log_likelihood(totals, own)
         leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
         for slot in range(N_SLOTS):
-            clear_split(state.splits[N_SLOTS * at + slot], threshold_of(leaf, node))
+            threshold = node["tested_cost"] if slot == TESTED else threshold_of(leaf, node)
+            clear_split(state.splits[N_SLOTS * at + slot], threshold)
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if may_test(target, variable, state.scoring):
@@ -145,3 +147,4 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
                     node["max_children"],
                     state,
                 )
+        choose_split(at, node, state)

@@ -8,9 +8,8 @@ MOST = 2**20  # counts: beyond that, a table is no quicker than Stirling's serie
 
 
 @jit
-def fill(values: Array, exponents: Array) -> None:
-    """Write the rows of a table."""
-    for row in range(values.shape[0]):
-        first = log_gamma(exponents[row])
-        for count in range(values.shape[1]):
-            values[row, count] = log_gamma(count + exponents[row]) - first
+def fill(exponent: float, values: Array) -> None:
+    """Write the table of one exponent."""
+    first = log_gamma(exponent)
+    for count in range(values.shape[0]):
+        values[count] = log_gamma(count + exponent) - first
