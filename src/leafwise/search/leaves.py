@@ -387,7 +387,7 @@ class _Rises:
 
 def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int) -> _Rises:
     """For each number of states that targets have: the row of a cell, and that of a leaf's total."""
-    most = int(n_states.max())
+    most = max(int(n_states.max()), 2)
     cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     if isinstance(prior, Bdeu | PriorNetwork):
         return _Rises(_table((1.0,), 0), cells, totals)
