@@ -67,7 +67,8 @@ class Exact:
             free = tuple(filter(scope.is_free, target))
             shape = [extents[variable] for variable in free]
             factors.append(Factor(free, np.ones(shape) if len(free) < 2 else np.broadcast_to(1.0, shape)))
-        plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
+        last = targets[0] if len(targets) == 1 else ()  # the way down to it is short then
+        plan = Plan.of([factor.indices for factor in factors], extents, limits.operations, last)
         log_weight = math.fsum(math.log(weight.max()) for weight in weights.values())
         return cls(scope, tuple(targets), tuple(factors), plan, limits, log_weight)
 

@@ -70,19 +70,10 @@ def query(
     """
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
-    names, known = [targets] if isinstance(targets, str) else list(targets), network.names
-    wanted = [index_of(name, known) for name in names]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise ValueError(f"the target {name!r} is named twice: name each target once.")
+    wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint)
     if n_samples < 1 or seed < 0:
         raise ValueError(
             f"query got {n_samples} samples and the seed {seed}: give at least 1 sample, and a seed from 0 on."
-        )
-    if joint and (cells := math.prod(network.variables[index].n_states for index in wanted)) > MOST_CELLS:
-        raise ValueError(
-            f"the joint distribution of the {len(wanted)} targets has {cells:.2g} cells, and the most are "
-            f"{MOST_CELLS:,}: ask for fewer targets, or for each alone."
         )
     weights = weights_of(network, given or {})
     variables = tuple(network.variables[index] for index in wanted)
@@ -96,6 +87,21 @@ def query(
         if method == "weighting" or estimate.effective_sample_size >= _ENOUGH:
             return _answer(variables, "weighting", estimate)
     return _answer(variables, "gibbs", gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed))
+
+
+def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:
+    """The numbers of the targets; a ValueError if one is named twice, or they are too many for one table."""
+    known = network.names
+    wanted = [index_of(name, known) for name in targets]
+    for place, name in enumerate(targets):
+        if name in targets[:place]:
+            raise ValueError(f"the target {name!r} is named twice: name each target once.")
+    if joint and (cells := math.prod(network.variables[index].n_states for index in wanted)) > MOST_CELLS:
+        raise ValueError(
+            f"the joint distribution of the {len(wanted)} targets has {cells:.2g} cells, and the most are "
+            f"{MOST_CELLS:,}: ask for fewer targets, or for each alone."
+        )
+    return wanted
 
 
 def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
