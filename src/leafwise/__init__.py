@@ -7,8 +7,12 @@ if TYPE_CHECKING:
     from leafwise.decision_graph import DecisionGraph
     from leafwise.encoding import read, write
     from leafwise.inference.exact import Limits
+    from leafwise.inference.explanation import explain
+    from leafwise.inference.independence import contexts, dependence_path, is_independent, markov_blanket
+    from leafwise.inference.information import entropy, feature_importance, mutual_information, value_of_information
+    from leafwise.inference.intervention import do, reversible_arcs
     from leafwise.inference.likelihood import log_probabilities
-    from leafwise.inference.query import explain, mutual_information, query
+    from leafwise.inference.query import query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
     from leafwise.network import Network
@@ -32,17 +36,26 @@ _HOME = {
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
-    "explain": "inference.query",
+    "contexts": "inference.independence",
+    "dependence_path": "inference.independence",
+    "do": "inference.intervention",
+    "entropy": "inference.information",
+    "explain": "inference.explanation",
+    "feature_importance": "inference.information",
+    "is_independent": "inference.independence",
     "learn": "learner",
     "learning": "learner",
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
-    "mutual_information": "inference.query",
+    "markov_blanket": "inference.independence",
+    "mutual_information": "inference.information",
     "plot_steps": "report.steps",
     "query": "inference.query",
     "read": "encoding",
+    "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
+    "value_of_information": "inference.information",
     "write": "encoding",
 }
 __all__ = [
@@ -56,17 +69,26 @@ __all__ = [
     "Table",
     "Tables",
     "Variable",
+    "contexts",
+    "dependence_path",
+    "do",
+    "entropy",
     "explain",
+    "feature_importance",
+    "is_independent",
     "learn",
     "learning",
     "log_probabilities",
     "log_score",
+    "markov_blanket",
     "mutual_information",
     "plot_steps",
     "query",
     "read",
+    "reversible_arcs",
     "sample",
     "smoothed",
+    "value_of_information",
     "write",
 ]
 

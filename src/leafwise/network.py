@@ -236,13 +236,27 @@ class Network:
         >>> from leafwise.examples import alarm
         >>> question = alarm().prepare("LVFAILURE", ["BP", "CO"])
         >>> round(question({"BP": "LOW", "CO": "LOW"})["LVFAILURE"]["TRUE"], 4)
-        0.2177
+        0.2331
         >>> question.batch([{"BP": "LOW", "CO": "LOW"}, {"BP": "HIGH", "CO": "LOW"}])["LVFAILURE"].round(4).tolist()
-        [[0.2177, 0.7823], [0.3065, 0.6935]]
+        [[0.2331, 0.7669], [0.222, 0.778]]
         """
         from leafwise.inference.prepared import PreparedQuery
 
         return PreparedQuery(self, targets, evidence_variables, joint=joint)
+
+    def do(self, states: Mapping[str, Any]) -> "Network":
+        """The network in which these variables are set, whatever their parents say: all questions can be put to it.
+
+        That answers then tell what would happen assumes that arcs point from causes to effects, and that no common
+        cause was left out; see `leafwise.reversible_arcs`.
+
+        >>> from leafwise.examples import alarm
+        >>> [len(network.nodes[35].parents) for network in (alarm(), alarm().do({"CO": "LOW"}))]
+        [2, 0]
+        """
+        from leafwise.inference.intervention import do
+
+        return do(self, states)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a file: a .json one, from which it loads back identical, or one of other programs."""

@@ -7,6 +7,7 @@ Exit codes: 0 all is well, 2 bad input (one line on standard error says what, an
 import io
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -19,6 +20,7 @@ from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
+from leafwise.cli.structure import importance, independence, information
 
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
@@ -28,6 +30,7 @@ SPELLINGS = (
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
     (re.compile(r"\bmost_cells\b"), "--most-cells"),
     (re.compile(r"\bmethod='(\w+)' or '(\w+)'"), r"--method \1 or \2"),
+    (re.compile(r"\bLimits\((memory|operations)=\.\.\.\)"), r"--\1"),
     (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
 )
 BAD_INPUT = 2
@@ -47,6 +50,8 @@ def cli(context: click.Context) -> None:
 
 for command in (learn, show, explore, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
     cli.add_command(command)
+for command in (independence, information, importance):
+    cli.add_command(command)
 
 
 def main() -> NoReturn:
@@ -60,7 +65,10 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; errors become one line on standard error."""
     try:
-        code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_: _note(str(message))
+            code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
     except click.ClickException as error:
         return _fail(_usage_message(error))
     except click.Abort:
@@ -71,7 +79,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("there is not enough memory for this: use fewer cases or fewer variables.")
     except (ValueError, TypeError) as error:
-        return _fail(_in_options(str(error)))
+        return _fail(in_options(str(error)))
     return code if isinstance(code, int) else 0
 
 
@@ -82,7 +90,13 @@ def _usage_message(error: click.ClickException) -> str:
     return message
 
 
-def _in_options(message: str) -> str:
+def _note(message: str) -> None:
+    """What the library warns of, in one line."""
+    click.echo(f"leafwise: note: {in_options(message)}", err=True)
+
+
+def in_options(message: str) -> str:
+    """The library's advice, in the words of the command line."""
     for pattern, spelling in SPELLINGS:
         message = pattern.sub(spelling, message)
     return message

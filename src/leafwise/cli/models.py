@@ -15,9 +15,12 @@ from leafwise.cli.options import (
     OUTPUT_FILE,
     check_output,
     data_options,
+    do_option,
     exactness_options,
     given_option,
+    intervened,
     json_option,
+    limits_of,
     model_argument,
     parse_given,
     print_json,
@@ -90,11 +93,16 @@ def score(
 @exactness_options
 @json_option
 def evaluate(
-    model: Path, data: Path, no_header: bool, missing: str, memory: float, operations: float, as_json: bool
+    model: Path,
+    data: Path,
+    no_header: bool,
+    missing: str,
+    memory: float | None,
+    operations: float | None,
+    as_json: bool,
 ) -> None:
     """The log-likelihood of the cases of DATA under the network MODEL: mean per case, and its standard error."""
     from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
 
     with telling(quiet=as_json) as tell:
@@ -102,8 +110,7 @@ def evaluate(
         network = load(model)
         table = read_for_model(network, data, no_header=no_header, missing=missing)
         tell(f"evaluating {table.n_cases:,} cases")
-        limits = Limits(memory * 2**30, operations)
-        values = _likelihood(log_probabilities(network, table, limits=limits))
+        values = _likelihood(log_probabilities(network, table, limits=limits_of(memory, operations)))
     if as_json:
         print_json(values)
         return
@@ -137,6 +144,7 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
 @given_option
+@do_option
 @exactness_options
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
 @json_option
@@ -145,8 +153,9 @@ def sample(
     cases: int,
     seed: int,
     given: Sequence[str],
-    memory: float,
-    operations: float,
+    set_to: Sequence[str],
+    memory: float | None,
+    operations: float | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -157,15 +166,16 @@ def sample(
         check_output(output, model)
     from leafwise.encoding import write
     from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
     from leafwise.inference.sampling import sample as draw
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network, notes = intervened(load(model), set_to)
         tell(f"drawing {cases:,} cases")
-        limits = Limits(memory * 2**30, operations)
+        limits = limits_of(memory, operations)
         table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
+    for note in notes:
+        click.echo(f"leafwise: note: {note}", err=True)
     if output is None:
         _write_to(sys.stdout.buffer, table)
         return

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from leafwise.inference.exact import Limits
     from leafwise.network import Network
     from leafwise.table import Table
 
@@ -87,18 +88,49 @@ exactness_options = stacked(
     click.option(
         "--memory",
         type=click.FloatRange(min=0, min_open=True),
-        default=1.0,
-        show_default=True,
+        show_default="half of the machine's",
         help="The most GiB an exact answer may take.",
     ),
     click.option(
         "--operations",
         type=click.FloatRange(min=1),
-        default=1e10,
-        show_default="1e10",
+        show_default="1e10, about 20 seconds",
         help="The most multiplications an exact answer may take.",
     ),
 )
+
+
+def limits_of(memory: float | None, operations: float | None) -> "Limits":
+    """The limits of an exact answer; the defaults where nothing is said."""
+    from leafwise.inference.exact import DEFAULT_LIMITS, Limits
+
+    return Limits(
+        DEFAULT_LIMITS.memory if memory is None else memory * 2**30,
+        DEFAULT_LIMITS.operations if operations is None else operations,
+    )
+
+
+do_option = click.option(
+    "--do", "set_to", multiple=True, metavar="NAME=STATE,...", help="What somebody sets, whatever its parents say."
+)
+
+
+def intervened(network: "Network", texts: Sequence[str]) -> "tuple[Network, list[str]]":
+    """The network with what somebody sets, and what that assumes."""
+    from leafwise.inference.intervention import do, reversible_arcs
+
+    states = parse_given(texts, network, "--do")
+    if not states:
+        return network, []
+    notes = [
+        "what is set with --do reads arcs as causes: it assumes that they are, and that no common cause is left out"
+    ]
+    for name in states:
+        either = reversible_arcs(network, name)
+        if either:
+            notes.append(f"the arcs between {name} and {', '.join(either)} could as well point the other way")
+    return do(network, states), notes
+
 
 given_option = click.option(
     "--given",
@@ -108,19 +140,19 @@ given_option = click.option(
 )
 
 
-def parse_given(texts: Sequence[str], network: "Network") -> dict[str, Any]:
+def parse_given(texts: Sequence[str], network: "Network", option: str = "--given") -> dict[str, Any]:
     """Evidence as it is typed. Commas part entries, unless in double quotes; known names and labels are kept whole."""
     from leafwise.table import index_of
 
     given: dict[str, Any] = {}
-    for entry in split_entries(texts, "--given"):
+    for entry in split_entries(texts, option):
         cuts = [place for place, sign in enumerate(entry) if sign == "="]
         if not cuts:
-            raise ValueError(f"--given got {entry!r}, which is not NAME=STATE: write for example --given smoke=yes.")
+            raise ValueError(f"{option} got {entry!r}, which is not NAME=STATE: write for example {option} smoke=yes.")
         cut = next((cut for cut in cuts if entry[:cut].strip() in network.names), cuts[0])
         name = entry[:cut].strip()
         if name in given:
-            raise ValueError(f"--given names {name!r} twice: name every variable once, with | between its states.")
+            raise ValueError(f"{option} names {name!r} twice: name every variable once, with | between its states.")
         labels = network.variables[index_of(name, network.names)].labels
         given[name] = _states(entry[cut + 1 :].strip(), labels)
     return given

@@ -7,7 +7,8 @@ from typing import Any
 
 from leafwise.inference.evidence import weights_of
 from leafwise.inference.exact import Exact, Limits
-from leafwise.inference.query import Answer, explain, query
+from leafwise.inference.explanation import explain
+from leafwise.inference.query import Answer, query
 from leafwise.network import Network
 
 AT_ONCE = Limits(memory=2**29, operations=2e9)  # an exact answer that a person will wait for

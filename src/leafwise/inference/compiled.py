@@ -58,7 +58,7 @@ class CompiledQuery:
     >>> question = CompiledQuery.of(alarm(), {}, [(0,)], [36], Limits())
     >>> log_evidence, (shares,) = question.answers(np.array([[0], [2]]))
     >>> shares.round(4).tolist()
-    [[0.0488, 0.9512], [0.0541, 0.9459]]
+    [[0.0883, 0.9117], [0.019, 0.981]]
     """
 
     scope: Scope
@@ -106,7 +106,7 @@ class CompiledQuery:
     @cached_property
     def is_affordable(self) -> bool:
         """Whether the answers are within the limits, and no number on the way is too small."""
-        operations = self.plan.operations * (3 if self.targets else 1)
+        operations = self.plan.operations * (3 if self.targets else 1)  # no more than that
         memory = self.plan.numbers * (24 if self.targets else 16)
         within = operations <= self.limits.operations and memory <= self.limits.memory
         return self.plan.program is not None and within and self._compiled is not None

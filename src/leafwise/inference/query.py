@@ -1,24 +1,26 @@
-"""Questions put by name: distributions given evidence, the best explanation, mutual information.
+"""Questions put by name: distributions given evidence.
 
 Here a method is chosen, and refused when it costs too much. Knows the exact and the approximate ways.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.estimates import MOST_CELLS, Estimate
-from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
+from leafwise.inference.importance import importance
+from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
 from leafwise.network import Network
 from leafwise.table import Variable, index_of
 
-METHODS = ("auto", "exact", "weighting", "gibbs")
+METHODS = ("auto", "exact", "weighting", "importance", "gibbs", "loopy")
 _ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
 
 Floats = NDArray[np.float64]
@@ -28,8 +30,9 @@ Floats = NDArray[np.float64]
 class Answer:
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
-    `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, and say how many
-    independent draws they are worth. `log_evidence` is the log probability of the evidence where the method tells.
+    `method` is "exact", "weighting", "importance", "gibbs" or "loopy"; those from samples have standard errors, of the
+    same shapes, and say how many independent draws they are worth. `log_evidence` is the log probability of the
+    evidence where the method tells. `note` says why the answer is not exact, or how far it can be trusted.
     """
 
     variables: tuple[Variable, ...]
@@ -38,6 +41,7 @@ class Answer:
     log_evidence: float | None
     standard_errors: tuple[Floats, ...] | None = None
     effective_sample_size: float | None = None
+    note: str | None = None
 
     def __getitem__(self, name: str) -> dict[str, float]:
         """The probability of each state of a target that was asked for alone."""
@@ -57,11 +61,17 @@ def query(
     limits: Limits = DEFAULT_LIMITS,
     n_samples: int = 100_000,
     seed: int = 1,
+    seconds: float | None = None,
+    error: float | None = None,
 ) -> Answer:
     """The distribution of each target given evidence, or with `joint` of all targets together.
 
-    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "gibbs", or
-    "auto": exact within the limits, else by weighted samples, or where these are worth too little by Gibbs sampling.
+    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "importance",
+    "gibbs", "loopy", or "auto": exact within the limits, else by weighted samples, where these are worth too little by
+    samples that adapt to the evidence, or else by Gibbs sampling.
+
+    With `seconds`, `error` or both the answer is exact if that takes no longer than so many seconds, else it comes from
+    adaptive samples: as many as fit into the time, or until no standard error is larger, whatever comes first.
 
     >>> from leafwise.examples import alarm
     >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
@@ -69,7 +79,7 @@ def query(
     ('exact', 0.1842)
     """
     if method not in METHODS:
-        raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
+        raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'loopy'.")
     wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint)
     if n_samples < 1 or seed < 0:
         raise ValueError(
@@ -78,15 +88,34 @@ def query(
     weights = weights_of(network, given or {})
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
+    if method == "loopy":
+        return _loopy(network, variables, wanted, weights, joint)
+    anytime = _check_anytime(method, seconds, error)
+    if seconds is not None:
+        limits = replace(limits, operations=min(limits.operations, Limits.within(seconds).operations))
     if method == "exact":
         return _exact(variables, affordable(network, weights, tables, limits))
-    if method == "auto" and (question := Exact.of(network, weights, tables, limits)).is_affordable:
+    why = None
+    if method == "auto" and (why := (question := Exact.of(network, weights, tables, limits)).refusal) is None:
         return _exact(variables, question)
+    if method == "importance" or anytime:
+        found = importance(
+            network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed, seconds=seconds, error=error
+        )
+        worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
+        if error is not None and worst > error:
+            short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
+            why = short if why is None else f"{why}; {short}"
+        return _answer(variables, "importance", found, why)
     if method != "gibbs":
         estimate = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
         if method == "weighting" or estimate.effective_sample_size >= _ENOUGH:
-            return _answer(variables, "weighting", estimate)
-    return _answer(variables, "gibbs", gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed))
+            return _answer(variables, "weighting", estimate, why)
+        adapted = importance(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        if adapted.effective_sample_size >= _ENOUGH:
+            return _answer(variables, "importance", adapted, why)
+    sampled = gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+    return _answer(variables, "gibbs", sampled, why)
 
 
 def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:
@@ -109,7 +138,26 @@ def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
     return Answer(variables, tuple(distributions), "exact", log_evidence)
 
 
-def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) -> Answer:
+def _check_anytime(method: str, seconds: float | None, error: float | None) -> bool:
+    """Whether time or errors decide; a ValueError if they cannot."""
+    for name, value in (("seconds", seconds), ("error", error)):
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}: give a finite number above 0.")
+    if (seconds is None and error is None) or method in ("auto", "importance"):
+        return seconds is not None or error is not None
+    raise ValueError(f"method {method!r} does not stop by seconds or error: leave these out, or use method 'auto'.")
+
+
+def _loopy(
+    network: Network, variables: tuple[Variable, ...], wanted: Sequence[int], weights: Weights, joint: bool
+) -> Answer:
+    if joint and len(wanted) > 1:
+        raise ValueError("loopy belief propagation has no joint distributions: ask for each target alone.")
+    found = propagate(network, wanted, weights)
+    return Answer(variables, found.distributions, "loopy", None, note=found.note)
+
+
+def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate, why: str | None) -> Answer:
     return Answer(
         variables,
         estimate.probabilities,
@@ -117,59 +165,5 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) ->
         estimate.log_evidence,
         estimate.standard_errors,
         estimate.effective_sample_size,
+        why,
     )
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The most probable states of everything that is not known for sure."""
-
-    states: Mapping[str, str]
-    log_probability: float  # of these states and the evidence together
-    log_posterior: float  # of these states given the evidence
-
-
-def explain(network: Network, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS) -> Explanation:
-    """The most probable explanation: the states of all variables together that are most probable given evidence.
-
-    >>> from leafwise.examples import alarm
-    >>> best = explain(alarm(), given={"BP": "LOW"})
-    >>> best.states["CO"], round(best.log_posterior, 3)
-    ('HIGH', -3.23)
-    """
-    weights = weights_of(network, given or {})
-    everything = range(len(network.variables))
-    question = affordable(network, weights, [(variable,) for variable in everything], limits)
-    log_probability, states = question.best()
-    labels = {network.names[v]: network.variables[v].labels[states[v]] for v in everything}
-    return Explanation(labels, log_probability, log_probability - question.log_evidence())
-
-
-def mutual_information(
-    network: Network,
-    one: str,
-    others: str | Sequence[str] | None = None,
-    *,
-    given: Given | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> dict[str, float]:
-    """The mutual information, in nats, between one variable and each of others, or of all others, given evidence.
-
-    >>> from leafwise.examples import alarm
-    >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
-    {'BP': 0.1234, 'HISTORY': 0.0408}
-    """
-    chosen = index_of(one, network.names)
-    others = [others] if isinstance(others, str) else others
-    names = [name for name in network.names if name != one] if others is None else list(others)
-    targets = [(index_of(name, network.names),) for name in names]
-    weights = weights_of(network, given or {})
-    _, (shares, *margins) = affordable(network, weights, [(chosen,), *targets], limits).distributions()
-    information = np.zeros(len(names))
-    for state in np.flatnonzero(shares):
-        known = {**weights, chosen: np.eye(len(shares))[state]}
-        _, conditionals = affordable(network, known, targets, limits).distributions()
-        for place, (conditional, margin) in enumerate(zip(conditionals, margins, strict=True)):
-            held = conditional > 0
-            information[place] += shares[state] * (conditional[held] @ np.log(conditional[held] / margin[held]))
-    return dict(zip(names, np.maximum(information, 0.0).tolist(), strict=True))

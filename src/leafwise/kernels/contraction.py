@@ -200,6 +200,26 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> boo
 
 
 @jit
+def go_up_by_kinds(program: Program, memory: Floats, kinds: Longs) -> None:
+    """Do all steps, each of its own kind, with logs in memory: sums first, then maxima of what is left."""
+    n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
+    offset = program.offset
+    for s in range(program.left.shape[0]):
+        left, right, out = program.left[s], program.right[s], n_leaves + s
+        dims = slice(program.first[s], program.first[s + 1])
+        _multiply(
+            kinds[s],
+            memory[offset[left] : offset[left + 1]],
+            memory[offset[right] : offset[right + 1]],
+            memory[offset[out] : offset[out + 1]],
+            program.extent[dims],
+            program.in_left[dims],
+            program.in_right[dims],
+            program.in_out[dims],
+        )
+
+
+@jit
 def go_down(program: Program, memory: Floats, read: Longs, kind: int, around: Floats) -> bool:
     """Write the environment of each leaf in `read`, up to a factor, laid out like memory; whether to trust it."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
