@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -132,11 +133,16 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)".
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; of bins, a range.
 
     >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
     '≠ b'
+    >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
+    >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
+    ('< 56', '= 30 to 56', '< 30 or >= 56')
     """
+    if variable.cuts:
+        return _range(variable, sorted(states))
     others = [state for state in range(variable.n_states) if state not in states]
     if len(others) <= _FEW_STATES and len(others) < len(states) and others:
         return f"≠ {', '.join(variable.labels[state] for state in others)}"
@@ -144,6 +150,26 @@ def arc_states(variable: Variable, states: frozenset[int]) -> str:
     if len(labels) <= _FEW_STATES + 1:
         return f"= {', '.join(labels)}"
     return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _range(variable: Variable, states: list[int]) -> str:
+    """The states of a variable with bins, as ranges of its numbers."""
+    n_bins = len(variable.cuts) + 1
+    bins = [state for state in states if state < n_bins]
+    parts = []
+    for first in [state for state in bins if state - 1 not in bins]:
+        last = next(state for state in range(first, n_bins) if state + 1 not in bins)
+        if first == 0 and last == n_bins - 1:
+            parts.append("any number")
+        elif first == 0:
+            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
+        elif last == n_bins - 1:
+            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
+        else:
+            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
+    parts += [variable.labels[state] for state in states if state >= n_bins]
+    text = " or ".join(parts)
+    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def _leaf_texts(node: Node, variable: Variable) -> list[str]:
