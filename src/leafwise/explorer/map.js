@@ -355,7 +355,7 @@ const fit = () => {
   const top = Math.min(...boxes.map((b) => b.y - b.h / 2)), bottom = Math.max(...boxes.map((b) => b.y + b.h / 2));
   view.k = Math.min(1.25, (width - 40) / (right - left), (height - 110) / (bottom - top));
   view.x = (left + right) / 2 - width / 2 / view.k;
-  view.y = (top + bottom) / 2 - (height + 20) / 2 / view.k;
+  view.y = (top + bottom) / 2 - (height - 8) / 2 / view.k;  // above are buttons, below is the key
   redraw();
 };
 const zoom = (factor, x = width / 2, y = height / 2) => {

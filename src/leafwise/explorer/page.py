@@ -131,7 +131,7 @@ def _map(network: Network) -> tuple[list[Size], Layout]:
 def _card_size(variable: Variable, bars: int) -> Size:
     """Room for the name and a labelled bar for each state, of which there may be too many for all."""
     labels = min(84.0, max(width_of(label, _SMALL) for label in variable.labels))
-    return max(name_size(variable.name)[0], labels + 84), 24.0 + _LINE * min(variable.n_states, bars)
+    return max(name_size(variable.name)[0], labels + 90), 24.0 + _LINE * min(variable.n_states, bars)
 
 
 def _clusters(network: Network) -> list[dict[str, Any]]:

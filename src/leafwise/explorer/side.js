@@ -173,7 +173,8 @@ const chipsOfEvidence = () => {
   const keys = Object.keys(given).map(Number);
   const box = make("div", {className: "chips"});
   keys.forEach((v) => {
-    const text = `${variables[v].name} = ${given[v].map((state) => variables[v].labels[state]).join(" or ")}`;
+    const states = given[v].map((state) => variables[v].labels[state]).join(" or ");
+    const text = `${variables[v].name} ${/^[<>]/.test(states) ? "" : "= "}${states}`;  // bins are "< 30" or ">= 30"
     const drop = () => { const all = {...given}; delete all[v]; change(all); };
     box.append(make("button", {type: "button", onclick: drop, "aria-label": `${text}: take back`}, text + " ×"));
   });
