@@ -7,9 +7,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
+from random_networks import random_network
 
 import leafwise
 from leafwise.examples import alarm
+from leafwise.inference import explanation, information, sampling
+from leafwise.inference import importance as importance_sampling
 from leafwise.inference.exact import Exact, Limits
 from leafwise.inference.explanation import explain
 from leafwise.inference.importance import importance
@@ -189,63 +192,109 @@ def test_loopy_propagation_is_exact_on_trees(network):
 
 
 LITTLE = Limits(operations=1)
+STATES = (2, 3, 2, 3, 2)
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Fewer samples: the tests are also run without a compiler."""
+    monkeypatch.setattr(explanation, "_CASES", 3000)
+    monkeypatch.setattr(information, "_CASES", 3000)
+    monkeypatch.setattr(sampling, "_LEAST", 3000)
+    for name, value in {"_CASES": 500, "_ROUNDS": 4, "_ROUND": 300, "_FIRST_TURN": 1024}.items():
+        monkeypatch.setattr(importance_sampling, name, value)
+
+
+@pytest.mark.usefixtures("few")
 def test_what_is_too_costly_falls_back_and_says_so():
-    network = alarm()
-    evidence = {"BP": "LOW", "HRBP": "HIGH"}
+    network = random_network(11, STATES)
+    evidence = {"x1": "s2"}
     exact = explain(network, given=evidence)
     found = explain(network, given=evidence, limits=LITTLE)
     assert (found.method, dict(found.states)) == ("search", dict(exact.states))
     assert found.log_probability == pytest.approx(exact.log_probability, abs=1e-9)
     assert found.log_posterior == pytest.approx(exact.log_posterior, abs=0.1)
     assert "Limits(operations=...)" in found.note
-    some = explain(network, ["CO", "TPR"], given=evidence, limits=LITTLE)
-    assert dict(some.states) == dict(explain(network, ["CO", "TPR"], given=evidence).states)
+    some = explain(network, ["x0", "x3"], given=evidence, limits=LITTLE)
+    assert dict(some.states) == dict(explain(network, ["x0", "x3"], given=evidence).states)
     with pytest.raises(ValueError, match="an exact answer takes about"):
         explain(network, given=evidence, limits=LITTLE, method="exact")
+    with pytest.raises(ValueError, match="is not known: use 'auto'"):
+        explain(network, method="guess")
     with pytest.warns(Approximate, match="raise Limits"):
-        drawn = sample(network, 2000, seed=1, given=evidence, limits=LITTLE)
-    index = network.names.index("CO")
-    shares = np.bincount(drawn.codes[index], minlength=3) / 2000
-    right = query(network, "CO", given=evidence).distributions[0]
-    assert (drawn.codes[network.names.index("BP")] == 0).all()
-    assert abs(shares - right).max() < 0.06
+        drawn = sample(network, 300, seed=1, given=evidence, limits=LITTLE)
+    shares = np.bincount(drawn.codes[3], minlength=3) / 300
+    right = query(network, "x3", given=evidence).distributions[0]
+    assert (drawn.codes[1] == 2).all()
+    assert abs(shares - right).max() < 0.1
     with pytest.warns(Approximate, match="worth"):
-        found = mutual_information(network, "CO", ["TPR", "HISTORY"], given=evidence, limits=LITTLE)
-    exact = mutual_information(network, "CO", ["TPR", "HISTORY"], given=evidence)
+        found = mutual_information(network, "x0", ["x2", "x3"], given=evidence, limits=LITTLE)
+    exact = mutual_information(network, "x0", ["x2", "x3"], given=evidence)
     for name, value in exact.items():
         assert found[name] == pytest.approx(value, abs=0.02)
 
 
-def test_importance_sampling_is_as_good_as_it_says():
-    network = alarm()
-    weights = {34: np.array([0.0, 0.0, 1.0]), 36: np.array([1.0, 0.0, 0.0]), 35: np.array([1.0, 0.5, 0.0])}
-    targets = [v for v in range(37) if v not in weights]
-    log_evidence, right = Exact.of(network, weights, [(v,) for v in targets], Limits()).distributions()
-    found = importance(network, targets, weights, n_samples=20_000, seed=3, threads=1)
-    again = importance(network, targets, weights, n_samples=20_000, seed=3, threads=3)
-    apart = np.concatenate(found.probabilities) - np.concatenate(right)
-    said = np.concatenate(found.standard_errors)
-    assert np.sqrt((apart**2).mean()) < 2 * np.sqrt((said**2).mean())
-    assert abs(found.log_evidence - log_evidence) < 5 * found.log_evidence_error
-    np.testing.assert_array_equal(np.concatenate(found.probabilities), np.concatenate(again.probabilities))
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("joint", [False, True])
+def test_importance_sampling_is_as_good_as_it_says(joint):
+    network = random_network(7, STATES, zeros=0.1)
+    weights = {1: np.array([0.0, 0.0, 1.0]), 3: np.array([1.0, 0.5, 0.0])}
+    targets = [0, 2, 4]
+    tables = [tuple(targets)] if joint else [(v,) for v in targets]
+    log_evidence, right = Exact.of(network, weights, tables, Limits()).distributions()
+    found = importance(network, targets, weights, n_samples=4000, seed=3, joint=joint, threads=1)
+    again = importance(network, targets, weights, n_samples=4000, seed=3, joint=joint, threads=3)
+    for mine, errors, theirs, same in zip(
+        found.probabilities, found.standard_errors, right, again.probabilities, strict=True
+    ):
+        assert (abs(mine - theirs) <= 5 * errors).all()
+        np.testing.assert_array_equal(mine, same)
+    assert abs(found.log_evidence - log_evidence) < 5 * found.log_evidence_error + 1e-9
 
 
+@pytest.mark.usefixtures("few")
 def test_anytime():
-    network = alarm()
-    evidence = {"BP": "LOW", "HRBP": "HIGH"}
-    assert query(network, "CO", given=evidence, seconds=5).method == "exact"
-    found = query(network, "CO", given=evidence, error=0.005, limits=LITTLE)
+    network = random_network(11, STATES)
+    evidence = {"x1": "s2"}
+    assert query(network, "x0", given=evidence, seconds=5).method == "exact"
+    found = query(network, "x0", given=evidence, error=0.02, limits=LITTLE)
     assert found.method == "importance"
-    assert found.standard_errors[0].max() <= 0.005
-    short = query(network, "CO", given=evidence, error=1e-9, seconds=0.05, limits=LITTLE)
+    assert found.standard_errors[0].max() <= 0.02
+    assert "raise Limits(operations=...)" in found.note
+    short = query(network, "x0", given=evidence, error=1e-9, seconds=0.05, limits=LITTLE)
     assert "above the 1e-09 that was asked for" in short.note
-    loopy = query(network, "CO", given=evidence, method="loopy")
+    loopy = query(network, "x0", given=evidence, method="loopy")
     assert loopy.standard_errors is None
     assert "no error is known" in loopy.note
     for wrong in ({"seconds": 0}, {"error": float("nan")}, {"method": "gibbs", "seconds": 1}):
         with pytest.raises(ValueError, match=r"finite number above 0|does not stop by"):
-            query(network, "CO", **wrong)
+            query(network, "x0", **wrong)
     with pytest.raises(ValueError, match="no joint"):
-        query(network, ["CO", "BP"], joint=True, method="loopy")
+        query(network, ["x0", "x2"], joint=True, method="loopy")
+
+
+def test_features_outside_the_blanket_do_not_matter():
+    network = random_network(11, STATES)
+    cases = sample(network, 400, seed=2)
+    found = leafwise.feature_importance(network, "x0", data=cases)
+    blanket = markov_blanket(network, "x0")
+    for name, value in found.items():
+        given_all = {other: None for other in network.names if other not in ("x0", name)}
+        if name not in blanket:
+            assert is_independent(network, "x0", name, given_all)
+            assert value.beyond == 0
+    names = [name for name in network.names if name != "x0"]
+    shown = [
+        {name: network.variables[k].labels[case[k]] for k, name in enumerate(network.names) if name in names}
+        for case in cases.codes.T
+    ]
+    for name in names:
+        everything = network.prepare("x0", names).batch(shown)["x0"]
+        without = network.prepare("x0", [other for other in names if other != name]).batch(
+            [{other: state for other, state in row.items() if other != name} for row in shown]
+        )["x0"]
+        rows = np.arange(400), cases.codes[0]
+        expected = np.log(everything[rows] / without[rows]).mean()
+        assert found[name].beyond == pytest.approx(expected, abs=1e-9)
+    with pytest.raises(ValueError, match="utilities of 'd'"):
+        value_of_information(network, "x0", utilities={"d": {"s0": 1}})

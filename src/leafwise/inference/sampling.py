@@ -14,6 +14,8 @@ from leafwise.kernels import routes
 from leafwise.network import Network
 from leafwise.table import Table, code_type
 
+_LEAST = 20_000  # weighted cases to choose from
+
 
 class Approximate(UserWarning):
     """What is returned is not exact, and says so in no other way."""
@@ -61,7 +63,7 @@ def _resampled(network: Network, weights: Weights, n_cases: int, seed: int, refu
     """Cases chosen by weight among more that were drawn: nearly as if drawn given the evidence."""
     from leafwise.inference.importance import proposed_cases  # which draws from the network, as is done here
 
-    table, log_weights = proposed_cases(network, weights, max(20_000, 10 * n_cases), seed)
+    table, log_weights = proposed_cases(network, weights, max(_LEAST, 10 * n_cases), seed)
     weight = np.exp(log_weights - log_weights.max())
     worth = weight.sum() ** 2 / (weight**2).sum()
     places = (np.arange(n_cases) + np.random.default_rng(seed).random()) / n_cases
