@@ -51,12 +51,15 @@ def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_sample
     """
     answer = _answer(network, given, limits, n_samples)
     errors = None if answer.standard_errors is None else [_digits(row, 6) for row in answer.standard_errors]
+    intervals = None if answer.intervals is None else [[_digits(end, 6) for end in ends] for ends in answer.intervals]
     return {
         "method": answer.method,
         "log_evidence": answer.log_evidence,
         "worth": None if answer.effective_sample_size is None else round(answer.effective_sample_size),
         "values": [_digits(row, 8) for row in answer.distributions],
         "errors": errors,
+        "intervals": intervals,
+        "warnings": list(answer.warnings),
     }
 
 
@@ -69,10 +72,10 @@ def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> A
     if _question(network, given, limits).is_affordable:
         return query(network, names, given=given, method="exact", limits=limits)
     weighted = query(network, names, given=given, method="weighting", n_samples=n_samples)
-    if (weighted.effective_sample_size or 0.0) >= _WORTH:
+    if (weighted.effective_sample_size or 0.0) >= _WORTH and not weighted.warnings:
         return weighted
     sampled = query(network, names, given=given, method="gibbs", n_samples=FEW_SWEEPS)
-    return max(weighted, sampled, key=lambda answer: answer.effective_sample_size or 0.0)
+    return max(weighted, sampled, key=lambda answer: (not answer.warnings, answer.effective_sample_size or 0.0))
 
 
 def _digits(row: Any, digits: int) -> list[float]:

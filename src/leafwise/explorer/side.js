@@ -87,7 +87,8 @@ const certainty = (v) => {
   if (!marginals.errors) return data.live ? "Exact. Click a state to set it as evidence." : "Exact.";
   if (known(v) && given[v].length === 1) return "Known.";
   const worst = Math.max(...marginals.errors[v]);
-  return `Approximate, from samples: standard errors up to ${points(worst)}.`;
+  const warned = marginals.warnings.length ? " They may be larger: see the warning." : "";
+  return `Approximate, from samples: standard errors up to ${points(worst)}.${warned}`;
 };
 const overview = () => {
   const about = data.about;
@@ -175,11 +176,12 @@ const method = () => {
   const text = marginals.errors
     ? `Approximate (${how} worth ${count(marginals.worth, "draw")}): standard errors up to ${points(worst)}.`
     : "All marginals are exact.";
+  const warned = (marginals.warnings || []).map((warning) => make("p", {className: "problem"}, "Warning: " + warning));
   const most = changes();
-  if (!most.length) return [text];
+  if (!most.length) return [text, ...warned];
   const box = make("div", {className: "chips"});
   most.forEach(([v, moved]) => box.append(make("button", {type: "button", onclick: () => choose(v)}, `${variables[v].name} ${(100 * moved).toFixed(0)} %`)));
-  return [text, make("h3", {}, "Changed most"), box];
+  return [text, ...warned, make("h3", {}, "Changed most"), box];
 };
 const undo = () => {
   if (!past.length) return;

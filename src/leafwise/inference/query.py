@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
@@ -28,8 +29,10 @@ Floats = NDArray[np.float64]
 class Answer:
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
-    `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, and say how many
-    independent draws they are worth. `log_evidence` is the log probability of the evidence where the method tells.
+    `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, intervals that
+    hold with a probability of 0.95, their lower and upper limits first, and say how many independent draws they are
+    worth. `warnings` say why they may be further off. `log_evidence` is the log probability of the evidence where the
+    method tells. `mixing` tells how far the chains of Gibbs sampling agree.
     """
 
     variables: tuple[Variable, ...]
@@ -38,6 +41,10 @@ class Answer:
     log_evidence: float | None
     standard_errors: tuple[Floats, ...] | None = None
     effective_sample_size: float | None = None
+    intervals: tuple[Floats, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    log_evidence_error: float | None = None
+    mixing: Mixing | None = None
 
     def __getitem__(self, name: str) -> dict[str, float]:
         """The probability of each state of a target that was asked for alone."""
@@ -62,6 +69,7 @@ def query(
 
     `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "gibbs", or
     "auto": exact within the limits, else by weighted samples, or where these are worth too little by Gibbs sampling.
+    An answer from samples has intervals, and warnings where it may be further off than they say.
 
     >>> from leafwise.examples import alarm
     >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
@@ -91,11 +99,15 @@ def query(
         return _exact(variables, affordable(network, weights, tables, limits))
     if method == "auto" and (question := Exact.of(network, weights, tables, limits)).is_affordable:
         return _exact(variables, question)
+    estimates: dict[str, Estimate] = {}
     if method != "gibbs":
-        estimate = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-        if method == "weighting" or estimate.effective_sample_size >= _ENOUGH:
-            return _answer(variables, "weighting", estimate)
-    return _answer(variables, "gibbs", gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed))
+        found = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        if method == "weighting" or (found.effective_sample_size >= _ENOUGH and not found.warnings):
+            return _answer(variables, "weighting", found)
+        estimates["weighting"] = found
+    estimates["gibbs"] = gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+    best = max(estimates, key=lambda name: (not estimates[name].warnings, estimates[name].effective_sample_size))
+    return _answer(variables, best, estimates[best])
 
 
 def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
@@ -111,6 +123,10 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) ->
         estimate.log_evidence,
         estimate.standard_errors,
         estimate.effective_sample_size,
+        estimate.intervals,
+        estimate.warnings,
+        estimate.log_evidence_error,
+        estimate.mixing,
     )
 
 
