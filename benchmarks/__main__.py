@@ -27,8 +27,8 @@ NAMES = (
     *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
     *("peers", "inference", "prepared", "holes", "approximate", "learned_queries", "orders", "sampling", "classifiers"),
 )
-# Their tables are on docs/performance.md, and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("libra", "limits", "profile_search", "large", "widest")
+# Their tables are on docs/performance.md and docs/reliability.md, and some take minutes and gigabytes.
+ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest")
 
 
 def purpose(name: str) -> str:

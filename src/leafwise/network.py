@@ -265,11 +265,16 @@ class Network:
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Network":
-        """Read a network from a file, whose name ends in .json, .bif or as the files of other programs do."""
+    def load(
+        cls, path: str | os.PathLike[str], *, most_cells: int | None = None, most_bytes: int | None = None
+    ) -> "Network":
+        """Read a network from a file, whose name ends in .json, .bif or as the files of other programs do.
+
+        `most_cells` and `most_bytes` allow small files to become larger than strangers' files may.
+        """
         from leafwise.formats.files import load
 
-        return load(path)
+        return load(path, most_cells=most_cells, most_bytes=most_bytes)
 
     def plot(self) -> "Picture":
         """A picture of the variables and arcs: notebooks show it, and `.save("network.svg")` or .png writes it."""
@@ -341,8 +346,9 @@ def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] |
 
 
 def _posterior_means(counts: NDArray[np.int64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    weights = counts + exponents
-    means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused with their node
+        weights = counts + exponents
+        means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
     return means
 
 
@@ -379,7 +385,7 @@ def _check_numbers(node: Node) -> None:
             raise ValueError("a node needs counts of at least 0 and finite exponents above 0: check both arrays.")
         if not np.array_equal(node.probabilities, _posterior_means(node.counts, node.exponents)):
             raise ValueError("the probabilities are not those of the counts and exponents: build it by Node.learned.")
-    elif not (node.probabilities >= 0).all() or (abs(node.probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+    if not (node.probabilities >= 0).all() or (abs(node.probabilities.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
         raise ValueError("a leaf's probabilities do not sum to one, and every row must: normalise the rows.")
 
 

@@ -1,5 +1,7 @@
 """leafwise query, mpe, sample --given and evaluate with missing cells."""
 
+import re
+
 import pytest
 
 from leafwise.inference.explanation import explain
@@ -39,7 +41,22 @@ def test_query_from_samples_says_how_sure_it_is(leafwise, model, method):
     assert max(errors["yes"] for errors in found["standard_errors"].values()) > 0
     assert leafwise(*arguments, "--json").object == found
     assert leafwise(*arguments, "--seed", 2, "--json").object != found
-    assert "± 0.0" in leafwise(*arguments).stdout
+    for name, intervals in found["intervals"].items():
+        for state, (low, high) in intervals.items():
+            assert low <= exact["probabilities"][name][state] <= high
+    assert found["warnings"] == []
+    lines = leafwise(*arguments).stdout.splitlines()
+    assert lines[0].startswith(f"method: {method}  ")
+    assert re.fullmatch(r".* 0\.\d{6}  ± 0\.0\d{5}  0\.\d{6} to 0\.\d{6}", lines[1])
+
+
+def test_query_warns_of_what_it_cannot_know(leafwise, model):
+    arguments = ("query", model, "--method", "gibbs", "--samples", 100)
+    found = leafwise(*arguments, "--json").object
+    assert any("400 are the least for a sure answer" in warning for warning in found["warnings"])
+    assert found["bulk_size"] < 400
+    assert found["r_hat"] >= 1
+    assert leafwise(*arguments).stdout.splitlines()[1] == f"warning: {found['warnings'][0]}"
 
 
 def test_query_joint(leafwise, model):
@@ -51,6 +68,13 @@ def test_query_joint(leafwise, model):
     lines = leafwise("query", model, "--target", "rain", "--target", "sprinkler", "--joint").stdout.splitlines()
     assert lines[1].split() == ["rain", "sprinkler", "probability"]
     assert lines[2].split()[:2] == found["joint"][0]["states"]
+    sampled = leafwise(
+        "query", model, "--target", "rain,sprinkler", "--joint", "--method", "weighting", "--samples", 2000, "--json"
+    ).object
+    for cell in sampled["joint"]:
+        exact = next(other["probability"] for other in found["joint"] if other["states"] == cell["states"])
+        assert cell["interval"][0] <= cell["probability"] <= cell["interval"][1]
+        assert 0 < abs(cell["probability"] - exact) < 5 * cell["standard_error"]
 
 
 def test_sets_and_weights(leafwise, model):

@@ -28,7 +28,7 @@ SPELLINGS = (
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
-    (re.compile(r"\bmost_cells\b"), "--most-cells"),
+    (re.compile(r"\bmost_(cells|bytes)\b"), r"--most-\1"),
     (re.compile(r"\bmethod='(\w+)' or '(\w+)'"), r"--method \1 or \2"),
     (re.compile(r"\bLimits\((memory|operations)=\.\.\.\)"), r"--\1"),
     (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),

@@ -1,6 +1,7 @@
 """The commands that ask a network: query and mpe."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,11 @@ def query(
     if as_json:
         print_json({**_about(answer), **(_joint_json(answer) if joint else _json(answer)), **_notes(notes)})
         return
-    click.echo("  ".join(f"{key.replace('_', ' ')}: {_short(value)}" for key, value in _about(answer).items()))
+    about = _about(answer)
+    warnings = about.pop("warnings", [])
+    click.echo("  ".join(f"{key.replace('_', ' ')}: {_short(value)}" for key, value in about.items()))
+    for warning in warnings:
+        click.echo(f"warning: {warning}")
     _say(notes)
     print_rows(_joint_rows(answer) if joint else _rows(answer), right=len(answer.variables) if joint else 2)
 
@@ -176,8 +181,12 @@ def _about(answer: "Answer") -> dict[str, Any]:
     about: dict[str, Any] = {"method": answer.method}
     if answer.log_evidence is not None:
         about["log_evidence"] = answer.log_evidence
+    if answer.log_evidence_error is not None:
+        about["log_evidence_error"] = answer.log_evidence_error
     if answer.effective_sample_size is not None:
-        about["effective_sample_size"] = answer.effective_sample_size
+        about |= {"effective_sample_size": answer.effective_sample_size, "warnings": answer.warnings}
+    if answer.mixing is not None:
+        about |= asdict(answer.mixing)
     return about
 
 
@@ -186,49 +195,63 @@ def _short(value: Any) -> str:
 
 
 def _json(answer: "Answer") -> dict[str, Any]:
-    errors = answer.standard_errors or [None] * len(answer.variables)
     out: dict[str, Any] = {"probabilities": {}}
-    for variable, values, error in zip(answer.variables, answer.distributions, errors, strict=True):
-        out["probabilities"][variable.name] = dict(zip(variable.labels, values.tolist(), strict=True))
-        if error is not None:
-            out.setdefault("standard_errors", {})[variable.name] = dict(
-                zip(variable.labels, error.tolist(), strict=True)
-            )
+    errors, intervals = answer.standard_errors, answer.intervals
+    for place, (variable, values) in enumerate(zip(answer.variables, answer.distributions, strict=True)):
+        columns = {"probabilities": values}
+        if errors is not None and intervals is not None:
+            columns |= {"standard_errors": errors[place], "intervals": intervals[place].T}
+        for key, column in columns.items():
+            out.setdefault(key, {})[variable.name] = dict(zip(variable.labels, column.tolist(), strict=True))
     return out
 
 
 def _rows(answer: "Answer") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    errors = answer.standard_errors or [None] * len(answer.variables)
-    for variable, values, error in zip(answer.variables, answer.distributions, errors, strict=True):
+    errors, intervals = answer.standard_errors, answer.intervals
+    for place, (variable, values) in enumerate(zip(answer.variables, answer.distributions, strict=True)):
         for state, label in enumerate(variable.labels):
-            name = variable.name if state == 0 else ""
-            rows.append((name, label, f"{values[state]:.6f}", *([] if error is None else [f"± {error[state]:.6f}"])))
+            row = [variable.name if state == 0 else "", label, f"{values[state]:.6f}"]
+            if errors is not None and intervals is not None:
+                row += _certainty(errors[place][state], intervals[place][:, state].tolist())
+            rows.append(tuple(row))
     return rows
 
 
-def _joint_cells(answer: "Answer") -> list[tuple[tuple[str, ...], float, float | None]]:
-    """Labels, probability and error of each cell, the most probable first."""
+def _certainty(error: float, interval: Sequence[float]) -> list[str]:
+    """How certain a probability is, as text."""
+    low, high = interval
+    return [f"± {error:.6f}", f"{low:.6f} to {high:.6f}"]
+
+
+_JointCell = tuple[tuple[str, ...], float, tuple[float, list[float]] | None]
+
+
+def _joint_cells(answer: "Answer") -> list[_JointCell]:
+    """Labels and probability of each cell, its error and interval; the most probable first."""
     values = answer.distributions[0].ravel().tolist()
-    errors = [None] * len(values) if answer.standard_errors is None else answer.standard_errors[0].ravel().tolist()
-    cells = zip(product(*(variable.labels for variable in answer.variables)), values, errors, strict=True)
+    certainties: list[tuple[float, list[float]] | None] = [None] * len(values)
+    if answer.standard_errors is not None and answer.intervals is not None:
+        intervals = answer.intervals[0].reshape(2, -1).T.tolist()
+        certainties = list(zip(answer.standard_errors[0].ravel().tolist(), intervals, strict=True))
+    cells = zip(product(*(variable.labels for variable in answer.variables)), values, certainties, strict=True)
     return sorted(cells, key=lambda cell: -cell[1])
 
 
 def _joint_json(answer: "Answer") -> dict[str, Any]:
-    cells = [
-        {"states": labels, "probability": value, **({} if error is None else {"standard_error": error})}
-        for labels, value, error in _joint_cells(answer)
-    ]
+    cells = []
+    for labels, value, certainty in _joint_cells(answer):
+        sure = {} if certainty is None else {"standard_error": certainty[0], "interval": certainty[1]}
+        cells.append({"states": labels, "probability": value, **sure})
     return {"targets": [variable.name for variable in answer.variables], "joint": cells}
 
 
 def _joint_rows(answer: "Answer") -> list[tuple[str, ...]]:
-    with_errors = answer.standard_errors is not None
-    rows = [(*(variable.name for variable in answer.variables), "probability", *([""] if with_errors else []))]
+    beside = [] if answer.standard_errors is None else ["", ""]
+    rows: list[tuple[str, ...]] = [(*(variable.name for variable in answer.variables), "probability", *beside)]
     cells = _joint_cells(answer)
-    for labels, value, error in cells[:MOST_ROWS]:
-        rows.append((*labels, f"{value:.6f}", *([] if error is None else [f"± {error:.6f}"])))
+    for labels, value, certainty in cells[:MOST_ROWS]:
+        rows.append((*labels, f"{value:.6f}", *([] if certainty is None else _certainty(*certainty))))
     if len(cells) > MOST_ROWS:
         rows.append((f"and {len(cells) - MOST_ROWS:,} less probable", *[""] * (len(rows[0]) - 1)))
     return rows

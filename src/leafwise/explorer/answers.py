@@ -51,12 +51,15 @@ def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_sample
     """
     answer = _answer(network, given, limits, n_samples)
     errors = None if answer.standard_errors is None else [_digits(row, 6) for row in answer.standard_errors]
+    intervals = None if answer.intervals is None else [[_digits(end, 6) for end in ends] for ends in answer.intervals]
     return {
         "method": answer.method,
         "log_evidence": answer.log_evidence,
         "worth": None if answer.effective_sample_size is None else round(answer.effective_sample_size),
         "values": [_digits(row, 8) for row in answer.distributions],
         "errors": errors,
+        "intervals": intervals,
+        "warnings": list(answer.warnings),
     }
 
 
@@ -68,9 +71,9 @@ def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> A
         found = []
     for method, n in (("weighting", n_samples), ("importance", n_samples), ("gibbs", FEW_SWEEPS)):
         found.append(query(network, names, given=given, method=method, n_samples=n))
-        if (found[-1].effective_sample_size or 0.0) >= _WORTH:
+        if (found[-1].effective_sample_size or 0.0) >= _WORTH and not found[-1].warnings:
             return found[-1]
-    return max(found, key=lambda answer: answer.effective_sample_size or 0.0)
+    return max(found, key=lambda answer: (not answer.warnings, answer.effective_sample_size or 0.0))
 
 
 def _digits(row: Any, digits: int) -> list[float]:

@@ -103,7 +103,8 @@ const certainty = (v) => {
   if (!marginals.errors) return data.live ? "Exact. Click a state to set it as evidence." : "Exact.";
   if (known(v) && given[v].length === 1) return "Known.";
   const worst = Math.max(...marginals.errors[v]);
-  return `Approximate, from samples: standard errors up to ${points(worst)}.`;
+  const warned = marginals.warnings.length ? " They may be larger: see the warning." : "";
+  return `Approximate, from samples: standard errors up to ${points(worst)}.${warned}`;
 };
 const overview = () => {
   const about = data.about;
@@ -192,8 +193,9 @@ const method = () => {
   const text = marginals.errors
     ? `Approximate (${how} worth ${count(marginals.worth, "draw")}): standard errors up to ${points(worst)}.`
     : "All marginals are exact.";
+  const warned = (marginals.warnings || []).map((warning) => make("p", {className: "problem"}, "Warning: " + warning));
   const most = changes();
-  if (!most.length) return [text];
+  if (!most.length) return [text, ...warned];
   const list = make("ul", {className: "moves"});
   most.forEach(([v]) => {
     const now = marginals.values[v], was = before.values[v];
@@ -201,7 +203,7 @@ const method = () => {
     const move = ` ${variables[v].labels[state]} ${(100 * was[state]).toFixed(1)} → ${(100 * now[state]).toFixed(1)} %`;
     list.append(make("li", {}, make("button", {type: "button", onclick: () => choose(v)}, variables[v].name), make("span", {}, move)));
   });
-  return [text, make("h3", {}, "Changed most, from no evidence to this evidence"), list];
+  return [text, ...warned, make("h3", {}, "Changed most, from no evidence to this evidence"), list];
 };
 const undo = () => {
   if (!past.length) return;

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from leafwise.inference import loopy
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
+from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.inference.sampling import cumulative
 from leafwise.kernels import importance as kernel
@@ -28,7 +29,8 @@ _BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
 _NANOSECONDS = 30.0  # what a cell costs, roughly
 _ROUNDS, _ROUND = 6, 2500  # in which the distributions learn, and the cases of each
 _OWN = 0.3  # the share of the cases that are drawn from the network's own distributions
-_UNSEEN = 0.7  # a state that no draw has may have the probability of one draw: the error of half a draw in so many
+_HEAVY = 0.05  # the share of all weight that a single case may have without a warning
+_FEW = 100.0  # independent draws
 _PRIOR = 20.0  # draws that what was there before counts for
 _DEFENCE = 0.05  # the share of the network's own distribution in what is drawn from: no weight is larger than by 1 / it
 _FIRST_TURN = 8192  # cases before the first look at errors and the clock
@@ -67,6 +69,7 @@ def importance(
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     parts = parts_of(network, targets, weights, joint)
     found: list[Found] = []
+    warnings: list[str] = []
     log_evidence, variance, n_drawn = parts.log_constant, 0.0, 0
     workers = Workers(threads)
     for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
@@ -75,11 +78,22 @@ def importance(
         run = _Run(part, cells, _learned(network, part, weights, learning), drawing.spawn(_STREAMS), workers)
         run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, deadline, error or 0.0)
         found += run.tables()
+        warnings += run.warnings
         log_evidence += run.scale + np.log(run.total[-1] / run.n)
         variance += max(0.0, (run.n * run.squares[-1] / run.total[-1] ** 2 - 1) / (run.n - 1))
         n_drawn = max(n_drawn, run.n)
     estimate = put_together(parts, targets, joint, n_drawn or n_samples, found)
-    return replace(estimate, log_evidence=float(log_evidence), log_evidence_error=float(variance**0.5))
+    if estimate.effective_sample_size < _FEW:
+        warnings.append(
+            f"the samples are worth {estimate.effective_sample_size:.3g} independent draws, and {_FEW:.0f} are the "
+            f"least for a sure answer: ask for more, by Gibbs sampling, or exactly."
+        )
+    return replace(
+        estimate,
+        warnings=tuple(dict.fromkeys(warnings)),
+        log_evidence=float(log_evidence),
+        log_evidence_error=float(variance**0.5),
+    )
 
 
 def proposed_cases(network: Network, weights: Weights, n: int, seed: int) -> tuple[Table, Floats]:
@@ -345,9 +359,21 @@ class _Run:
         apart = streams[:, :-1] - probabilities * streams[:, -1:]
         between = (apart**2).sum(axis=0) / total[-1] ** 2 * _STREAMS / (_STREAMS - 1)
         size = float(total[-1] ** 2 / squares[-1])
-        errors = np.maximum(np.sqrt(np.maximum(variances, between)), _UNSEEN / size)
-        tables = zip(self.cells.asked, self.cells.tables(probabilities), self.cells.tables(errors), strict=True)
-        return [Found(asked, table, error, size) for asked, table, error in tables]
+        intervals = of_weights(total[:-1], with_state, np.maximum(total[-1] - total[:-1], 0), others, 1.0)
+        errors = np.sqrt(np.maximum(variances, between))
+        errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
+        tables = zip(self.cells.asked, *map(self.cells.tables, (probabilities, errors, intervals)), strict=True)
+        return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the answer may be further off than it says; the largest weight is one on the common scale."""
+        if self.total[-1] * _HEAVY > 1:
+            return []
+        return [
+            f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been met: "
+            f"ask for more, by Gibbs sampling, or exactly."
+        ]
 
 
 def _check_possible(log_weight: float, n: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
@@ -31,8 +32,10 @@ class Answer:
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
     `method` is "exact", "weighting", "importance", "gibbs" or "loopy"; those from samples have standard errors, of the
-    same shapes, and say how many independent draws they are worth. `log_evidence` is the log probability of the
-    evidence where the method tells. `note` says why the answer is not exact, or how far it can be trusted.
+    same shapes, intervals that hold with a probability of 0.95, their lower and upper limits first, and say how many
+    independent draws they are worth. `warnings` say why they may be further off. `log_evidence` is the log probability
+    of the evidence where the method tells. `mixing` tells how far the chains of Gibbs sampling agree. `note` says why
+    the answer is not exact, or that no error is known.
     """
 
     variables: tuple[Variable, ...]
@@ -41,6 +44,10 @@ class Answer:
     log_evidence: float | None
     standard_errors: tuple[Floats, ...] | None = None
     effective_sample_size: float | None = None
+    intervals: tuple[Floats, ...] | None = None
+    warnings: tuple[str, ...] = ()
+    log_evidence_error: float | None = None
+    mixing: Mixing | None = None
     note: str | None = None
 
     def __getitem__(self, name: str) -> dict[str, float]:
@@ -68,7 +75,8 @@ def query(
 
     `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "importance",
     "gibbs", "loopy", or "auto": exact within the limits, else by weighted samples, where these are worth too little by
-    samples that adapt to the evidence, or else by Gibbs sampling.
+    samples that adapt to the evidence, or else by Gibbs sampling. An answer from samples has intervals, and warnings
+    where it may be further off than they say.
 
     With `seconds`, `error` or both the answer is exact if that takes no longer than so many seconds, else it comes from
     adaptive samples: as many as fit into the time, or until no standard error is larger, whatever comes first.
@@ -107,15 +115,15 @@ def query(
             short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
             why = short if why is None else f"{why}; {short}"
         return _answer(variables, "importance", found, why)
-    if method != "gibbs":
-        estimate = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-        if method == "weighting" or estimate.effective_sample_size >= _ENOUGH:
-            return _answer(variables, "weighting", estimate, why)
-        adapted = importance(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-        if adapted.effective_sample_size >= _ENOUGH:
-            return _answer(variables, "importance", adapted, why)
-    sampled = gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-    return _answer(variables, "gibbs", sampled, why)
+    samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
+    estimates: dict[str, Estimate] = {}
+    for name in samplers if method == "auto" else [method]:
+        found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        if method == name or (found.effective_sample_size >= _ENOUGH and not found.warnings):
+            return _answer(variables, name, found, why)
+        estimates[name] = found
+    best = max(estimates, key=lambda name: (not estimates[name].warnings, estimates[name].effective_sample_size))
+    return _answer(variables, best, estimates[best], why)
 
 
 def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:
@@ -165,5 +173,9 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate, wh
         estimate.log_evidence,
         estimate.standard_errors,
         estimate.effective_sample_size,
+        estimate.intervals,
+        estimate.warnings,
+        estimate.log_evidence_error,
+        estimate.mixing,
         why,
     )
