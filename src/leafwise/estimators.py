@@ -42,7 +42,7 @@ except ModuleNotFoundError:
 from leafwise.binning import number_label
 from leafwise.constraints import Constraints
 from leafwise.encoding import read
-from leafwise.features import read_binned
+from leafwise.features import read_features
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.learner import DEFAULT_STRUCTURE_PRIOR, learn
@@ -271,7 +271,7 @@ def _fitted_cases(estimator: Any, X: Any) -> Table:
     X = _checked(estimator, X, reset=True)
     if estimator.variables is not None:
         return _known_cases(X, estimator.variables, estimator.missing)
-    return read_binned(X, estimator.bins, estimator.binning, "error" if estimator.missing == "error" else "state")
+    return read_features(X, estimator.bins, estimator.binning, "error" if estimator.missing == "error" else "state")
 
 
 def _kept(table: Table, missing: str) -> Table:

@@ -1,14 +1,14 @@
 """learn(...): the one place where the parts are wired together."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import read
+from leafwise.encoding import Reading, read
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node
@@ -33,6 +33,7 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
 
@@ -46,6 +47,7 @@ def learn(
     "uniform" for no cost at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -61,6 +63,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        **reading,
     )
     under_way.run()
     return under_way.network
@@ -75,6 +78,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
@@ -85,7 +89,7 @@ def learning(
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
     """
-    table = read(data, variables=None if start is None else start.variables)
+    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     parameters, table = _prior_for(prior, table)

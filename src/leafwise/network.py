@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.table import Variable, index_of
+from leafwise.table import Variable, first_repeated, index_of
 
 if TYPE_CHECKING:
     import networkx
@@ -329,7 +329,7 @@ def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
 
 def _check_names(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = first_repeated(names)
         raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
 
 

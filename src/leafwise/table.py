@@ -60,7 +60,7 @@ def _variable_problem(variable: Variable) -> str | None:
     if not 1 <= len(labels) <= MOST_STATES:
         return f"has {len(labels)} states, not 1 to {MOST_STATES}: merge or bin some"
     if len(set(labels)) < len(labels):
-        twice = next(label for i, label in enumerate(labels) if label in labels[:i])
+        twice = first_repeated(labels)
         return f"has two states labelled {twice!r}, where labels must differ: rename one"
     if variable.missing and labels[-1] != MISSING:
         return f"says its last state is missing, which must be labelled {MISSING!r}, not {labels[-1]!r}: rename it"
@@ -135,6 +135,16 @@ def index_of(name: str, names: Sequence[str]) -> int:
     raise ValueError(f"no variable is called {name!r} among the {len(names)} here ({known}): use one of them")
 
 
+def first_repeated(names: Sequence[str]) -> str:
+    """The first name that stands at an earlier place as well; there must be one.
+
+    >>> first_repeated(["a", "b", "b", "a"])
+    'b'
+    """
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
 def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:
     """The narrowest of the two code types that holds every state.
 
@@ -148,7 +158,7 @@ def _table_problem(table: Table) -> str | None:
     variables, codes = table.variables, table.codes
     names = [variable.name for variable in variables]
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = first_repeated(names)
         return f"two variables are called {twice!r}, where names must differ: rename one"
     if codes.ndim != 2 or codes.shape[0] != len(variables):
         return f"codes have shape {codes.shape}, not ({len(variables)}, cases): give one row of codes a variable"

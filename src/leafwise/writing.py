@@ -13,8 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.columns import MISSING_TOKENS, delimiter
+from leafwise.columns import PARQUET_ENDINGS, check_ending, text_array
 from leafwise.table import Table, Variable
+from leafwise.text_files import MISSING_TOKENS, separator_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,15 +37,16 @@ def write(table: Table, path: str | os.PathLike[str]) -> None:
     'rain\\nno\\nyes\\n'
     """
     target = Path(os.fsdecode(path))
+    check_ending(target)
     with _replaced(target) as file:
-        if target.suffix.lower() in (".parquet", ".pq"):
+        if target.suffix.lower() in PARQUET_ENDINGS:
             _write_parquet(table, file)
         elif target.suffix.lower() == ".gz":
             # No time and no name inside: the same table gives the same bytes.
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                _write_text(table, packed, delimiter(target))
+                _write_text(table, packed, separator_of(target))
         else:
-            _write_text(table, file, delimiter(target))
+            _write_text(table, file, separator_of(target))
 
 
 @contextmanager
@@ -66,10 +68,10 @@ def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str)
     from pyarrow import compute
 
     file.write((separator.join(_quoted(name) for name in table.names) + "\n").encode())
-    nothing = _text_array([""])[0]
+    nothing = text_array([""])[0]
     ends = [separator] * (table.n_variables - 1) + ["\n"]
     cells = [
-        _text_array([text + end for text in _cell_texts(variable, alone=table.n_variables == 1)])
+        text_array([text + end for text in _cell_texts(variable, alone=table.n_variables == 1)])
         for variable, end in zip(table.variables, ends, strict=True)
     ]
     for start in range(0, table.n_cases, ROWS_A_WRITE):
@@ -77,18 +79,6 @@ def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str)
         taken = [texts.take(_code_array(row)) for texts, row in zip(cells, codes, strict=True)]
         _, stops, text = compute.binary_join_element_wise(*taken, nothing).buffers()
         file.write(text[: int(np.frombuffer(stops, dtype=np.int64)[codes.shape[1]])])  # rows lie end to end
-
-
-# Arrays from buffers: pyarrow.array imports pandas wherever it is installed, a third of a second.
-
-
-def _text_array(texts: list[str]) -> "pa.LargeStringArray":
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    stops = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(stops), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
 def _code_array(codes: NDArray[Any]) -> "pa.Int32Array":
