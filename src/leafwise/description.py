@@ -1,11 +1,16 @@
-"""What a table was understood as, column by column: for people to read before anything is learned. Knows variables."""
+"""What a table was understood as, column by column: for people to read before anything is learned.
 
-from collections.abc import Iterator, Sequence
+Knows variables and refusals.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from leafwise.table import Variable
+from leafwise.errors import AdvisedError
+from leafwise.frames import html_table
+from leafwise.table import Variable, many, shortened
 
 _MOST_SIGNS = 60  # of states in a line
 _MOST_NAMES = 12  # in a line of the summary
@@ -62,8 +67,7 @@ class Description:
     def head(self) -> str:
         """Title, sizes, and how the text was written, in a line."""
         told = f"; {self.told}" if self.told else ""
-        rows, columns = self.n_rows, len(self.columns)
-        return f"{self.title}: {rows:,} row{'s' * (rows > 1)}, {columns:,} column{'s' * (columns > 1)}{told}"
+        return f"{self.title}: {many(self.n_rows, 'row')}, {many(len(self.columns), 'column')}{told}"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in plain values."""
@@ -85,7 +89,8 @@ class Description:
             ],
         }
 
-    def __str__(self) -> str:
+    def text(self, *, in_options: bool = False) -> str:
+        """A line a column, and what to do; `in_options`: with options of the command line."""
         rows = [_HEADS, *self._rows()]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = []
@@ -93,19 +98,17 @@ class Description:
             pairs = enumerate(zip(row, widths, strict=True))
             cells = [cell.rjust(width) if place in (2, 3) else cell.ljust(width) for place, (cell, width) in pairs]
             lines.append("  ".join(cells).rstrip())
-        advice = list(self.advice())
+        advice = self._advice(in_options)
         return "\n".join([self.head, "", *lines, *(("", *advice) if advice else ())])
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) + "</tr>"
-            for tag, rows in (("th", [_HEADS]), ("td", self._rows()))
-            for row in rows
-        )
-        advice = "".join(f"<p>{escape(line)}</p>" for line in self.advice())
-        return f"<p>{escape(self.head)}</p><table>{cells}</table>{advice}"
+        advice = "".join(f"<p>{escape(line)}</p>" for line in self._advice(in_options=False))
+        return html_table(self.head, _HEADS, self._rows()) + advice
 
     def _rows(self) -> "list[Sequence[str]]":
         return [
@@ -113,34 +116,37 @@ class Description:
             for column in self.columns
         ]
 
-    def advice(self) -> Iterator[str]:
-        """What to do about columns that are refused, missing cells, constants and copies, a line each."""
-        if self.refused:
-            yield (
-                f"{_listed([column.name for column in self.refused])}: not states as they are: leave them out "
-                "(ignore), or say that their values are states (states)"
+    def _advice(self, in_options: bool) -> list[str]:
+        """What to do about columns that are refused, missing cells and copies, a line each."""
+        found: list[AdvisedError] = []
+        refused = [column.name for column in self.refused]
+        if refused:
+            found.append(
+                AdvisedError("refused: leave out with ", ("ignore", refused), ", or take with ", ("states", refused))
             )
+        if any(column.kind == "dates" for column in self.refused):
+            found.append(AdvisedError("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
-            yield f"{_listed(lacking)}: missing cells: say whether they are a state or their rows are dropped (missing)"
-        for column in self.columns:
-            if column.copy_of and column.variable is not None:
-                yield f"{column.name} says the same as {column.copy_of}: leave one out (ignore)"
+            found.append(
+                AdvisedError("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
+            )
+        copies = [column.name for column in self.columns if column.copy_of and column.variable is not None]
+        if copies:
+            found.append(AdvisedError("copies: leave out with ", ("ignore", copies)))
+        return [error.in_options() if in_options else str(error) for error in found]
 
-    def summary(self) -> str:
+    def summary(self, *, in_options: bool = False) -> str:
         """The head, and a line a kind with its columns and how many states each has."""
         kinds: dict[str, list[str]] = {}
         for column in self.columns:
             n = "refused" if column.variable is None else f"{column.variable.n_states:,}"
             kinds.setdefault(column.kind, []).append(f"{column.name} ({n})")
+            if column.copy_of:
+                kinds.setdefault("copies", []).append(f"{column.name} of {column.copy_of}")
         width = max(map(len, kinds))
-        lines = [f"{kind.ljust(width)}  {_listed(names)}" for kind, names in kinds.items()]
-        return "\n".join([self.head, *lines, *self.advice()])
+        lines = [f"{kind.ljust(width)}  {shortened(names, _MOST_NAMES)}" for kind, names in kinds.items()]
+        return "\n".join([self.head, *lines, *self._advice(in_options)])
 
 
 _HEADS = ("column", "kind", "values", "missing", "read as")
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + rest

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.columns import PARQUET_ENDINGS, check_ending, text_array
+from leafwise.frames import Categories, Columns, arrow_table
 from leafwise.table import Table, Variable
 from leafwise.text_files import MISSING_TOKENS, separator_of
 
@@ -47,6 +48,39 @@ def write(table: Table, path: str | os.PathLike[str]) -> None:
                 _write_text(table, packed, separator_of(target))
         else:
             _write_text(table, file, separator_of(target))
+
+
+def write_columns(columns: Columns, place: str | os.PathLike[str] | IO[bytes]) -> None:
+    """Write columns of labels and numbers like a table, to a file or to a stream; numbers that are NaN are empty."""
+    if not isinstance(place, str | os.PathLike):
+        _write_rows(columns, place, ",")
+        return
+    target = Path(os.fsdecode(place))
+    check_ending(target)
+    with _replaced(target) as file:
+        if target.suffix.lower() in PARQUET_ENDINGS:
+            from pyarrow import parquet
+
+            parquet.write_table(arrow_table(columns), file)
+        elif target.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                _write_rows(columns, packed, separator_of(target))
+        else:
+            _write_rows(columns, file, separator_of(target))
+
+
+def _write_rows(columns: Columns, file: "IO[bytes] | gzip.GzipFile", separator: str) -> None:
+    texts = []
+    for column in columns.values():
+        if isinstance(column, Categories):
+            labels = [_quoted(label) for label in column.labels]
+            texts.append([labels[code] for code in column.codes.tolist()])
+        elif isinstance(column, np.ndarray):
+            texts.append(["" if value != value else repr(value) for value in column.tolist()])
+        else:
+            texts.append([_quoted(text) for text in column])
+    lines = [separator.join(map(_quoted, columns)), *map(separator.join, zip(*texts, strict=True)), ""]
+    file.write("\n".join(lines).encode())
 
 
 @contextmanager
@@ -100,17 +134,6 @@ def _quoted(text: str) -> str:
 
 
 def _write_parquet(table: Table, file: IO[bytes]) -> None:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    columns = [_arrow_column(variable, row) for variable, row in zip(table.variables, table.codes, strict=True)]
-    parquet.write_table(pa.table(columns, names=list(table.names)), file)
-
-
-def _arrow_column(variable: Variable, codes: NDArray[Any]) -> "pa.DictionaryArray":
-    import pyarrow as pa
-
-    # Ordered, so that the states keep their order when the file is read.
-    mask = codes == variable.n_states - 1 if variable.missing else None
-    labels = pa.array(variable.labels[: variable.n_states - variable.missing], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), labels, ordered=True)
+    parquet.write_table(table.to_arrow(), file)

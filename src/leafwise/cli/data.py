@@ -54,6 +54,19 @@ def _names(_context: click.Context, parameter: click.Parameter, texts: Sequence[
     return names or (None if parameter.name == "columns" else [])
 
 
+def column_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """The names of the columns of the first data file that complete what was begun after the last comma."""
+    from leafwise.columns import open_source
+
+    data = context.params.get("data") or context.args  # what stands before an option is not parsed
+    try:
+        names = open_source(data[0]).names if data and str(data[0]) != "-" else ()
+    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+        return []
+    before, comma, last = begun.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+
 def _size(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
     if text is None:
         return None
@@ -90,10 +103,16 @@ _file_options: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="NAME,...",
         callback=_names,
+        shell_complete=column_names,
         help="Only these columns; patterns such as 'x*' will do.",
     ),
     click.option(
-        "--ignore", multiple=True, metavar="NAME,...", callback=_names, help="All but these columns; patterns will do."
+        "--ignore",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_names,
+        shell_complete=column_names,
+        help="All but these columns; patterns will do.",
     ),
     click.option(
         "--most-bytes",
@@ -123,6 +142,7 @@ _state_options: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="NAME,...",
         callback=_names,
+        shell_complete=column_names,
         help="Columns whose values are states, whatever they look like.",
     ),
     click.option(

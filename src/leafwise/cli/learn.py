@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from leafwise.cli.data import READING, advice_in_options, reading_options
+from leafwise.cli.data import READING, advice_in_options, column_names, reading_options
 from leafwise.cli.options import (
     INPUT_FILE,
     OUTPUT_FILE,
@@ -71,7 +71,12 @@ class Request:
 
 # How to search and how to score.
 search_options = stacked(
-    click.option("--target", metavar="NAME", help="Learn this variable alone, all others being possible parents."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        shell_complete=column_names,
+        help="Learn this variable alone, all others being possible parents.",
+    ),
     click.option(
         "--search",
         type=click.Choice(["greedy", "tables", "edges", "restarts"]),
@@ -171,7 +176,7 @@ def learn(**given: Any) -> int:
     table, understood, start = _table(request)
     search = _search(request, table, start)
     if understood is not None and not request.quiet and not request.as_json:
-        click.echo(f"{understood.summary()}\n", err=True)
+        click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if request.verbose:
         interrupted = narrate(search, table.names)
     else:

@@ -23,6 +23,7 @@ from leafwise.cli.options import (
     parse_given,
     print_json,
     print_rows,
+    variable_names,
 )
 from leafwise.cli.progress import telling
 
@@ -180,7 +181,7 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 
 @click.command()
 @model_argument
-@click.option("--node", metavar="NAME", help="Only this variable: its decision graph.")
+@click.option("--node", metavar="NAME", shell_complete=variable_names, help="Only this variable: its decision graph.")
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture: .svg, .png, or .dot text.")
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save a page to explore, which needs no network access.")
 @json_option

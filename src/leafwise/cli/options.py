@@ -25,6 +25,22 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 model_argument = click.argument("model", type=INPUT_FILE)
 
 
+def variable_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """The names of the model's variables that complete what was begun after the last comma; of a NAME=, its states."""
+    model = context.params.get("model") or next(iter(context.args), "-")  # what stands before an option is not parsed
+    try:
+        network = None if str(model) == "-" else load_model(Path(model))
+    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+        network = None
+    if network is None:
+        return []
+    before, comma, last = begun.rpartition(",")
+    name, equals, _ = last.partition("=")
+    states = network[name].labels if equals and name in network else ()
+    ends = [f"{name}={label}" for label in states] or list(network)
+    return [f"{before}{comma}{end}" for end in ends if end.startswith(last)]
+
+
 def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several options as one decorator, shown by --help in this order."""
 
@@ -58,6 +74,7 @@ given_option = click.option(
     "--given",
     multiple=True,
     metavar="NAME=STATE,...",
+    shell_complete=variable_names,
     help="What is known: 'smoke=yes,dysp=no'; several states 'age=young|old', or weights 'age=young:1|old:0.5'.",
 )
 

@@ -11,11 +11,13 @@ from leafwise.cli.options import (
     exactness_options,
     given_option,
     json_option,
+    load_model,
     model_argument,
     parse_given,
     print_json,
     print_rows,
     split_entries,
+    variable_names,
 )
 from leafwise.cli.progress import telling
 
@@ -28,7 +30,12 @@ MOST_ROWS = 100  # of a joint distribution: the most probable ones are printed
 @click.command()
 @model_argument
 @click.option(
-    "--target", "targets", multiple=True, metavar="NAME,...", help="What to ask for.  [default: all not given]"
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="What to ask for.  [default: all not given]",
 )
 @given_option
 @click.option("--joint", is_flag=True, help="One distribution over all targets, not one for each.")
@@ -60,13 +67,12 @@ def query(
     as_json: bool,
 ) -> None:
     """The distribution of variables of the network MODEL, given what is known of others."""
-    from leafwise.formats.files import load
     from leafwise.inference.exact import Limits
     from leafwise.inference.query import query as ask
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network = load_model(model)
         known = parse_given(given, network)
         names = split_names(targets, network.names) or [name for name in network.names if name not in known]
         tell(f"asking for {len(names):,} of {len(network.names):,} variables")
@@ -88,13 +94,12 @@ def query(
 @json_option
 def mpe(model: Path, given: Sequence[str], memory: float, operations: float, as_json: bool) -> None:
     """The most probable explanation: the states of all variables of MODEL, together, given what is known of some."""
-    from leafwise.formats.files import load
     from leafwise.inference.exact import Limits
     from leafwise.inference.query import explain
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network = load_model(model)
         tell(f"looking for the best states of {len(network.names):,} variables")
         best = explain(network, given=parse_given(given, network), limits=Limits(memory * 2**30, operations))
     if as_json:

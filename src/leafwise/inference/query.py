@@ -6,26 +6,30 @@ Here a method is chosen, and refused when it costs too much. Knows the exact and
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
 from leafwise.inference.weighting import weighting
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
 METHODS = ("auto", "exact", "weighting", "gibbs")
+_SHOWN = 20  # lines of an answer
 _ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Framed):
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
     `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, and say how many
@@ -45,6 +49,34 @@ class Answer:
             raise TypeError(f"{name!r} was asked for together with others: read distributions[0], with an axis each.")
         place = index_of(name, [variable.name for variable in self.variables])
         return dict(zip(self.variables[place].labels, self.distributions[place].tolist(), strict=True))
+
+    def frame_columns(self) -> Columns:
+        """A row for each state of each target, or for each joint state; samples have their standard errors."""
+        labels = [variable.labels for variable in self.variables]
+        errors = () if self.standard_errors is None else (np.concatenate([e.ravel() for e in self.standard_errors]),)
+        columns: dict[str, Any]
+        if len(self.distributions) == len(self.variables):
+            names = [[variable.name] * variable.n_states for variable in self.variables]
+            columns = {"variable": list(chain(*names)), "state": list(chain(*labels))}
+        else:
+            states = list(zip(*product(*labels), strict=True))
+            columns = {variable.name: list(column) for variable, column in zip(self.variables, states, strict=True)}
+        columns["probability"] = np.concatenate([shares.ravel() for shares in self.distributions])
+        return columns | dict(zip(("standard_error",), errors, strict=False))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        columns: Any = self.frame_columns().values()
+        cells = ([f"{value:.4f}" for value in c] if isinstance(c, np.ndarray) else c for c in columns)
+        return list(zip(*cells, strict=True))
+
+    def __repr__(self) -> str:
+        rows = self._lines()
+        widths = [max(map(len, column)) for column in zip(*rows[:_SHOWN], strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows[:_SHOWN]]
+        return "\n".join([f"Answer ({self.method})", *lines, *["..."] * (len(rows) > _SHOWN)])
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Answer ({self.method})", list(self.frame_columns()), self._lines()[:_SHOWN])
 
 
 def query(
@@ -68,6 +100,7 @@ def query(
     >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
     ('exact', 0.1842)
     """
+    check_network(network, "query")
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
     names, known = [targets] if isinstance(targets, str) else list(targets), network.names
@@ -115,12 +148,19 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) ->
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Framed):
     """The most probable states of everything that is not known for sure."""
 
     states: Mapping[str, str]
     log_probability: float  # of these states and the evidence together
     log_posterior: float  # of these states given the evidence
+
+    def frame_columns(self) -> Columns:
+        """A row for each variable."""
+        return {"variable": list(self.states), "state": list(self.states.values())}
+
+    def _repr_html_(self) -> str:
+        return html_table(f"log posterior {self.log_posterior:.4f}", ["variable", "state"], list(self.states.items()))
 
 
 def explain(network: Network, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS) -> Explanation:
@@ -131,6 +171,7 @@ def explain(network: Network, *, given: Given | None = None, limits: Limits = DE
     >>> best.states["CO"], round(best.log_posterior, 3)
     ('HIGH', -3.23)
     """
+    check_network(network, "explain")
     weights = weights_of(network, given or {})
     everything = range(len(network.variables))
     question = affordable(network, weights, [(variable,) for variable in everything], limits)
@@ -153,6 +194,7 @@ def mutual_information(
     >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
     {'BP': 0.1234, 'HISTORY': 0.0408}
     """
+    check_network(network, "mutual_information")
     chosen = index_of(one, network.names)
     others = [others] if isinstance(others, str) else others
     names = [name for name in network.names if name != one] if others is None else list(others)

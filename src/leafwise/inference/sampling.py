@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits, affordable
 from leafwise.kernels import routes
-from leafwise.network import Network
-from leafwise.table import Table, code_type
+from leafwise.network import Network, check_network
+from leafwise.table import Table, check_whole, code_type
 
 
 def sample(
@@ -26,6 +26,8 @@ def sample(
     >>> sample(alarm(), 3, seed=1, given={"BP": "LOW"}).codes[36].tolist()
     [0, 0, 0]
     """
+    check_network(network, "sample")
+    check_whole(n_cases=n_cases, seed=seed)
     if n_cases < 1:
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:

@@ -8,7 +8,7 @@ from math import floor, log10
 from typing import Any, Protocol
 
 from leafwise.report.svg import Picture, element, number, width_of, words
-from leafwise.report.text import many
+from leafwise.table import many
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 720.0, 300.0, 84.0, 48.0
 _COLOURS = ("#2f7bbf", "#e08a1e", "#b5367a", "#3a9a5c", "#7a5cc0", "#6b7683")
