@@ -1,17 +1,33 @@
-"""Bayesian networks with decision graphs, learned from data."""
+"""Bayesian networks with decision graphs, learned from data.
+
+    table = leafwise.read("data.csv")          a file, a frame or an array as states; describe(...) says how it is read
+    network = leafwise.learn(table)            or straight from the file or frame: learn("data.csv", bins=8)
+    network["age"]                             one variable: its parents, its decision graph
+    network.query("ill", given={"age": 40})    distributions given evidence
+    network.predict("new.csv", "ill")          the same for every row
+    network.sample(100).to_pandas()            cases drawn
+    network.plot().save("network.svg")         pictures
+    network.save("model.json")                 and back: leafwise.Network.load("model.json")
+
+`leafwise.estimators` has classifiers for scikit-learn, and `leafwise.examples.alarm()` is a network to try things on.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
+    from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
-    from leafwise.encoding import read, write
+    from leafwise.description import Description
+    from leafwise.encoding import describe, read, write
     from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
-    from leafwise.inference.query import explain, mutual_information, query
+    from leafwise.inference.query import Answer, Explanation, explain, mutual_information, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
-    from leafwise.network import Network
+    from leafwise.network import Network, Node
+    from leafwise.predictions import Predictions, predict
     from leafwise.report.steps import plot_steps
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
@@ -22,16 +38,25 @@ if TYPE_CHECKING:
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
+    "Answer": "inference.query",
+    "CPD": "cpd",
+    "Comparison": "comparison",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
+    "Description": "description",
     "Edges": "search.edges",
+    "Explanation": "inference.query",
     "Greedy": "search.greedy",
     "Limits": "inference.exact",
     "Network": "network",
+    "Node": "network",
+    "Predictions": "predictions",
     "Restarts": "search.restarts",
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
+    "compare": "comparison",
+    "describe": "encoding",
     "explain": "inference.query",
     "learn": "learner",
     "learning": "learner",
@@ -39,23 +64,34 @@ _HOME = {
     "log_score": "learner",
     "mutual_information": "inference.query",
     "plot_steps": "report.steps",
+    "predict": "predictions",
     "query": "inference.query",
     "read": "encoding",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
     "write": "encoding",
 }
+_MODULES = ("estimators", "examples")
 __all__ = [
+    "CPD",
+    "Answer",
+    "Comparison",
     "Constraints",
     "DecisionGraph",
+    "Description",
     "Edges",
+    "Explanation",
     "Greedy",
     "Limits",
     "Network",
+    "Node",
+    "Predictions",
     "Restarts",
     "Table",
     "Tables",
     "Variable",
+    "compare",
+    "describe",
     "explain",
     "learn",
     "learning",
@@ -63,6 +99,7 @@ __all__ = [
     "log_score",
     "mutual_information",
     "plot_steps",
+    "predict",
     "query",
     "read",
     "sample",
@@ -76,10 +113,17 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("leafwise")
-    if name not in _HOME:
-        raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"leafwise.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
     value = getattr(import_module(f"leafwise.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What Tab offers and help() lists: the public names."""
+    return [*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))]

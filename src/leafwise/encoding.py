@@ -4,22 +4,20 @@ Here it is decided which columns are read. What each is, and its states, `kinds`
 variables `new_data`. Knows these, `columns` (how sources are opened), `description` and `writing`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack
 
-import numpy as np
-
-from leafwise.binning import BINNINGS
 from leafwise.columns import Column, Source, open_source
 from leafwise.description import Description, ReadColumn
-from leafwise.errors import AdvisedError
+from leafwise.errors import AdvisedError, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
 from leafwise.new_data import as_known, assembled, complete
 from leafwise.table import Table, Variable
 from leafwise.text_files import Format
-from leafwise.writing import write
+from leafwise.writing import write_table
 
 __all__ = ["Reading", "describe", "read", "write"]
 
@@ -100,6 +98,7 @@ def read(
     Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false,
     however it was spelled.
 
+    >>> import numpy as np
     >>> table = read(np.array([[1, 20.5], [10, 31.0], [2, 45.0]]), bins={"x2": 2})
     >>> [variable.labels for variable in table.variables]
     [('1', '2', '10'), ('< 31', '>= 31')]
@@ -127,6 +126,7 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
 
     Columns that `read` refuses, and missing cells, are described like all others, with what can be done.
 
+    >>> import numpy as np
     >>> print(describe(np.array([[0, 0.5], [1, 1.5], [0, 2.5], [1, 3.5]])))
     the array: 4 rows, 2 columns
     <BLANKLINE>
@@ -163,27 +163,16 @@ class _Options:
             raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
         if self.missing == "unknown" and self.variables is None:
             raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
-        if self.binning not in (None, *BINNINGS):
-            raise ValueError(f"binning={self.binning!r} is not known: use 'bayes', 'quantile' or 'uniform'")
-        for name, known in (("dates", ("error", "bins")), ("unseen", ("error", "missing"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not known: use {known[0]!r} or {known[1]!r}")
+        if self.unseen not in ("error", "missing"):
+            raise ValueError(f"unseen={self.unseen!r} is not known: use 'error' or 'missing'")
         if self.unseen != "error" and self.variables is None:
             raise ValueError("unseen='missing' needs the variables of a network: pass variables, or leave it out")
         if self.variables is not None and self.bins not in ("auto", None):
             raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
-        _check_bins(self.bins)
+        Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
 
     def choices(self, names: Sequence[str]) -> Choices:
         """What is said of columns with these names."""
-        if isinstance(self.bins, Mapping):
-            unknown = [name for name in self.bins if name not in names]
-            if unknown:
-                raise ValueError(
-                    f"bins name {some(unknown, 3)}, but the columns are {some(names, 5)}: correct the names"
-                )
-        if self.target is not None and self.target not in names:
-            raise ValueError(f"the target {self.target!r} is none of the columns ({some(names, 5)}): use one of them")
         kept = frozenset(_matching(self.states, names, "states"))
         return Choices(self.bins, self.binning, kept, self.dates, self.target)
 
@@ -194,20 +183,6 @@ def _options(reading: Reading, target: str | None, variables: Sequence[Variable]
     of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
     how = Format(**of_text, na=na, most_bytes=given.pop("most_bytes", None))
     return _Options(how, target=target, variables=variables, **given)
-
-
-def _check_bins(bins: Bins) -> None:
-    for n_bins in bins.values() if isinstance(bins, Mapping) else (bins,):
-        if n_bins is None or n_bins == "auto":
-            continue
-        if isinstance(n_bins, str):
-            raise ValueError(
-                f"bins={bins!r} is not known: use 'auto', a whole number, a mapping {{'name': 8}}, or None"
-            )
-        if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer):
-            raise TypeError(f"bins={bins!r} is not a count of bins: use a whole number, or a mapping {{'name': 8}}")
-        if n_bins < 2:
-            raise ValueError(f"bins={bins!r} asks for fewer than 2 bins: use at least 2")
 
 
 def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
@@ -226,6 +201,26 @@ def _read(source: object, options: _Options) -> tuple[Table, Description | None]
     return assembled(variables, columns, states), _description(opened, understood, options)
 
 
+def write(data: object, path: str | os.PathLike[str]) -> None:
+    """Write the labels of a table, or of what `read` takes, to a .csv, .tsv or .txt file, plain or .gz, or to .parquet.
+
+    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
+    otherwise. The file appears whole or not at all.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "cases.csv"
+    ...     write(np.array([["no"], ["yes"]]), path)
+    ...     path.read_text()
+    'x1\\nno\\nyes\\n'
+    """
+    check_type(path, (str, os.PathLike), "where to write", "a path: use for example 'cases.csv'")
+    table = data if isinstance(data, Table) else read(data, missing="state", bins=None, states="*")
+    write_table(table, path)
+
+
 def read_new(
     source: object,
     variables: Sequence[Variable],
@@ -237,24 +232,26 @@ def read_new(
     """New data in the states of known variables, as by `read`; of the optional ones there need be no column."""
     options = replace(_options(reading, None, variables), unseen=unseen)
     if isinstance(source, Table):
-        return _reread(source, options)
+        return _reread(source, options, optional)
     opened = _chosen(open_source(source, options.how), options)
     return as_known(opened, variables, options.missing, unseen, optional)
 
 
-def _reread(table: Table, options: _Options) -> Table:
+def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> Table:
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
-    if options.bins not in ("auto", None) or drops:
-        raise ValueError("a Table is encoded already: give bins and missing='drop' when the data are read")
+    plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
+    if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
+        raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
         return table
-    return as_known(table, options.variables, options.missing, options.unseen)
+    return as_known(table, options.variables, options.missing, options.unseen, optional)
 
 
 # Which columns
 
 
 def _listed(names: Names) -> list[str]:
+    check_type(names, (str, Sequence), "what names columns or words", "a text or several: use for example ['id', 'x*']")
     return [names] if isinstance(names, str) else list(names)
 
 

@@ -31,3 +31,17 @@ def _option(name: str, value: object) -> str:
 
 def _entry(name: str) -> str:
     return f'"{name}"' if "," in name else name
+
+
+def check_type(value: object, kinds: type | tuple[type, ...], what: str, wanted: str) -> None:
+    """Raise a TypeError unless a value is of a kind; `wanted` says what is allowed and what to do.
+
+    >>> check_type(5, str, "the prior", "a text: use for example 'bdeu:10'")
+    Traceback (most recent call last):
+        ...
+    TypeError: the prior is 5 (int), and must be a text: use for example 'bdeu:10'
+    """
+    if not isinstance(value, kinds):
+        shown = repr(value)
+        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        raise TypeError(f"{what} is {shown} ({type(value).__name__}), and must be {wanted}")

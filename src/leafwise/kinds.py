@@ -12,11 +12,11 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.binning import cut_points, interval_labels, number, plain_label
+from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plain_label
 from leafwise.columns import Column
 from leafwise.dates import are_dates, date_label, days
 from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
-from leafwise.table import MISSING, MOST_STATES, Variable
+from leafwise.table import MISSING, MOST_STATES, Variable, index_of
 from leafwise.text_files import UNNAMED
 
 STATES, BINS, CONSTANT, DATES, IDENTIFIER, FREE_TEXT = (
@@ -45,6 +45,22 @@ class Choices:
     towards: States | None = None  # what is learned, where that is none of the columns
     keys: bool = True  # whether distinct whole numbers may be names of rows
 
+    def __post_init__(self) -> None:
+        if self.binning not in (None, *BINNINGS):
+            raise ValueError(f"binning={self.binning!r} is not known: use 'bayes', 'quantile' or 'uniform'")
+        if self.dates not in ("error", "bins"):
+            raise ValueError(f"dates={self.dates!r} is not known: use 'error' or 'bins'")
+        for n_bins in self.bins.values() if isinstance(self.bins, Mapping) else (self.bins,):
+            _check_bins(self.bins, n_bins)
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise a ValueError unless the columns that are named are there."""
+        unknown = [name for name in self.bins if name not in names] if isinstance(self.bins, Mapping) else []
+        if unknown:
+            raise ValueError(f"bins name {some(unknown, 3)}, but the columns are {some(names, 5)}: correct the names")
+        if self.target is not None and self.target not in names:
+            index_of(self.target, names)
+
     def bins_of(self, name: str) -> str | int | None:
         """How many bins a column is cut into, if it is."""
         return self.bins.get(name, "auto") if isinstance(self.bins, Mapping) else self.bins
@@ -52,6 +68,17 @@ class Choices:
     def names(self, name: str) -> bool:
         """Whether the bins of this very column were given."""
         return isinstance(self.bins, Mapping) and self.bins.get(name) is not None
+
+
+def _check_bins(bins: Bins, n_bins: object) -> None:
+    if n_bins is None or (isinstance(n_bins, str) and n_bins == "auto"):
+        return
+    if isinstance(n_bins, str):
+        raise ValueError(f"bins={bins!r} is not known: use 'auto', a whole number, a mapping {{'name': 8}}, or None")
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer):
+        raise TypeError(f"bins={bins!r} is not a count of bins: use a whole number, or a mapping {{'name': 8}}")
+    if n_bins < 2:
+        raise ValueError(f"bins={bins!r} asks for fewer than 2 bins: use at least 2")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +105,7 @@ class Understood:
 
 def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
     """What each column is, and the variables they become."""
+    choices.check_names([column.name for column in columns])
     kinds = [_kind(column, count_labels(column), choices) for column in columns]
     cuts = _all_cuts(kinds, choices)
     copies = _copies(columns)

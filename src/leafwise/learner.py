@@ -9,9 +9,10 @@ from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read
+from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior, structure_prior_for
 from leafwise.regions import Region, bits_of
@@ -89,6 +90,7 @@ def learning(
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
     """
+    _check_types(search, prior, structure_prior, constraints, start)
     table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
@@ -111,6 +113,20 @@ def learning(
     return search.begin(problem, counter, workers)
 
 
+def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+    if not hasattr(search, "begin"):
+        raise TypeError(
+            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
+        )
+    check_type(prior, str, "the prior", "a text: use 'uniform', 'bdeu:10' or 'network:FILE:10'")
+    check_type(structure_prior, str, "the structure prior", "a text: use 'auto', 'uniform' or 'kappa:0.1'")
+    check_type(
+        constraints, Constraints, "what is given as constraints", "leafwise.Constraints: use Constraints(order=...)"
+    )
+    if start is not None:
+        check_network(start, "start")
+
+
 def log_score(
     network: Network, data: Any, *, prior: str | None = None, structure_prior: str | None = None
 ) -> dict[str, NodeScore]:
@@ -122,6 +138,7 @@ def log_score(
     >>> round(log_score(alarm(), cases, prior="uniform", structure_prior="uniform")["HISTORY"].log_score, 2)
     -32.51
     """
+    check_network(network, "log_score")
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.errors import check_type
 from leafwise.table import Variable, first_repeated, index_of, many
 
 if TYPE_CHECKING:
@@ -297,6 +298,7 @@ class Network:
         """Write the network to a file: a .json one, from which it loads back identical, or one of other programs."""
         from leafwise.formats.files import save
 
+        check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
         save(self, path)
 
     @classmethod
@@ -304,6 +306,7 @@ class Network:
         """Read a network from a file, whose name ends in .json, .bif or as the files of other programs do."""
         from leafwise.formats.files import load
 
+        check_type(path, (str, os.PathLike), "what to load", "a path: use for example 'model.json'.")
         return load(path)
 
     def plot(self) -> "Picture":
@@ -374,7 +377,7 @@ def check_network(network: object, asker: str) -> None:
     """Raise a TypeError unless this is a network."""
     if not isinstance(network, Network):
         advice = "Network.load(path) reads one" if isinstance(network, str | os.PathLike) else "learn or load one first"
-        raise TypeError(f"{asker} got a {type(network).__name__}, and needs a Network: {advice}.")
+        raise TypeError(f"{asker} got an object of type {type(network).__name__}, and needs a Network: {advice}.")
 
 
 def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] | None:

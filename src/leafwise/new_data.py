@@ -28,13 +28,15 @@ def as_known(
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
     if isinstance(source, Table):
-        columns = [_recoded(source, variable.name) for variable in variables]
+        columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
     else:
         columns = _matched(source, variables, optional)
     return _met(columns, tuple(variables), missing, unseen)
 
 
-def _recoded(table: Table, name: str) -> Column:
+def _recoded(table: Table, name: str, optional: bool) -> Column:
+    if optional and name not in table.names:
+        return Column(name, np.full(table.n_cases, -1, np.int8), ())
     known = table.variables[table.index(name)]
     codes = table.codes[table.index(name)].astype(np.int32)
     if known.missing:

@@ -201,21 +201,6 @@ def first_repeated(names: Sequence[str]) -> str:
     return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
-def check_whole(**numbers: object) -> None:
-    """Raise a TypeError unless these are whole numbers.
-
-    >>> check_whole(seed=1.5)
-    Traceback (most recent call last):
-        ...
-    TypeError: seed is 1.5 (float), and must be a whole number: give one such as 10
-    """
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(
-                f"{name} is {value!r} ({type(value).__name__}), and must be a whole number: give one such as 10"
-            )
-
-
 def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:
     """The narrowest of the two code types that holds every state.
 

@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 ROWS_A_WRITE = 65_536
 
 
-def write(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write a table's labels to a .csv, .tsv or .txt file, plain or .gz, or to .parquet, with a header.
-
-    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
-    otherwise. The file appears whole or not at all.
+def write_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table's labels to a file with a header.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "cases.csv"
-    ...     write(Table((Variable("rain", ("no", "yes")),), np.array([[0, 1]], dtype=np.uint8)), path)
+    ...     write_table(Table((Variable("rain", ("no", "yes")),), np.array([[0, 1]], dtype=np.uint8)), path)
     ...     path.read_text()
     'rain\\nno\\nyes\\n'
     """

@@ -774,7 +774,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, name: str, monkeypat
 
     (tmp_path / name).write_text("old")
     monkeypatch.setattr("leafwise.writing._quoted", broken)
-    monkeypatch.setattr("leafwise.writing._arrow_column", broken)
+    monkeypatch.setattr(Table, "to_arrow", broken)
     with pytest.raises(OSError, match="disk full"):
         write(nasty(), tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]

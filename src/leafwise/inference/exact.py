@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
@@ -58,6 +59,9 @@ class Exact:
     @classmethod
     def of(cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> "Exact":
         """Plan the answer. Whether it is affordable is asked afterwards."""
+        check_type(
+            limits, Limits, "what is given as limits", "leafwise.Limits: use for example Limits(operations=1e11)."
+        )
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
         for variable, weight in weights.items():

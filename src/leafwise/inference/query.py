@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, weights_of
@@ -101,6 +102,9 @@ def query(
     ('exact', 0.1842)
     """
     check_network(network, "query")
+    check_type(
+        targets, (str, Sequence), "what is asked for", "the name of a variable, or several: query(network, 'rain')."
+    )
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
     names, known = [targets] if isinstance(targets, str) else list(targets), network.names

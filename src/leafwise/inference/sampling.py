@@ -6,11 +6,12 @@ Knows networks, tables, kernels, and exact inference.
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits, affordable
 from leafwise.kernels import routes
 from leafwise.network import Network, check_network
-from leafwise.table import Table, check_whole, code_type
+from leafwise.table import Table, code_type
 
 
 def sample(
@@ -27,7 +28,8 @@ def sample(
     [0, 0, 0]
     """
     check_network(network, "sample")
-    check_whole(n_cases=n_cases, seed=seed)
+    for what, number in (("the number of cases", n_cases), ("the seed", seed)):
+        check_type(number, (int, np.integer), what, "a whole number: give one such as 10.")
     if n_cases < 1:
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:

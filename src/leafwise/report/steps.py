@@ -7,6 +7,7 @@ from itertools import accumulate, cycle
 from math import floor, log10
 from typing import Any, Protocol
 
+from leafwise.errors import check_type
 from leafwise.report.svg import Picture, element, number, width_of, words
 from leafwise.table import many
 
@@ -35,6 +36,7 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     >>> ">1 complete split<" in plot_steps(search).svg
     True
     """
+    check_type(steps, Iterable, "what to plot", "a search or its steps: use plot_steps(leafwise.learning(...))")
     taken = [(_kind(step.operator), step.log_score) for step in steps]
     scores = [score for _, score in taken]
     marks = _round_numbers(min(scores, default=0.0), max(scores, default=1.0))
