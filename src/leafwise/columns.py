@@ -276,8 +276,9 @@ def _open_frame(frame: object) -> Source:
 
 def _from_arrow(table: "pa.Table", title: str) -> Source:
     index = _index_columns((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    kept = [i for i, name in enumerate(table.column_names) if name not in index]
-    names = check_names(title, [table.column_names[i] for i in kept])
+    every = table.column_names
+    kept = [i for i, name in enumerate(every) if name not in index]
+    names = check_names(title, [every[i] for i in kept])
     return Source(title, names, _chunks(table.column(i) for i in kept), declared=_declared(table.schema))
 
 

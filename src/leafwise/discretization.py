@@ -5,6 +5,8 @@ numbers lie in m small parts, each way to join neighbouring parts into I bins ha
 times one by the number of ways to make I bins, and in each bin another column has a distribution of its own, all
 distributions being equally probable beforehand. The best way is found exactly, by dynamic programming.
 
+The parts hold equally many cases, and there are at most 64: finer ones were tried, and predict new cases less well.
+
 Which other column? The target, where one is learned; else the three that the numbers tell most about. Where they tell
 about none, there is nothing to cut towards, and bins hold equally many cases.
 """
@@ -119,15 +121,17 @@ def cuts_towards(numbers: Numbers, others: Sequence[States], most: int | None = 
     parts = cut_points(numbers.values, counts, _MOST_PARTS)
     if not parts:
         return ()
-    cuts: list[int] = []
-    if others:
-        known = numbers.places >= 0
-        part = numbers.parts(parts)[known]
-        histograms = [_histogram(part, len(parts) + 1, other, known) for other in others]
-        cuts = best_bins(histograms, most or _MOST_BINS)
-    if cuts:
-        return tuple(parts[cut - 1] for cut in cuts)
-    return cut_points(numbers.values, counts, default_bins(int(counts.sum()), min(4, most or 4)))
+    cuts = _best_cuts(numbers, parts, others, most) if others else ()
+    return cuts or cut_points(numbers.values, counts, default_bins(int(counts.sum()), min(4, most or 4)))
+
+
+def _best_cuts(
+    numbers: Numbers, parts: Sequence[float], others: Sequence[States], most: int | None
+) -> tuple[float, ...]:
+    known = numbers.places >= 0
+    part = numbers.parts(parts)[known]
+    histograms = [_histogram(part, len(parts) + 1, other, known) for other in others]
+    return tuple(parts[cut - 1] for cut in best_bins(histograms, most or _MOST_BINS))
 
 
 def _histogram(part: Integers, n_parts: int, other: States, known: NDArray[np.bool_]) -> Integers:

@@ -108,7 +108,7 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
     choices.check_names([column.name for column in columns])
     kinds = [_kind(column, count_labels(column), choices) for column in columns]
     cuts = _all_cuts(kinds, choices)
-    copies = _copies(columns)
+    copies = _copies(kinds)
     found = []
     for kind in kinds:
         name = kind.column.name
@@ -235,14 +235,14 @@ def _all_cuts(kinds: Sequence[_Kind], choices: Choices) -> dict[str, tuple[float
     if not towards:
         return cuts
     used = [kind for kind in kinds if not kind.is_refused]
-    names = [kind.column.name for kind in used]
+    places = {kind.column.name: place for place, kind in enumerate(used)}
     views = [_view(kind, cuts.get(kind.column.name)) for kind in used]
     if choices.towards is not None:
         others = {name: [choices.towards] for name in towards}
-    elif choices.target in names:
-        others = {name: [views[names.index(choices.target)]] for name in towards}
+    elif choices.target in places:
+        others = {name: [views[places[choices.target]]] for name in towards}
     else:
-        found = related(views, [names.index(name) for name in towards])
+        found = related(views, [places[name] for name in towards])
         others = {name: [views[other] for other in rows] for name, rows in zip(towards, found, strict=True)}
     for name, kind in towards.items():
         assert kind.numbers is not None
@@ -334,25 +334,32 @@ def some(texts: Sequence[str], most: int) -> str:
 # Copies
 
 
-def _copies(columns: Sequence[Column]) -> dict[str, str]:
+def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
     """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
     first: dict[bytes, str] = {}
     copies = {}
-    for column in columns:
-        if len(column.labels) < 2:
-            continue
-        earlier = first.setdefault(_pattern(column), column.name)
-        if earlier != column.name:
-            copies[column.name] = earlier
+    for kind in understood:
+        pattern = _pattern(kind)
+        if pattern is not None:
+            earlier = first.setdefault(pattern, kind.column.name)
+            if earlier != kind.column.name:
+                copies[kind.column.name] = earlier
     return copies
 
 
-def _pattern(column: Column) -> bytes:
-    """A digest of the codes, numbered in order of appearance."""
-    codes = column.codes.astype(np.int64)
-    last = np.full(len(column.labels) + 1, len(codes), np.int64)
-    last[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is written is the first case
-    rank = np.empty(len(last), np.int32)
-    rank[np.argsort(last, kind="stable")] = np.arange(len(last))
-    rank[-1] = -1
-    return blake2b(rank[codes].tobytes()).digest()
+def _pattern(kind: _Kind) -> bytes | None:
+    """A digest of what a column tells apart: labels in order of appearance, many numbers by rank; None if nothing."""
+    n_values, n = int(np.count_nonzero(kind.counts[:-1])), len(kind.column.codes)
+    if n_values < 2:
+        return None
+    if 2 * n_values <= n:
+        codes = kind.column.codes.astype(np.int64)
+        last = np.full(len(kind.counts), n, np.int64)
+        last[codes[::-1]] = np.arange(n)[::-1]  # the last that is written is the first case
+        rank = np.empty(len(last), np.int32)
+        rank[np.argsort(last, kind="stable")] = np.arange(len(last))
+        rank[-1] = -1
+        return blake2b(rank[codes].tobytes()).digest()
+    if kind.numbers is None:  # nearly all texts differ: so do those of any other such column
+        return None
+    return blake2b(kind.numbers.places.tobytes(), person=b"numbers").digest()
