@@ -118,11 +118,18 @@ def cuts_towards(numbers: Numbers, others: Sequence[States], most: int | None = 
     (11.0,)
     """
     counts = numbers.counts()
-    parts = cut_points(numbers.values, counts, _MOST_PARTS)
+    parts = _parts(numbers.values, counts)
     if not parts:
         return ()
     cuts = _best_cuts(numbers, parts, others, most) if others else ()
     return cuts or cut_points(numbers.values, counts, default_bins(int(counts.sum()), min(4, most or 4)))
+
+
+def _parts(values: Floats, counts: Integers) -> tuple[float, ...]:
+    """Where numbers may be cut: between all of them, or between equal parts, where one that comes often counts less."""
+    if len(values) <= _MOST_PARTS:
+        return tuple(values[1:].tolist())
+    return cut_points(values, np.minimum(counts, -(-counts.sum() // _MOST_PARTS)), _MOST_PARTS)
 
 
 def _best_cuts(
