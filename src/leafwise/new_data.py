@@ -31,7 +31,7 @@ def as_known(
         columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
     else:
         columns = _matched(source, variables, optional)
-    return _met(columns, tuple(variables), missing, unseen)
+    return _met(columns, tuple(variables), missing, unseen, optional)
 
 
 def _recoded(table: Table, name: str, optional: bool) -> Column:
@@ -69,8 +69,11 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
     return [replace(opened.column(index), name=variable.name) for variable, index in pairs]
 
 
-def _met(columns: list[Column], variables: tuple[Variable, ...], missing: str, unseen: str) -> Table:
-    checked = [column for column, variable in zip(columns, variables, strict=True) if not variable.missing]
+def _met(
+    columns: list[Column], variables: tuple[Variable, ...], missing: str, unseen: str, optional: Collection[str]
+) -> Table:
+    has_state = {variable.name for variable in variables if variable.missing}.union(optional)
+    checked = [column for column in columns if column.name not in has_state]
     if missing == "state":
         lacking = {column.name: n for column in checked if (n := int(np.count_nonzero(column.codes < 0)))}
         if lacking:
