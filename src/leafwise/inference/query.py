@@ -93,8 +93,14 @@ def query(
 ) -> Answer:
     """The distribution of each target given evidence, or with `joint` of all targets together.
 
-    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "gibbs", or
-    "auto": exact within the limits, else by weighted samples, or where these are worth too little by Gibbs sampling.
+    `targets`: the name of a variable, or several.
+    `given`: evidence: names to a state, several states, or weights of states.
+    `joint`: one distribution over all targets.
+    `method`: "exact", "weighting", "gibbs", or "auto": exact within the limits, else by weighted samples, or where
+    these are worth too little by Gibbs sampling.
+    `limits`: the most an exact answer may take.
+    `n_samples`: how many samples to draw, where it is not exact.
+    `seed`: the same seed draws the same samples.
 
     >>> from leafwise.examples import alarm
     >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
