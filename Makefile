@@ -56,7 +56,7 @@ serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 package: .venv/installed-for-tests
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m hatchling build -d dist
 	LEAFWISE_INSTALL_ALL=1 $(BIN)/python -m pytest -q tests/package
 
 # What the documentation shows was made by these two, and the tests make it again.
