@@ -1,6 +1,6 @@
 """What a table was understood as, column by column: for people to read before anything is learned.
 
-Knows variables and refusals.
+Knows variables, numbers in labels, and refusals.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from leafwise.binning import number
 from leafwise.errors import AdvisedError
 from leafwise.frames import html_table
 from leafwise.table import Variable, many, shortened
@@ -126,6 +127,11 @@ class Description:
             )
         if any(column.kind == "dates" for column in self.refused):
             found.append(AdvisedError("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
+        numbers = [column.name for column in self.columns if self.told and number(column.name) is not None]
+        if numbers:
+            found.append(
+                AdvisedError(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False))
+            )
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
             found.append(

@@ -58,8 +58,8 @@ class Choices:
         unknown = [name for name in self.bins if name not in names] if isinstance(self.bins, Mapping) else []
         if unknown:
             raise ValueError(f"bins name {some(unknown, 3)}, but the columns are {some(names, 5)}: correct the names")
-        if self.target is not None and self.target not in names:
-            index_of(self.target, names)
+        if self.target is not None:
+            index_of(self.target, names)  # which answers an unknown one with those that look like it
 
     def bins_of(self, name: str) -> str | int | None:
         """How many bins a column is cut into, if it is."""
@@ -246,7 +246,8 @@ def _all_cuts(kinds: Sequence[_Kind], choices: Choices) -> dict[str, tuple[float
         others = {name: [views[other] for other in rows] for name, rows in zip(towards, found, strict=True)}
     for name, kind in towards.items():
         assert kind.numbers is not None
-        cuts[name] = cuts_towards(kind.numbers, others[name], kind.n_bins if isinstance(kind.n_bins, int) else None)
+        most = None if kind.n_bins is None or kind.n_bins == "auto" else int(kind.n_bins)
+        cuts[name] = cuts_towards(kind.numbers, others[name], most)
     return cuts
 
 
