@@ -132,6 +132,8 @@ class Description:
             found.append(
                 AdvisedError(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False))
             )
+        if self.told.startswith("a single column") and self._is_parted_by_blanks():
+            found.append(AdvisedError("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
             found.append(
@@ -141,6 +143,11 @@ class Description:
         if copies:
             found.append(AdvisedError("copies: leave out with ", ("ignore", copies)))
         return [error.in_options() if in_options else str(error) for error in found]
+
+    def _is_parted_by_blanks(self) -> bool:
+        only = self.columns[0]
+        texts = [only.name, *(only.variable.labels if only.variable is not None else ())]
+        return all(" " in text for text in texts)
 
     def summary(self, *, in_options: bool = False) -> str:
         """The head, and a line a kind with its columns and how many states each has."""

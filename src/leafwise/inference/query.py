@@ -20,7 +20,7 @@ from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
 from leafwise.inference.weighting import weighting
 from leafwise.network import Network, check_network
-from leafwise.table import Variable, index_of
+from leafwise.table import Variable, index_of, shortened
 
 METHODS = ("auto", "exact", "weighting", "gibbs")
 _SHOWN = 20  # lines of an answer
@@ -157,7 +157,7 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) ->
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(Framed):
     """The most probable states of everything that is not known for sure."""
 
@@ -168,6 +168,10 @@ class Explanation(Framed):
     def frame_columns(self) -> Columns:
         """A row for each variable."""
         return {"variable": list(self.states), "state": list(self.states.values())}
+
+    def __repr__(self) -> str:
+        states = shortened([f"{name}={state}" for name, state in self.states.items()])
+        return f"Explanation(log posterior {self.log_posterior:.4f}: {states})"
 
     def _repr_html_(self) -> str:
         return html_table(f"log posterior {self.log_posterior:.4f}", ["variable", "state"], list(self.states.items()))
