@@ -14,10 +14,14 @@ from typing import NoReturn
 import click
 
 from leafwise.cli.benchmark import benchmark
+from leafwise.cli.compare import compare
+from leafwise.cli.completion import completion
 from leafwise.cli.convert import convert
+from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 from leafwise.cli.structure import importance, independence, information
@@ -48,7 +52,11 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, show, explore, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
+COMMANDS = (
+    *(describe, learn, show, explore, query, mpe, predict, sample, evaluate, score),
+    *(compare, convert, completion, reproduce, benchmark),
+)
+for command in COMMANDS:
     cli.add_command(command)
 for command in (independence, information, importance):
     cli.add_command(command)

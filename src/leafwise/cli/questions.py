@@ -15,10 +15,12 @@ from leafwise.cli.options import (
     intervened,
     json_option,
     limits_of,
+    load_model,
     model_argument,
     parse_given,
     print_json,
     print_rows,
+    variable_names,
 )
 from leafwise.cli.progress import telling
 from leafwise.cli.structure import split_names
@@ -32,7 +34,12 @@ MOST_ROWS = 100  # of a joint distribution: the most probable ones are printed
 @click.command()
 @model_argument
 @click.option(
-    "--target", "targets", multiple=True, metavar="NAME,...", help="What to ask for.  [default: all not given]"
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="What to ask for.  [default: all not given]",
 )
 @given_option
 @do_option
@@ -75,12 +82,11 @@ def query(
     as_json: bool,
 ) -> None:
     """The distribution of variables of the network MODEL, given what is known of others."""
-    from leafwise.formats.files import load
     from leafwise.inference.query import query as ask
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network, notes = intervened(load(model), set_to)
+        network, notes = intervened(load_model(model), set_to)
         known = parse_given(given, network)
         names = split_names(targets, network.names, "--target") or [name for name in network.names if name not in known]
         tell(f"asking for {len(names):,} of {len(network.names):,} variables")

@@ -6,18 +6,18 @@ from typing import Any
 
 import click
 
+from leafwise.cli.data import read_for_model, reading_options
 from leafwise.cli.options import (
-    INPUT_FILE,
-    data_options,
+    OUTPUT_FILE,
     exactness_options,
     given_option,
     json_option,
     limits_of,
+    load_model,
     model_argument,
     parse_given,
     print_json,
     print_rows,
-    read_for_model,
     split_entries,
 )
 from leafwise.cli.progress import telling
@@ -35,13 +35,12 @@ def independence(model: Path, names: Sequence[str], given: Sequence[str], as_jso
 
     With NAME alone: its Markov blanket, and the contexts in which it does not depend on some of its parents.
     """
-    from leafwise.formats.files import load
 
     if len(names) > 2:
         raise ValueError(f"independence got {len(names)} names: give one, or two.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network = load_model(model)
         known = _parse_known(given, network)
         found = _of_one(network, names[0], known) if len(names) == 1 else _of_two(network, names[0], names[1], known)
     if as_json:
@@ -102,12 +101,11 @@ def information(
     as_json: bool,
 ) -> None:
     """What is worth observing next, to learn about a variable of the network MODEL: the most informative first."""
-    from leafwise.formats.files import load
     from leafwise.inference.information import entropy, value_of_information
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network = load_model(model)
         known = parse_given(given, network)
         names = split_names(candidates, network.names, "--candidate")
         names = names or [name for name in network.names if name not in known and name != target]
@@ -134,24 +132,23 @@ def information(
 
 @click.command()
 @model_argument
-@click.argument("data", type=INPUT_FILE, required=False)
+@click.argument("data", type=OUTPUT_FILE, nargs=-1)
 @click.option("--target", required=True, metavar="NAME", help="The variable that is predicted.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the cases drawn without DATA."
 )
-@data_options
+@reading_options("error", "unknown", "drop")
 @json_option
 def importance(
-    model: Path, data: Path | None, target: str, seed: int, no_header: bool, missing: str, as_json: bool
+    model: Path, data: Sequence[Path], target: str, seed: int, reading: dict[str, Any], as_json: bool
 ) -> None:
     """Which variables matter for a target, in nats a case: measured on DATA, or on cases drawn from MODEL."""
-    from leafwise.formats.files import load
     from leafwise.inference.information import feature_importance
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
-        table = None if data is None else read_for_model(network, data, no_header=no_header, missing=missing)
+        network = load_model(model)
+        table = read_for_model(network, data, reading) if data else None
         tell(f"leaving out each of {len(network.names) - 1:,} variables")
         found = feature_importance(network, target, data=table, seed=seed)
     if as_json:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
@@ -109,6 +110,9 @@ class Exact:
 
         With `targets_last` all else is summed over before any target, as `best_targets` needs it.
         """
+        check_type(
+            limits, Limits, "what is given as limits", "leafwise.Limits: use for example Limits(operations=1e11)."
+        )
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
         for variable, weight in weights.items():

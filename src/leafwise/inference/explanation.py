@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
 from leafwise.inference.importance import best_case, proposed_cases
 from leafwise.inference.query import wanted_of
-from leafwise.network import Network
+from leafwise.network import Network, check_network
+from leafwise.table import shortened
 
 METHODS = ("auto", "exact", "search")
 _CASES = 100_000
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Framed):
     """The most probable states of the targets, or of everything that is not known for sure.
 
     `method` is "exact", or "search" where that is too costly: then `note` says why, and the log posterior is estimated.
@@ -28,6 +30,17 @@ class Explanation:
     log_posterior: float  # of these states given the evidence
     method: str = "exact"
     note: str | None = None
+
+    def frame_columns(self) -> Columns:
+        """A row for each variable."""
+        return {"variable": list(self.states), "state": list(self.states.values())}
+
+    def __repr__(self) -> str:
+        states = shortened([f"{name}={state}" for name, state in self.states.items()])
+        return f"Explanation(log posterior {self.log_posterior:.4f}: {states})"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"log posterior {self.log_posterior:.4f}", ["variable", "state"], list(self.states.items()))
 
 
 def explain(
@@ -52,6 +65,7 @@ def explain(
     >>> dict(best.states), round(best.log_posterior, 3)
     ({'CO': 'HIGH', 'TPR': 'LOW'}, -0.707)
     """
+    check_network(network, "explain")
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use 'auto', 'exact' or 'search'.")
     weights = weights_of(network, given or {})

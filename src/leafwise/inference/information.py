@@ -18,7 +18,7 @@ from leafwise.inference.importance import proposed_cases
 from leafwise.inference.likelihood import check_variables
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Table, index_of
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,7 @@ def mutual_information(
     >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
     {'BP': 0.1234, 'HISTORY': 0.0408}
     """
+    check_network(network, "mutual_information")
     _, names, tables = _pairs(network, one, others, given, limits)
     information = {}
     for name, joint in zip(names, tables, strict=True):

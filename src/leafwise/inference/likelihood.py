@@ -3,31 +3,41 @@
 Knows networks, tables and kernels.
 """
 
+from typing import Any, Unpack
+
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.encoding import Reading, read_new
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.kernels import routes
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Table
 
 Floats = NDArray[np.float64]
 
 
-def log_probabilities(network: Network, table: Table, *, limits: Limits = DEFAULT_LIMITS) -> Floats:
+def log_probabilities(
+    network: Network, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
+) -> Floats:
     """The natural log of each case's probability, summed over the variables that have a node.
 
-    A case that the network holds impossible gets -inf. The table needs the network's variables, in the same order; a
-    state "(missing)" that a variable has only in the table is summed over, exactly, within the limits
-    (see `read(..., variables=network.variables, missing="unknown")`).
+    `data`: a Table, or what `read` takes. A case that the network holds impossible gets -inf.
+    `reading`: arguments of `read`. With `missing="unknown"` missing cells are summed over, exactly, within the limits;
+    so is a state "(missing)" that a variable has only in a Table.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> log_probabilities(alarm(), sample(alarm(), 1000, seed=1)).shape
     (1000,)
     """
-    check_variables(network, table, gaps=True)
+    check_network(network, "log_probabilities")
+    if isinstance(data, Table):
+        table = data
+        check_variables(network, table, gaps=True)
+    else:
+        table = read_new(data, network.variables, **reading)
     pairs = zip(table.variables, network.variables, strict=True)
     gaps = [index for index, (there, known) in enumerate(pairs) if there != known]
     if not gaps:

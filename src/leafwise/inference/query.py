@@ -6,10 +6,14 @@ Here a method is chosen, and refused when it costs too much. Knows the exact and
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
+from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate
 from leafwise.inference.evidence import Given, Weights, weights_of
@@ -18,17 +22,18 @@ from leafwise.inference.gibbs import gibbs
 from leafwise.inference.importance import importance
 from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
 METHODS = ("auto", "exact", "weighting", "importance", "gibbs", "loopy")
+_SHOWN = 20  # lines of an answer
 _ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Framed):
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
     `method` is "exact", "weighting", "importance", "gibbs" or "loopy"; those from samples have standard errors, of the
@@ -57,6 +62,34 @@ class Answer:
         place = index_of(name, [variable.name for variable in self.variables])
         return dict(zip(self.variables[place].labels, self.distributions[place].tolist(), strict=True))
 
+    def frame_columns(self) -> Columns:
+        """A row for each state of each target, or for each joint state; samples have their standard errors."""
+        labels = [variable.labels for variable in self.variables]
+        errors = () if self.standard_errors is None else (np.concatenate([e.ravel() for e in self.standard_errors]),)
+        columns: dict[str, Any]
+        if len(self.distributions) == len(self.variables):
+            names = [[variable.name] * variable.n_states for variable in self.variables]
+            columns = {"variable": list(chain(*names)), "state": list(chain(*labels))}
+        else:
+            states = list(zip(*product(*labels), strict=True))
+            columns = {variable.name: list(column) for variable, column in zip(self.variables, states, strict=True)}
+        columns["probability"] = np.concatenate([shares.ravel() for shares in self.distributions])
+        return columns | dict(zip(("standard_error",), errors, strict=False))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        columns: Any = self.frame_columns().values()
+        cells = ([f"{value:.4f}" for value in c] if isinstance(c, np.ndarray) else c for c in columns)
+        return list(zip(*cells, strict=True))
+
+    def __repr__(self) -> str:
+        rows = self._lines()
+        widths = [max(map(len, column)) for column in zip(*rows[:_SHOWN], strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows[:_SHOWN]]
+        return "\n".join([f"Answer ({self.method})", *lines, *["..."] * (len(rows) > _SHOWN)])
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Answer ({self.method})", list(self.frame_columns()), self._lines()[:_SHOWN])
+
 
 def query(
     network: Network,
@@ -73,19 +106,28 @@ def query(
 ) -> Answer:
     """The distribution of each target given evidence, or with `joint` of all targets together.
 
-    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "importance",
-    "gibbs", "loopy", or "auto": exact within the limits, else by weighted samples, where these are worth too little by
-    samples that adapt to the evidence, or else by Gibbs sampling. An answer from samples has intervals, and warnings
-    where it may be further off than they say.
+    `targets`: the name of a variable, or several.
+    `given`: evidence: names to a state, several states, or weights of states.
+    `joint`: one distribution over all targets.
+    `method`: "exact", "weighting", "importance", "gibbs", "loopy", or "auto": exact within the limits, else by weighted
+    samples, where these are worth too little by samples that adapt to the evidence, or else by Gibbs sampling.
+    `limits`: the most an exact answer may take.
+    `n_samples`: how many samples to draw, where it is not exact.
+    `seed`: the same seed draws the same samples.
+    `seconds`: exact if that takes no longer, else from as many adaptive samples as fit into the time.
+    `error`: else from adaptive samples until no standard error is larger.
 
-    With `seconds`, `error` or both the answer is exact if that takes no longer than so many seconds, else it comes from
-    adaptive samples: as many as fit into the time, or until no standard error is larger, whatever comes first.
+    An answer from samples has intervals, and warnings where it may be further off than they say.
 
     >>> from leafwise.examples import alarm
     >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
     >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
     ('exact', 0.1842)
     """
+    check_network(network, "query")
+    check_type(
+        targets, (str, Sequence), "what is asked for", "the name of a variable, or several: query(network, 'rain')."
+    )
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'loopy'.")
     wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint)

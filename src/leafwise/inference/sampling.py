@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels import routes
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Table, code_type
 
 _LEAST = 20_000  # weighted cases to choose from
@@ -35,6 +36,9 @@ def sample(
     >>> sample(alarm(), 3, seed=1, given={"BP": "LOW"}).codes[36].tolist()
     [0, 0, 0]
     """
+    check_network(network, "sample")
+    for what, number in (("the number of cases", n_cases), ("the seed", seed)):
+        check_type(number, (int, np.integer), what, "a whole number: give one such as 10.")
     if n_cases < 1:
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:

@@ -11,8 +11,8 @@ from leafwise.network import Network, Node
 from leafwise.report.layout import Layout, Point, Size, layered
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import arc_states, many
-from leafwise.table import Variable
+from leafwise.report.text import arc_states
+from leafwise.table import Variable, many
 
 _MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
 _WIDEST = 1100  # a graph that would be wider grows to the right instead of down

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.table import Variable
+from leafwise.table import Variable, many
 
 _WIDTH = 100
 _FEW_STATES = 3  # so many states are listed in full
@@ -42,15 +42,6 @@ def network_text(network: Network) -> str:
         lines.append((left + wrapped[0]).rstrip())
         lines += [" " * len(left) + line for line in wrapped[1:]]
     return "\n".join(lines)
-
-
-def many(number: int, one: str, more: str | None = None) -> str:
-    """A number of things.
-
-    >>> many(1, "leaf", "leaves"), many(1200, "case")
-    ('1 leaf', '1,200 cases')
-    """
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
