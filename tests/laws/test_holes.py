@@ -9,6 +9,7 @@ from oracle_inference import joint_table, marginal
 from random_networks import random_network
 
 from leafwise.inference import holes
+from leafwise.inference.exact import Exact, Limits
 from leafwise.inference.holes import Holes
 
 pytestmark = pytest.mark.interpreted
@@ -142,3 +143,27 @@ def test_many_improbable_children():
     assert expected < -1000
     assert Holes(network).log_probabilities(codes) == pytest.approx([expected] * 2, abs=1e-9)
     np.testing.assert_allclose(Holes(network).marginals(codes).of(0), [np.exp(logs - expected)] * 2, atol=1e-12)
+
+
+def test_large_cases_have_an_order_of_their_own():
+    """So many missing variables with so many states that the common order is not taken for good enough."""
+    network = random_network(4, (4,) * 14)
+    random = np.random.default_rng(2)
+    codes = np.stack([random.integers(0, 4, 6) for _ in range(14)]).astype(np.uint8)
+    codes[random.random(codes.shape) < 0.8] = 4
+    asked = Holes(network)
+    logs, found = asked.log_probabilities(codes), asked.marginals(codes)
+    counts, again = asked.expected_counts(codes)
+    total = 0.0
+    for case in range(6):
+        weights = {v: np.eye(4)[code] for v, code in enumerate(codes[:, case]) if code < 4}
+        unknown = [v for v in range(14) if v not in weights]
+        log_evidence, rows = Exact.of(network, weights, [(v,) for v in unknown], Limits()).distributions()
+        assert logs[case] == pytest.approx(log_evidence, abs=1e-9)
+        cells = np.flatnonzero(found.cases == case)
+        for cell, row in zip(cells, rows, strict=True):
+            np.testing.assert_allclose(found.shares[found.first[cell] : found.first[cell + 1]], row, atol=1e-10)
+        total += 1.0
+    np.testing.assert_allclose(again, logs, atol=1e-9)
+    for counted in counts:
+        assert counted.sum() == pytest.approx(total)

@@ -35,7 +35,7 @@ def entropy(network: Network, targets: str | Sequence[str], *, given: Given | No
     """
     table = query(network, targets, given=given, joint=True).distributions[0]
     held = table[table > 0]
-    return float(-(held @ np.log(held)))
+    return max(0.0, float(-(held @ np.log(held))))
 
 
 def mutual_information(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from leafwise.kernels.contraction import THIN
 from leafwise.kernels.jit import jit, part
 from leafwise.kernels.references import refer
+from leafwise.kernels.words import lowest
 
 Codes = NDArray[Any]  # uint8 or uint16
 Floats = NDArray[np.float64]
@@ -25,6 +26,8 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 _MOST_DIMS = 24  # of a factor: more would not fit any memory
+_MOST_ORDERED = 64  # missing variables of a case that an order of its own is looked for
+_CHEAP = 2000.0  # products of an order that is good enough as it is
 _SAFE = 1e-290  # products above it are not too small for a number
 _TINY = 5e-324  # the smallest number above zero
 
@@ -51,7 +54,8 @@ class Room(NamedTuple):
     case: Longs  # the states of a case; those of missing variables come and go
     missing: NDArray[np.bool_]
     start: Ints  # for each graph, where it first tests a missing variable, or its leaf
-    seen: Longs  # for each node, and each variable: when it was last met
+    seen: Longs  # for each node, and each variable: when it was last met,
+    stamps: Longs  # ... by the number of things that were looked for so far
     stack: Ints
     dims: Longs  # (2 n, most): the variables of each factor; factor n + v is the message of bucket v
     n_dims: Longs
@@ -65,6 +69,9 @@ class Room(NamedTuple):
     digit: Longs
     place: Longs
     weight: Floats  # of each state
+    rank: Longs  # of each variable in the order of elimination of this case
+    order: Longs  # the missing variables that are in a factor, in this order; ends[1] says how many
+    near: NDArray[np.uint64]  # of each of them: which others share a factor, as bits
 
 
 def new_room(model: Model, n_numbers: int) -> Room:
@@ -78,6 +85,7 @@ def new_room(model: Model, n_numbers: int) -> Room:
         np.zeros(n, np.bool_),
         np.zeros(n, np.int32),
         np.zeros(longest + n, np.int64),
+        np.zeros(1, np.int64),
         np.empty(longest, np.int32),
         np.empty((2 * n, _MOST_DIMS + 1), np.int64),
         np.zeros(2 * n, np.int64),
@@ -91,17 +99,20 @@ def new_room(model: Model, n_numbers: int) -> Room:
         np.zeros(_MOST_DIMS + 1, np.int64),
         np.zeros(2 * n + 1, np.int64),
         np.zeros(model.n_states.max()),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(4 * _MOST_ORDERED, np.uint64),
     )
 
 
 @part
-def _add_dim(model: Model, room: Room, factor: int, variable: int) -> bool:
+def _add_dim(room: Room, factor: int, variable: int) -> bool:
     """Put a variable among those of a factor, the next to go last; false if there are too many."""
     at = room.n_dims[factor]
     if at >= _MOST_DIMS:
         return False
     dims = room.dims[factor]
-    while at > 0 and model.rank[dims[at - 1]] < model.rank[variable]:
+    while at > 0 and room.rank[dims[at - 1]] < room.rank[variable]:
         dims[at] = dims[at - 1]
         at -= 1
     dims[at] = variable
@@ -117,7 +128,7 @@ def _find_scope(model: Model, room: Room, g: int, stamp: int) -> bool:
     fine = True
     if room.missing[g]:
         room.seen[n_nodes + g] = stamp
-        fine = _add_dim(model, room, g, g)
+        fine = _add_dim(room, g, g)
     room.stack[0] = room.start[g]
     height = 1
     while height > 0:
@@ -135,7 +146,7 @@ def _find_scope(model: Model, room: Room, g: int, stamp: int) -> bool:
             continue
         if room.seen[n_nodes + variable] != stamp:
             room.seen[n_nodes + variable] = stamp
-            fine = fine and _add_dim(model, room, g, variable)
+            fine = fine and _add_dim(room, g, variable)
         for k in range(model.first[node], model.first[node] + model.n_states[variable]):
             child = model.child[k]
             if room.seen[child] != stamp:
@@ -155,6 +166,7 @@ def _enter(model: Model, room: Room, codes: Codes, column: int, stamps: Longs) -
     for v in range(n):
         room.case[v] = codes[v, column]
         room.missing[v] = room.case[v] >= model.n_states[v]
+        room.rank[v] = model.rank[v]
         room.uses[v] = 0
         room.bucket[v] = -1
         room.n_dims[v] = 0
@@ -265,7 +277,7 @@ def _unite(model: Model, room: Room, v: int, stamps: Longs) -> int:
             variable = room.dims[factor, d]
             if room.seen[n_nodes + variable] != stamps[0]:
                 room.seen[n_nodes + variable] = stamps[0]
-                if not _add_dim(model, room, message, variable):
+                if not _add_dim(room, message, variable):
                     return -1
         n_factors += 1
         factor = room.follows[factor]
@@ -393,9 +405,88 @@ def _send(model: Model, room: Room, v: int, stamps: Longs) -> float:
 
 
 @part
+def _cost(model: Model, room: Room, m: int, greedy: bool) -> float:
+    """How many products it takes to eliminate in the order there is, or, greedily, in one that is written in its place.
+
+    The greedy one takes next what makes the smallest product. The first part of `near` stays, and is copied to begin.
+    """
+    near = room.near[_MOST_ORDERED : 2 * _MOST_ORDERED]
+    near[:m] = room.near[:m]
+    left = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - m)
+    cost = 0.0
+    for step in range(m):
+        best, least = step, np.inf
+        for v in range(m if greedy else 0):
+            if left >> np.uint64(v) & np.uint64(1):
+                size = _product_of(model, room, near[v] & left, v)
+                if size < least:
+                    best, least = v, size
+        if not greedy:
+            least = _product_of(model, room, near[step] & left, step)
+        left &= ~(np.uint64(1) << np.uint64(best))
+        room.near[2 * _MOST_ORDERED + step] = np.uint64(best)
+        others = near[best] & left
+        bits = others
+        while bits:
+            v = lowest(bits)
+            bits &= bits - np.uint64(1)
+            near[v] |= others & ~(np.uint64(1) << np.uint64(v))
+        cost += least
+    return cost
+
+
+@part
+def _product_of(model: Model, room: Room, bits: Any, v: int) -> float:
+    size = float(model.n_states[room.order[v]])
+    while bits:
+        size *= model.n_states[room.order[lowest(bits)]]
+        bits &= bits - np.uint64(1)
+    return size
+
+
+@part
+def _put_in_order(model: Model, room: Room) -> None:
+    """List the missing variables that are in a factor in the order of all cases, or if cheaper of this case's own."""
+    n, m = model.n_states.shape[0], 0
+    for k in range(n):
+        v = model.by_rank[k]
+        if room.missing[v] and room.uses[v] > 0:
+            room.order[m] = v
+            room.rank[v] = m
+            m += 1
+    room.ends[1] = m
+    if m < 4 or m > _MOST_ORDERED:
+        return
+    room.near[:m] = np.uint64(0)
+    for g in range(n):
+        together = np.uint64(0)
+        for d in range(room.n_dims[g]):
+            together |= np.uint64(1) << np.uint64(room.rank[room.dims[g, d]])
+        for d in range(room.n_dims[g]):
+            v = room.rank[room.dims[g, d]]
+            room.near[v] |= together & ~(np.uint64(1) << np.uint64(v))
+    cost = _cost(model, room, m, False)
+    if cost <= _CHEAP or _cost(model, room, m, True) >= cost:
+        return
+    for step in range(m):
+        room.near[step] = np.uint64(room.order[int(room.near[2 * _MOST_ORDERED + step])])
+    for step in range(m):
+        room.order[step] = int(room.near[step])
+        room.rank[room.order[step]] = step
+    for g in range(n):
+        for d in range(1, room.n_dims[g]):
+            v, at = room.dims[g, d], d
+            while at > 0 and room.rank[room.dims[g, at - 1]] < room.rank[v]:
+                room.dims[g, at] = room.dims[g, at - 1]
+                at -= 1
+            room.dims[g, at] = v
+
+
+@part
 def _eliminate(model: Model, room: Room, stamps: Longs) -> float:
     """Sum over all missing variables that are in a factor: the log of the sum. NaN: it has to be done another way."""
     n = model.n_states.shape[0]
+    _put_in_order(model, room)
     for g in range(n):
         if room.n_dims[g] > 0:
             state = room.case[g]
@@ -404,8 +495,8 @@ def _eliminate(model: Model, room: Room, stamps: Longs) -> float:
             room.case[g] = state
             _enlist(room, g)
     log_total = 0.0
-    for k in range(n):
-        v = model.by_rank[k]
+    for k in range(room.ends[1]):
+        v = room.order[k]
         if room.bucket[v] >= 0:
             log_total += _send(model, room, v, stamps)
             if math.isnan(log_total):
@@ -420,7 +511,7 @@ def log_probabilities(flat: Model, made: Room, codes: Codes, out: Floats) -> Non
     """The log probability of what each case shows; NaN where it has to be found another way."""
     model = refer(flat)
     room = refer(made)
-    stamps = np.zeros(1, np.int64)
+    stamps = room.stamps
     for column in range(codes.shape[1]):
         out[column] = _enter(model, room, codes, column, stamps)
         if out[column] > -np.inf:
@@ -452,8 +543,8 @@ def _draw(model: Model, room: Room, uniform: Floats) -> None:
     for v in range(n):
         room.uses[v] = n_before
         n_before += room.missing[v]
-    for k in range(n - 1, -1, -1):
-        v = model.by_rank[k]
+    for k in range(room.ends[1] - 1, -1, -1):
+        v = room.order[k]
         factor = room.bucket[v]
         if factor < 0:
             continue
@@ -492,7 +583,7 @@ def draw(flat: Model, made: Room, codes: Codes, uniform: Floats, first: Longs, l
     """
     model = refer(flat)
     room = refer(made)
-    stamps = np.zeros(1, np.int64)
+    stamps = room.stamps
     for column in range(codes.shape[1]):
         log_probability[column] = _enter(model, room, codes, column, stamps)
         if log_probability[column] > -np.inf:
@@ -622,8 +713,8 @@ def _go_back(model: Model, room: Room, stamps: Longs, counts: Floats, marginals:
         for v in range(n):
             room.uses[v] = cell
             cell += model.n_states[v] if room.missing[v] else 0
-    for k in range(n - 1, -1, -1):
-        v = model.by_rank[k]
+    for k in range(room.ends[1] - 1, -1, -1):
+        v = room.order[k]
         if room.bucket[v] < 0:
             continue
         _believe(model, room, v, stamps)
@@ -650,7 +741,7 @@ def expect(
     """
     model = refer(flat)
     room = refer(made)
-    stamps = np.zeros(1, np.int64)
+    stamps = room.stamps
     for column in range(codes.shape[1]):
         out[column] = _enter(model, room, codes, column, stamps)
         if out[column] > -np.inf:
