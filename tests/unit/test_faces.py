@@ -100,9 +100,7 @@ def small_network(seed: int) -> tuple[leafwise.Network, leafwise.Table]:
 
 
 @pytest.mark.parametrize("target", range(4))
-@pytest.mark.parametrize("few", [4096, 1])
-def test_predictions_equal_sums_over_the_joint_table(target, few, monkeypatch):
-    monkeypatch.setattr("leafwise.predictions._FEW", few)
+def test_predictions_equal_sums_over_the_joint_table(target):
     network, table = small_network(1)
     random = np.random.default_rng(2)
     hidden = random.random((60, 4)) < 0.4
