@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leafwise.report.signs import printable
+
 if TYPE_CHECKING:
     from leafwise.network import Network
     from leafwise.table import Table
@@ -207,6 +209,7 @@ def _plain(value: Any) -> Any:
 
 def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1) -> None:
     """Aligned columns; those from `right` on are numbers, aligned to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
