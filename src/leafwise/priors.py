@@ -18,6 +18,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e9
 
 
 class ExponentPrior(Protocol):
@@ -83,10 +84,10 @@ def parameter_prior(text: str) -> ParameterPrior:
     kind, _, size = text.partition(":")
     if text == "uniform":
         return Uniform()
-    if kind == "bdeu" and (ess := _positive(size)) is not None:
+    if kind == "bdeu" and (ess := _sample_size(size)) is not None:
         return Bdeu(ess)
     file, _, size = size.rpartition(":")
-    if kind == "network" and file and (ess := _positive(size)) is not None:
+    if kind == "network" and file and (ess := _sample_size(size)) is not None:
         network = load(file)
         return PriorNetwork(network, ess, network.names, text)
     raise ValueError(
@@ -122,6 +123,17 @@ def log_kappa(text: str) -> float:
         f"structure prior {text!r} is not known: give 'auto', 'uniform', or 'kappa:' and a number above 0 and at "
         f"most 1, such as 'kappa:0.1'"
     )
+
+
+def _sample_size(text: str) -> float | None:
+    """An equivalent sample size with which scores keep their digits: log gamma of a larger one is too large itself."""
+    size = _positive(text)
+    if size is not None and not _SMALLEST_SIZE <= size <= _LARGEST_SIZE:
+        raise ValueError(
+            f"the prior has an equivalent sample size of {size:g}, and scores are exact for {_SMALLEST_SIZE:g} to "
+            f"{_LARGEST_SIZE:g}: use one of these"
+        )
+    return size
 
 
 def _positive(text: str) -> float | None:

@@ -6,6 +6,7 @@ import http.client
 import json
 import math
 import re
+import socket
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -280,3 +281,29 @@ def test_large_graphs_are_folded():
     shown = {int(leaf) for text in drawings for leaf in re.findall(r">leaf (\d+)<", text)}
     assert shown == set(range(256))
     assert max(len(re.findall(r"<rect", text)) for text in drawings) < 400
+
+
+def test_deep_json_is_a_bad_request(server):
+    deep = b"[" * 100_000 + b"]" * 100_000
+    for body in (deep, b'{"given": ' + deep + b"}", b'{"given": {"0": ' + b"[" * 900 + b"]" * 900 + b"}}"):
+        status, text, _ = ask(server, "POST", "/TOKEN/marginals", body)
+        assert status == 400, text
+        assert json.loads(text)["problem"]
+    assert ask(server, "POST", "/TOKEN/marginals", {"given": {}})[0] == 200
+
+
+def test_idle_connections_do_not_keep_others_out(server):
+    idle = [socket.create_connection(("127.0.0.1", server[1])) for _ in range(150)]
+    try:
+        assert ask(server, "POST", "/TOKEN/marginals", {"given": {}})[0] == 200
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+def test_answers_from_samples_bring_intervals_and_warnings():
+    found = marginals(small(), {"y": ["yes"]}, Limits(operations=1), n_samples=2000)
+    assert found["method"] == "weighting"
+    for values, (low, high) in zip(found["values"], found["intervals"], strict=True):
+        assert all(a <= p <= b for a, p, b in zip(low, values, high, strict=True))
+    assert found["warnings"] == []

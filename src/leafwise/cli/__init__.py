@@ -25,6 +25,7 @@ from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 from leafwise.cli.structure import importance, independence, information
+from leafwise.report.signs import printable
 
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
@@ -67,7 +68,17 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows another, and the rest of the line
             stream.reconfigure(errors="replace")
+    if isinstance(out := sys.stdout, io.TextIOWrapper):
+        encoding, at_once = out.encoding, out.line_buffering
+        sys.stdout = sys.__stdout__ = _Plain(out.detach(), encoding, "replace", line_buffering=at_once)  # type: ignore[misc]
     sys.exit(run())
+
+
+class _Plain(io.TextIOWrapper):
+    """Standard output, on which names from data may not steer a terminal. Tables are written below it, as they are."""
+
+    def write(self, text: str) -> int:
+        return super().write(printable(text, kept="\n\t"))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -111,5 +122,5 @@ def in_options(message: str) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"leafwise: {' '.join(message.split())}", err=True)
+    click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
     return BAD_INPUT

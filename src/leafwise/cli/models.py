@@ -1,5 +1,6 @@
 """The commands that take a saved network: score, evaluate, sample, show."""
 
+import io
 import math
 import shutil
 import sys
@@ -163,6 +164,11 @@ def sample(
         table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
     for note in notes:
         click.echo(f"leafwise: note: {note}", err=True)
+    if output is None and sys.stdout.isatty():
+        shown = io.BytesIO()
+        _write_to(shown, table)
+        click.echo(shown.getvalue().decode(), nl=False)  # as text: names may not steer the terminal
+        return
     if output is None or output == STANDARD:
         _write_to(sys.stdout.buffer, table)
         return

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from leafwise.report.signs import printable
+
 if TYPE_CHECKING:
     from leafwise.inference.exact import Limits
     from leafwise.network import Network
@@ -216,6 +218,7 @@ def _plain(value: Any) -> Any:
 
 def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1, err: bool = False) -> None:
     """Aligned columns; those from `right` on are numbers, aligned to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

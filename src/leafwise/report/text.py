@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.report.signs import printable
 from leafwise.table import Variable, many
 
 _WIDTH = 100
@@ -30,7 +31,8 @@ def network_text(network: Network) -> str:
         + f", {many(parameters, 'parameter')}"
     ]
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
-    lines += [", ".join(f"{key} {value}" for key, value in priors.items() if value)] if any(priors.values()) else []
+    known = [f"{key} {printable(value)}" for key, value in priors.items() if value]
+    lines += [", ".join(known)] if known else []
     rows = [("variable", "states", "leaves", "parameters", "parents")]
     rows += [_variable_row(network, index) for index in range(len(network.variables))]
     rows.append(("total", "", str(leaves), str(parameters), many(arcs, "arc")))
@@ -46,22 +48,22 @@ def network_text(network: Network) -> str:
 
 def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
     variable, node = network.variables[index], network.nodes[index]
-    states = f"{variable.n_states}: {_listed(variable.labels, 28)}"
+    name, states = printable(variable.name), f"{variable.n_states}: {_listed(variable.labels, 28)}"
     if node is None:
-        return variable.name, states, "-", "-", "(given)"
-    parents = ", ".join(network.names[parent] for parent in node.parents)
-    return variable.name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
+        return name, states, "-", "-", "(given)"
+    parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
+    return name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
     """As many labels as fit, at least one (itself cut short when too long)."""
-    text = ", ".join(labels)
+    text = ", ".join(map(printable, labels))
     if len(text) <= width:
         return text
     shown = 1
-    while len(", ".join(labels[: shown + 1])) + 3 <= width:
+    while len(", ".join(map(printable, labels[: shown + 1]))) + 3 <= width:
         shown += 1
-    text = ", ".join(labels[:shown])
+    text = ", ".join(map(printable, labels[:shown]))
     return (text if len(text) <= width else text[: width - 1]) + ("…" if len(labels) == shown else ", …")
 
 
@@ -75,10 +77,10 @@ def node_text(network: Network, variable: int) -> str:
     LVFAILURE = TRUE   leaf 0   TRUE 90.0 %  FALSE 10.0 %
     LVFAILURE = FALSE  leaf 1   TRUE  1.0 %  FALSE 99.0 %
     """
-    node, name = network.nodes[variable], network.names[variable]
+    node, name = network.nodes[variable], printable(network.names[variable])
     if node is None:
         return f"{name}: given, without a distribution of its own"
-    parents = ", ".join(network.names[parent] for parent in node.parents)
+    parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
     sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
     leaf_texts = _leaf_texts(node, network.variables[variable])
     lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
@@ -110,7 +112,7 @@ def _graph_lines(
             yield left, f"sub-graph {shared[node]}:" if node in shared else ""
         variable = variables[graph.tests[node]]
         arcs = [(child, f"{variable.name} {arc_states(variable, states)}") for states, child in graph.arcs(node)]
-        stack += [(child, text, depth + bool(arc)) for child, text in reversed(arcs)]
+        stack += [(child, printable(text), depth + bool(arc)) for child, text in reversed(arcs)]
 
 
 def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
@@ -181,5 +183,5 @@ def _distribution(row: NDArray[np.float64], variable: Variable, digits: int) -> 
     shown = list(range(variable.n_states))
     if variable.n_states > _MOST_SHOWN:
         shown = np.argsort(-row, kind="stable")[: _MOST_SHOWN - 1].tolist()
-    text = "  ".join(f"{variable.labels[state]} {100 * row[state]:{digits}.1f} %" for state in shown)
+    text = "  ".join(f"{printable(variable.labels[state])} {100 * row[state]:{digits}.1f} %" for state in shown)
     return text if len(shown) == variable.n_states else f"{text}  … ({variable.n_states} states)"
