@@ -1,7 +1,7 @@
 """learn(...): the one place where the parts are wired together."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import read
+from leafwise.encoding import Reading, read
+from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -37,6 +38,7 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
 
@@ -50,6 +52,7 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -65,6 +68,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        **reading,
     )
     under_way.run()
     return under_way.network
@@ -79,6 +83,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
@@ -89,7 +94,8 @@ def learning(
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
     """
-    table = read(data, variables=None if start is None else start.variables)
+    _check_types(search, prior, structure_prior, constraints, start)
+    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     parameters, table = _prior_for(prior, table)
@@ -113,6 +119,20 @@ def learning(
     return search.begin(problem, counter, workers)
 
 
+def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+    if not hasattr(search, "begin"):
+        raise TypeError(
+            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
+        )
+    check_type(prior, str, "the prior", "a text: use 'uniform', 'bdeu:10' or 'network:FILE:10'")
+    check_type(structure_prior, str, "the structure prior", "a text: use 'auto', 'uniform' or 'kappa:0.1'")
+    check_type(
+        constraints, Constraints, "what is given as constraints", "leafwise.Constraints: use Constraints(order=...)"
+    )
+    if start is not None:
+        check_network(start, "start")
+
+
 def log_score(
     network: Network, data: Any, *, prior: str | None = None, structure_prior: str | None = None
 ) -> dict[str, NodeScore]:
@@ -124,6 +144,7 @@ def log_score(
     >>> round(log_score(alarm(), cases, prior="uniform", structure_prior="uniform")["HISTORY"].log_score, 2)
     -32.51
     """
+    check_network(network, "log_score")
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior

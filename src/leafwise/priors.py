@@ -15,6 +15,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,12 @@ def parameter_prior(text: str) -> ParameterPrior:
         return Uniform()
     if text == "auto":
         return Symmetric()
-    if kind == "symmetric" and (cases := _positive(size)) is not None:
+    if kind == "symmetric" and (cases := _sample_size(size)) is not None:
         return Symmetric(cases)
-    if kind == "bdeu" and (ess := _positive(size)) is not None:
+    if kind == "bdeu" and (ess := _sample_size(size)) is not None:
         return Bdeu(ess)
     file, _, size = size.rpartition(":")
-    if kind == "network" and file and (ess := _positive(size)) is not None:
+    if kind == "network" and file and (ess := _sample_size(size)) is not None:
         network = load(file)
         return PriorNetwork(network, ess, network.names, text)
     raise ValueError(
@@ -94,6 +95,17 @@ def parameter_prior(text: str) -> ParameterPrior:
 
 def _plain(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else str(number)
+
+
+def _sample_size(text: str) -> float | None:
+    """An equivalent sample size with which scores keep their digits: log gamma of a larger one is too large itself."""
+    size = _positive(text)
+    if size is not None and not _SMALLEST_SIZE <= size <= _LARGEST_SIZE:
+        raise ValueError(
+            f"the prior has an equivalent sample size of {size:g}, and scores are exact for {_SMALLEST_SIZE:g} to "
+            f"{_LARGEST_SIZE:g}: use one of these"
+        )
+    return size
 
 
 def _positive(text: str) -> float | None:

@@ -1,5 +1,6 @@
 """leafwise convert: from one file format to another."""
 
+import gzip
 import json
 
 import pytest
@@ -53,3 +54,26 @@ def test_an_old_file_stays_when_the_new_one_fails(leafwise, model, tmp_path):
     assert target.read_text() == "old"
     assert leafwise("convert", model, target).code == 0
     assert json.loads(model.read_text())["variables"][0]["name"] in target.read_text()
+
+
+# 32 tables of 2 ** 15 numbers, each written in a line
+NAMES = [f"x{k}" for k in range(46)]
+BIF = "\n".join(
+    [
+        "network x { }",
+        *(f"variable {name} {{ type discrete [2] {{ a, b }}; }}" for name in NAMES),
+        *(f"probability ( {name} ) {{ table 0.5, 0.5; }}" for name in NAMES[:14]),
+        *(f"probability ( {name} | {', '.join(NAMES[:14])} ) {{ default 0.5, 0.5; }}" for name in NAMES[14:]),
+    ]
+)
+
+
+def test_the_command_line_raises_the_limits(leafwise, tmp_path):
+    source, target = tmp_path / "many.bif", tmp_path / "many.json"
+    source.write_text(BIF)
+    assert "with larger --most-cells" in leafwise("convert", source, target).complaint
+    assert not target.exists()
+    assert "more than 1,030,000, the limit" in leafwise("convert", source, target, "--most-cells", 1_030_000).complaint
+    packed = tmp_path / "many.bif.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    assert "raise --most-bytes" in leafwise("convert", packed, target, "--most-bytes", 100).complaint

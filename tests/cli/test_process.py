@@ -8,7 +8,12 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
 
 COMMAND = [sys.executable, "-c", "from leafwise.cli import main; main()"]
 
@@ -71,3 +76,46 @@ def test_interrupted_learning_saves_what_it_found(tmp_path):
     assert found["steps"] > 0
     show = subprocess.run([*COMMAND, "show", str(output), "--json"], capture_output=True, text=True, check=True)
     assert json.loads(show.stdout)["leaves"] == found["leaves"]
+
+
+EVIL = "evil\x1b[31m\x07\n\u202eabc\x9b1m"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show",),
+        ("show", "--node", "y\x1b[2J"),
+        ("query",),
+        ("query", "--joint", "--method", "weighting", "--samples", "100"),
+        ("mpe",),
+        ("sample", "-n", "3"),
+        ("query", "--target", "z\x1b[31m"),
+        ("query", "--given", "\x1b[31m=3"),
+        ("show", "--\x1b[31m"),
+    ],
+)
+def test_names_do_not_steer_the_terminal(arguments, tmp_path):
+    import pty
+
+    first = Node((), DecisionGraph.single(), np.array([[0.5, 0.5]]))
+    second = Node((0,), DecisionGraph.complete([0], [2]), np.array([[0.5, 0.5], [0.1, 0.9]]))
+    variables = (Variable(EVIL, ("a\x1b]0;title\x07", "b\r\x08")), Variable("y\x1b[2J", ("no", "yes")))
+    model = tmp_path / "model.json"
+    Network(variables, (first, second), "uni\x1bform").save(model)
+    screen, terminal = pty.openpty()
+    command = [*COMMAND, arguments[0], str(model), *arguments[1:]]
+    with subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE) as process:
+        os.close(terminal)
+        shown = b""
+        try:
+            while piece := os.read(screen, 65536):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+        shown += process.communicate()[1]
+    os.close(screen)
+    text = shown.decode().replace("\r\n", "\n")
+    assert text
+    assert not [sign for sign in text if not sign.isprintable() and sign != "\n"]

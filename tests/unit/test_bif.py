@@ -223,7 +223,7 @@ def test_a_table_that_no_file_could_hold():
     names = [f"v{k}" for k in range(1000)]
     head = "network x { }\n" + "".join(f"variable {name} {{ type discrete [2] {{ a, b }}; }}\n" for name in names)
     block = f"probability ( v0 | {', '.join(names[1:])} ) {{ ENTRY }}"
-    for entry, reason in (("default 0.5, 0.5;", "by default"), ("table 0.5, 0.5;", "can hold"), ("", "0 rows came")):
+    for entry, reason in (("default 0.5, 0.5;", "most_cells"), ("table 0.5, 0.5;", "can hold"), ("", "0 rows came")):
         with pytest.raises(ValueError, match=r"line 1002, column \d+.*10\^") as caught:
             bif.loads(head + block.replace("ENTRY", entry))
         assert reason in str(caught.value)

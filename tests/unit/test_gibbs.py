@@ -25,13 +25,16 @@ def test_answers_are_those_of_the_joint_table(seed, weights):
     network = random_network(seed, STATES)
     table = weighted(joint_table(network), weights)
     found = gibbs(network, range(len(STATES)), weights, n_samples=2000, seed=seed, burn_in=20)
-    for target, probabilities, errors in zip(range(6), found.probabilities, found.standard_errors, strict=True):
+    answers = zip(found.probabilities, found.standard_errors, found.intervals, strict=True)
+    for target, (probabilities, errors, (low, high)) in enumerate(answers):
         expected = marginal(table, [target]) / table.sum()
         assert probabilities.sum() == pytest.approx(1)
         assert (abs(probabilities - expected) <= 5 * errors + 1e-9).all()
         assert errors.max() < 0.05
+        assert ((low <= probabilities) & (probabilities <= high)).all()
     assert 50 < found.effective_sample_size <= found.n_samples
-    assert found.n_samples == 2016  # 8 chains of 4 batches of 63
+    assert found.n_samples == 2000
+    assert found.mixing.r_hat < 1.05
     assert found.log_evidence is None
 
 
@@ -68,7 +71,7 @@ def test_errors_are_calibrated():
     expected = marginal(table, [0])[0] / table.sum()
     scores = []
     for seed in range(200):
-        found = gibbs(network, [0], weights, n_samples=320, seed=seed, burn_in=2, threads=1)
+        found = gibbs(network, [0], weights, n_samples=160, seed=seed, burn_in=2, threads=1)
         scores.append((found.probabilities[0][0] - expected) / found.standard_errors[0][0])
     assert abs(np.mean(scores)) < 0.25
     assert 0.8 < np.std(scores) < 1.25
@@ -86,30 +89,63 @@ def test_threads_change_nothing_and_seeds_do():
     assert any((p != q).any() for p, q in zip(one.probabilities, other.probabilities, strict=True))
 
 
-def test_chains_that_cannot_move_show_in_the_error():
-    network = both_or_neither(0.5)
-    found = gibbs(network, [0, 1], {2: np.array([0.0, 1.0])}, n_samples=4000, seed=1)
-    for probabilities, errors in zip(found.probabilities, found.standard_errors, strict=True):
-        assert errors[0] > 0.1
-        assert abs(probabilities[0] - 0.5) < 4 * errors[0]
-    assert found.effective_sample_size < 20  # as many as there are chains
-
-
-def test_chains_that_all_began_alike_are_not_called_certain():
+def test_variables_that_determine_each_other_are_drawn_together():
+    """One by one they could not move; half of the cases drawn from above agree with the evidence."""
     network = both_or_neither(0.02)
-    found = gibbs(network, [0], {2: np.array([0.0, 1.0])}, n_samples=400, seed=1)
-    assert found.probabilities[0].tolist() == [1, 0]
-    assert found.standard_errors[0].min() > 0.05
-    assert found.effective_sample_size == 8
+    found = gibbs(network, [0], {2: np.array([0.0, 1.0])}, n_samples=4000, seed=1)
+    low, high = found.intervals[0][:, 1]
+    assert 0.01 < low < 0.02 < high < 0.04
+    assert found.effective_sample_size > 500
+    assert not found.warnings
 
 
-def test_chains_begin_where_the_posterior_is():
+def test_what_chains_cannot_know_is_in_their_intervals(monkeypatch):
+    """Without cases from above, each chain stays where it began: all in the same state, or in two."""
+    monkeypatch.setattr("leafwise.inference.gibbs._FRESH", 0)
+    for seed, p in ((1, 0.02), (2, 0.5)):
+        found = gibbs(both_or_neither(p), [0], {2: np.array([0.0, 1.0])}, n_samples=4000, seed=seed)
+        low, high = found.intervals[0][:, 1]
+        assert low < p < high
+        assert high - low > 0.3
+        assert found.effective_sample_size <= 8
+        assert any("only 8 cases were drawn independently" in warning for warning in found.warnings)
+    assert any("the chains disagree" in warning for warning in found.warnings)
+
+
+def test_chains_that_hardly_move_are_noticed():
+    """Without a single impossible state: two clusters of variables that all but determine each other."""
+    copy = Node((0,), DecisionGraph.complete([0], [2]), np.array([[0.9999, 0.0001], [0.0001, 0.9999]]))
+    network = Network(variables([2] * 13), (single([0.5, 0.5]), *[copy] * 12))
+    weights = {v: np.array([1.0, 1e-3]) for v in range(1, 7)} | {v: np.array([1e-3, 1.0]) for v in range(7, 13)}
+    found = gibbs(network, [0], weights, n_samples=800, seed=1, burn_in=0)
+    assert found.intervals[0][0, 0] < 0.5 < found.intervals[0][1, 0] or found.warnings
+
+
+def test_an_unseen_state_has_an_upper_limit():
+    network = Network(variables([2, 2]), (single([1 - 1e-9, 1e-9]), single([0.5, 0.5])))
+    found = gibbs(network, [0, 1], {}, n_samples=1000, seed=1, joint=True)
+    assert found.probabilities[0][1].tolist() == [0, 0]
+    assert found.intervals[0][0, 1].tolist() == [0, 0]
+    assert found.intervals[0][1, 1] == pytest.approx([3.69 / 1000] * 2, rel=0.05)
+    assert (found.standard_errors[0] > 1e-3).all()
+
+
+def test_chains_begin_where_the_posterior_is(monkeypatch):
     """They cannot move, so where they begin is the answer; half of the cases drawn are in state 1."""
+    monkeypatch.setattr("leafwise.inference.gibbs._FRESH", 0)
     network = both_or_neither(0.5)
     found = gibbs(
         network, [0], {2: np.array([0.0, 1.0]), 0: np.array([0.9, 0.1])}, n_samples=400, seed=0, burn_in=0, chains=100
     )
     assert found.probabilities[0][1] == pytest.approx(0.1, abs=5 * math.sqrt(0.09 / 100))
+
+
+def test_a_joint_table_of_many_cells():
+    network = Network(variables([100] * 3), (single(np.full(100, 0.01)),) * 3)
+    found = gibbs(network, [0, 1, 2], {}, n_samples=2000, seed=0, joint=True)
+    assert found.probabilities[0].shape == (100, 100, 100)
+    assert found.probabilities[0].sum() == pytest.approx(1)
+    assert (found.intervals[0][1] >= 1e-6).all()
 
 
 def test_a_thousand_observations_do_not_underflow():
@@ -148,7 +184,7 @@ def test_variables_without_a_distribution_are_refused():
 
 
 def test_impossible_evidence(monkeypatch):
-    monkeypatch.setattr("leafwise.inference.gibbs._MOST_STARTS", 500)
+    monkeypatch.setattr("leafwise.inference.chains._MOST_STARTS", 500)
     copy = Node((0,), DecisionGraph.complete([0], [2]), np.eye(2))
     network = Network(variables([2, 2, 2, 2]), (single([0.5, 0.5]), copy, copy, single([0.5, 0.5])))
     weights = {1: np.array([1.0, 0.0]), 2: np.array([0.0, 1.0])}

@@ -110,3 +110,12 @@ def test_auto_is_one_by_the_number_of_variables():
 def test_unknown_structure_priors(text):
     with pytest.raises(ValueError, match=r"structure prior .* is not known: give 'auto', 'uniform', or 'kappa:' and"):
         log_kappa(text)
+
+
+@pytest.mark.parametrize("size", ["1e308", "1.1e9", "1e-308"])
+def test_sample_sizes_at_which_scores_lose_their_digits_are_refused(size):
+    with pytest.raises(ValueError, match=r"scores are exact for 1e-100 to 1e\+09"):
+        parameter_prior(f"bdeu:{size}")
+    with pytest.raises(ValueError, match="scores are exact for"):
+        parameter_prior(f"network:none.json:{size}")
+    assert log_kappa("kappa:1e-300") == pytest.approx(-300 * np.log(10))

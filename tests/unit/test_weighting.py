@@ -26,11 +26,13 @@ def test_answers_are_those_of_the_joint_table(seed, weights):
     network = random_network(seed, STATES, zeros=0.1)
     table = weighted(joint_table(network), weights)
     found = weighting(network, range(len(STATES)), weights, n_samples=2000, seed=seed)
-    for target, probabilities, errors in zip(range(6), found.probabilities, found.standard_errors, strict=True):
+    answers = zip(found.probabilities, found.standard_errors, found.intervals, strict=True)
+    for target, (probabilities, errors, (low, high)) in enumerate(answers):
         expected = marginal(table, [target]) / table.sum()
         assert probabilities.sum() == pytest.approx(1)
         assert (abs(probabilities - expected) <= 5 * errors + 1e-9).all()
         assert errors.max() < 0.05
+        assert ((low <= probabilities) & (probabilities <= high)).all()
     assert abs(found.log_evidence - math.log(table.sum())) <= 5 * found.log_evidence_error + 1e-9
     assert 100 < found.effective_sample_size <= 2000 + 1e-6
     assert found.n_samples == 2000
@@ -188,3 +190,51 @@ def test_no_targets_ask_for_the_evidence_alone():
     assert found.probabilities[0] == 1
     exact = math.log(weighted(joint_table(network), weights).sum())
     assert abs(found.log_evidence - exact) <= 5 * found.log_evidence_error + 1e-9
+
+
+def test_an_unseen_state_has_an_upper_limit():
+    network = Network(variables([3]), (single([0.5, 0.5 - 1e-9, 1e-9]),))
+    found = weighting(network, [0], {}, n_samples=1000, seed=0)
+    assert found.probabilities[0][2] == 0
+    assert found.intervals[0][:, 2] == pytest.approx([0, 1 - 0.025 ** (1 / 1000)], rel=0.01)
+    assert found.standard_errors[0][2] == pytest.approx(found.intervals[0][1, 2] / 2)
+
+
+def test_intervals_hold_where_hits_are_few():
+    """Three hits are expected: two errors to either side of what was found miss the truth in one case of eight."""
+    network = Network(variables([2]), (single([0.997, 0.003]),))
+    held = [
+        low <= 0.003 <= high
+        for seed in range(300)
+        for low, high in [weighting(network, [0], {}, n_samples=1000, seed=seed, threads=1).intervals[0][:, 1]]
+    ]
+    assert np.mean(held) >= 0.95
+
+
+def rare_cause(prior, false_alarm):
+    """A cause that few cases have and most of what is given speaks for."""
+    graph = DecisionGraph.complete([0], [2])
+    alarm_given = Node((0,), graph, np.array([[1 - false_alarm, false_alarm], [0.1, 0.9]]))
+    return Network(variables([2, 2]), (single([1 - prior, prior]), alarm_given))
+
+
+def test_a_cause_that_no_sample_met_is_not_ruled_out():
+    """All weights are alike, and worth a thousand draws: but a case that was not drawn may weigh as much as all."""
+    network = rare_cause(1e-6, 1e-6)
+    found = weighting(network, [0], {1: np.array([0.0, 1.0])}, n_samples=1000, seed=0)
+    assert found.probabilities[0][1] == 0
+    assert found.intervals[0][1, 1] > 0.9
+    assert "no sample met" in found.warnings[0]
+    assert found.effective_sample_size < 2
+
+
+def test_a_bound_on_weights_that_changes_little_gives_no_warning():
+    found = weighting(rare_cause(0.1, 0.1), [0], {1: np.array([0.0, 1.0])}, n_samples=1000, seed=0)
+    assert found.intervals[0][0, 1] < 0.5 < found.intervals[0][1, 1]
+    assert not found.warnings
+    assert found.effective_sample_size > 100
+
+
+def test_few_draws_that_count_are_said_to_be_few():
+    found = weighting(random_network(5, (2, 2, 3)), [0], {2: np.array([0.1, 1.0, 0.0])}, n_samples=50, seed=0)
+    assert any("100 are the least" in warning for warning in found.warnings)

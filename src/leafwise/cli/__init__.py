@@ -7,18 +7,25 @@ Exit codes: 0 all is well, 2 bad input (one line on standard error says what, an
 import io
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
 from leafwise.cli.benchmark import benchmark
+from leafwise.cli.compare import compare
+from leafwise.cli.completion import completion
 from leafwise.cli.convert import convert
+from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
+from leafwise.cli.structure import importance, independence, information
+from leafwise.report.signs import printable
 
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
@@ -26,8 +33,9 @@ SPELLINGS = (
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
-    (re.compile(r"\bmost_cells\b"), "--most-cells"),
+    (re.compile(r"\bmost_(cells|bytes)\b"), r"--most-\1"),
     (re.compile(r"\bmethod='(\w+)' or '(\w+)'"), r"--method \1 or \2"),
+    (re.compile(r"\bLimits\((memory|operations)=\.\.\.\)"), r"--\1"),
     (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
 )
 BAD_INPUT = 2
@@ -45,7 +53,13 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, show, explore, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
+COMMANDS = (
+    *(describe, learn, show, explore, query, mpe, predict, sample, evaluate, score),
+    *(compare, convert, completion, reproduce, benchmark),
+)
+for command in COMMANDS:
+    cli.add_command(command)
+for command in (independence, information, importance):
     cli.add_command(command)
 
 
@@ -54,13 +68,26 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows another, and the rest of the line
             stream.reconfigure(errors="replace")
+    if isinstance(out := sys.stdout, io.TextIOWrapper):
+        encoding, at_once = out.encoding, out.line_buffering
+        sys.stdout = sys.__stdout__ = _Plain(out.detach(), encoding, "replace", line_buffering=at_once)  # type: ignore[misc]
     sys.exit(run())
+
+
+class _Plain(io.TextIOWrapper):
+    """Standard output, on which names from data may not steer a terminal. Tables are written below it, as they are."""
+
+    def write(self, text: str) -> int:
+        return super().write(printable(text, kept="\n\t"))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; errors become one line on standard error."""
     try:
-        code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_: _note(str(message))
+            code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
     except click.ClickException as error:
         return _fail(_usage_message(error))
     except click.Abort:
@@ -71,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("there is not enough memory for this: use fewer cases or fewer variables.")
     except (ValueError, TypeError) as error:
-        return _fail(_in_options(str(error)))
+        return _fail(in_options(str(error)))
     return code if isinstance(code, int) else 0
 
 
@@ -82,12 +109,18 @@ def _usage_message(error: click.ClickException) -> str:
     return message
 
 
-def _in_options(message: str) -> str:
+def _note(message: str) -> None:
+    """What the library warns of, in one line."""
+    click.echo(f"leafwise: note: {in_options(message)}", err=True)
+
+
+def in_options(message: str) -> str:
+    """The library's advice, in the words of the command line."""
     for pattern, spelling in SPELLINGS:
         message = pattern.sub(spelling, message)
     return message
 
 
 def _fail(message: str) -> int:
-    click.echo(f"leafwise: {' '.join(message.split())}", err=True)
+    click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
     return BAD_INPUT

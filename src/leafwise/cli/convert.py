@@ -15,14 +15,21 @@ from leafwise.cli.progress import telling
     "--most-cells",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The largest table that a decision graph may become.  [default: 1000000]",
+    help="The largest table that a decision graph may become, and the most numbers that SOURCE may.  "
+    "[default: 1000000, and as many as SOURCE has bytes]",
+)
+@click.option(
+    "--most-bytes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The most bytes that a packed SOURCE may unpack to.  [default: 64 MiB and 200 times its size]",
 )
 @json_option
-def convert(source: Path, target: Path, most_cells: int | None, as_json: bool) -> None:
+def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int | None, as_json: bool) -> None:
     """Read the network SOURCE and write it to TARGET, in the formats that the ends of their names stand for.
 
-    .json (leafwise's own: nothing is lost), .bif, .xmod and .bn (Libra), each also as .gz; with pyAgrum .xmlbif,
-    .bifxml, .xml, .uai, .net and .xdsl too.
+    .json (leafwise's own: nothing is lost), .bif, .xmod, .bn (Libra), .xmlbif, .bifxml or .xml, .uai, .net (HUGIN) and
+    .xdsl (GeNIe), each also as .gz.
     """
     check_output(target, source)
     from leafwise.formats.files import format_of, load, save
@@ -31,7 +38,7 @@ def convert(source: Path, target: Path, most_cells: int | None, as_json: bool) -
     formats = format_of(source), format_of(target)
     with telling(quiet=as_json) as tell:
         tell(f"reading {source.name}")
-        network = load(source)
+        network = load(source, most_cells=most_cells, most_bytes=most_bytes)
         tell(f"writing {target.name}")
         save(network, target, MOST_CELLS if most_cells is None else most_cells)
     if as_json:

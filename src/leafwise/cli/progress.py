@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leafwise.report.signs import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -45,7 +47,7 @@ def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
     """The same with a line on standard error for every step."""
     with _asked_to_stop() as asked:
         for step in search:
-            click.echo(_line(search.n_steps, step, names), err=True)
+            click.echo(printable(_line(search.n_steps, step, names)), err=True)
             if asked.is_set():
                 break
     return asked.is_set()
@@ -57,9 +59,11 @@ def telling(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda _text: None
         return
+    from rich.markup import escape
+
     with _bar() as bar:
         task = bar.add_task("beginning")
-        yield lambda text: bar.update(task, description=text)
+        yield lambda text: bar.update(task, description=escape(printable(text)))
 
 
 def _bar() -> "Progress":

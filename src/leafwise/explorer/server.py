@@ -18,6 +18,7 @@ from leafwise.network import Network
 
 HOST = "127.0.0.1"
 _MOST_BYTES = 2**20
+_MOST_CONNECTIONS, _IDLE_SECONDS = 500, 10  # those that ask for nothing for so long are closed
 _HEADERS = [
     ("Cache-Control", "no-store"),
     ("Referrer-Policy", "no-referrer"),  # the address holds the token
@@ -90,7 +91,7 @@ class Explorer:
             raise Refusal(415, "Questions are JSON.")
         try:
             answer = self.answer(path, json.loads(environ["wsgi.input"].read(_MOST_BYTES)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the second where it is nested deeply
             raise Refusal(400, str(error)) from None
         return "application/json", json.dumps(answer, allow_nan=False)
 
@@ -103,8 +104,11 @@ class Explorer:
             return {"problem": str(error)}
 
 
-def start(explorer: Explorer) -> tuple[str, Any]:
-    """The address, at a free port, and the server, which `run()` lets answer until Ctrl-C and `close()` ends."""
+def start(explorer: Explorer, port: int = 0) -> tuple[str, Any]:
+    """The address, at this port or a free one, and the server, which `run()` lets answer until Ctrl-C.
+
+    `close()` ends it.
+    """
     try:
         import waitress
     except ModuleNotFoundError:
@@ -114,10 +118,14 @@ def start(explorer: Explorer) -> tuple[str, Any]:
     server = waitress.create_server(
         explorer,
         host=HOST,
-        port=0,
+        port=port,
         threads=4,
         ident="",
         max_request_body_size=_MOST_BYTES,
         clear_untrusted_proxy_headers=True,
+        connection_limit=_MOST_CONNECTIONS,
+        channel_timeout=_IDLE_SECONDS,
+        cleanup_interval=_IDLE_SECONDS,
+        asyncore_use_poll=True,
     )
     return f"http://{HOST}:{server.effective_port}/{explorer.token}/", server

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.formats.bif_reading import read_network
-from leafwise.formats.bif_text import quoted
-from leafwise.formats.tables import MOST_CELLS, complete_table
+from leafwise.formats.bif_text import decoded, quoted
+from leafwise.formats.tables import MOST_CELLS, Room, complete_table
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.table import Variable
@@ -58,21 +58,9 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     return "\n".join([*lines, ""])
 
 
-def loads(text: str | bytes) -> Network:
+def loads(text: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text."""
-    return read_network(_decoded(text) if isinstance(text, bytes) else text)
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        column = error.start - data.rfind(b"\n", 0, error.start)
-        raise ValueError(
-            f"line {line}, column {column}: byte 0x{data[error.start]:02x} came where UTF-8 text is expected: "
-            f"save the file as UTF-8."
-        ) from None
+    return read_network(decoded(text) if isinstance(text, bytes) else text, Room(len(text), most_cells))
 
 
 def _variable_lines(variable: Variable) -> list[str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.formats.bif_text import Cursor, brief
-from leafwise.formats.tables import MOST_CELLS, amount, fitted, table_node
+from leafwise.formats.tables import Room, amount, fitted, table_node
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -45,7 +45,7 @@ class _Rows:
     default: int | None = None
 
 
-def read_network(text: str) -> Network:
+def read_network(text: str, room: Room) -> Network:
     """The network of a BIF text."""
     cursor, found = Cursor(text), _Found()
     _read_head(cursor)
@@ -54,7 +54,7 @@ def read_network(text: str) -> Network:
         if keyword == "variable":
             _read_variable(cursor, found)
         elif keyword == "probability":
-            _read_distribution(cursor, found)
+            _read_distribution(cursor, found, room)
         else:
             cursor.fail(
                 f"{brief(keyword)} came where 'variable' or 'probability' is expected: begin a block by one of them.",
@@ -137,7 +137,7 @@ def _read_type(cursor: Cursor) -> dict[str, int]:
     return states
 
 
-def _read_distribution(cursor: Cursor, found: _Found) -> None:
+def _read_distribution(cursor: Cursor, found: _Found, room: Room) -> None:
     cursor.expect("(", "write probability ( NAME | PARENT, PARENT )")
     index = _known(cursor, found)
     place = cursor.began
@@ -150,7 +150,7 @@ def _read_distribution(cursor: Cursor, found: _Found) -> None:
     rows = _Rows(shape, len(found.states[index]))
     while not cursor.takes("}"):
         _read_entry(cursor, rows, [found.states[parent] for parent in parents])
-    table = _filled(cursor, rows, place).reshape(*shape, rows.n_states)
+    table = _filled(cursor, rows, place, room)
     found.nodes[index] = table_node(parents, table, found.n_states)
     found.given[index] = place
 
@@ -251,7 +251,7 @@ def _read_table(cursor: Cursor, rows: _Rows, place: int) -> None:
         rows.places.append(place)
 
 
-def _filled(cursor: Cursor, rows: _Rows, place: int) -> NDArray[np.float64]:
+def _filled(cursor: Cursor, rows: _Rows, place: int, room: Room) -> NDArray[np.float64]:
     """The rows of all assignments in order, each summing to one."""
     n_rows = math.prod(rows.shape)
     if rows.default is None and len(rows.which) < n_rows:
@@ -261,12 +261,7 @@ def _filled(cursor: Cursor, rows: _Rows, place: int) -> NDArray[np.float64]:
             f"parent varying fastest) is missing: add it, or a default.",
             place,
         )
-    if n_rows * rows.n_states > max(MOST_CELLS, len(rows.which) * rows.n_states):
-        cursor.fail(
-            f"the table would have {amount(n_rows * rows.n_states)} cells, nearly all by default, where {MOST_CELLS:,} "
-            f"are the limit: leave some parents out.",
-            place,
-        )
+    room.take(n_rows * rows.n_states, lambda problem: cursor.fail(problem, place))
     values = np.array(rows.values, np.float64).reshape(-1, rows.n_states)
     distributions = fitted(values)
     wrong = np.flatnonzero(np.isnan(distributions[:, 0]))

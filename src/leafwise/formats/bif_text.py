@@ -37,6 +37,19 @@ def brief(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_PIECE else text[: _LONGEST_PIECE - 1] + "…")
 
 
+def decoded(data: bytes) -> str:
+    """The text of a file, or fail at the first byte that is none."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - data.rfind(b"\n", 0, error.start)
+        raise ValueError(
+            f"line {line}, column {column}: byte 0x{data[error.start]:02x} came where UTF-8 text is expected: "
+            f"save the file as UTF-8."
+        ) from None
+
+
 class Cursor:
     """A text, and how far it has been read.
 
@@ -44,6 +57,8 @@ class Cursor:
     >>> cursor.word("a word"), cursor.word("a name"), cursor.takes("{"), cursor.at_end()
     ('network', 'my net', True, True)
     """
+
+    blanks, words = _BLANKS, _WORD
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -74,7 +89,7 @@ class Cursor:
     def word(self, expected: str) -> str:
         """Read a word, or fail by saying which was expected."""
         place = self._skip()
-        found = _WORD.match(self.text, place)
+        found = self.words.match(self.text, place)
         if found is None:
             self.fail(f"{self._next()} came where {expected} is expected: write it there, in quotes if it holds signs.")
         self.began, self.place = place, found.end()
@@ -116,8 +131,19 @@ class Cursor:
             problem = problem[: _LONGEST_PROBLEM - 1] + "…"
         raise ValueError(f"line {line}, column {column}: {problem}")
 
+    def fail_here(self, problem: str) -> NoReturn:
+        """The same at the last word or sign."""
+        self.fail(problem, self.began)
+
+    def whole_number(self, expected: str) -> int:
+        """Read a whole number from 0 on, or fail by saying which was expected."""
+        word = self.word(expected)
+        if not (word.isascii() and word.isdecimal() and len(word) < 10):
+            self.fail_here(f"{brief(word)} came where {expected} is expected: write it in digits.")
+        return int(word)
+
     def _skip(self) -> int:
-        found = _BLANKS.match(self.text, self.place)
+        found = self.blanks.match(self.text, self.place)
         self.place = self.place if found is None else found.end()
         return self.place
 
@@ -128,7 +154,7 @@ class Cursor:
             return "the end of the file"
         if rest.startswith("/*"):
             return "a comment without its end"
-        word = _WORD.match(rest)
+        word = self.words.match(rest)
         return brief(word[0] if word else rest[0])
 
     def _numbers_one_by_one(self, due: int) -> list[float]:

@@ -4,10 +4,12 @@ Knows the other modules of this package, and imports the one that is needed.
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leafwise.formats.tables import MOST_CELLS
+from leafwise.formats.whole_files import read_as, write_whole
 
 if TYPE_CHECKING:
     from leafwise.network import Network
@@ -24,7 +26,7 @@ _FORMATS = {
     ".net": "NET",
     ".xdsl": "XDSL",
 }
-_PACKED = ("JSON", "BIF", "XMOD", "Libra BN")  # also as .gz
+_MODULES = {"Libra BN": "libra"}  # the others are called as the format is
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -38,10 +40,10 @@ def format_of(path: str | os.PathLike[str]) -> str:
     suffix = Path(bare).suffix.lower()
     if suffix == "" and bare == name:
         return "JSON"
-    if suffix not in _FORMATS or (bare != name and _FORMATS[suffix] not in _PACKED):
+    if suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise ValueError(
-            f"the name {name!r} ends like no format of networks: use {known}, .json.gz, .bif.gz or .xmod.gz."
+            f"the name {name!r} ends like no format of networks: use {known}, or one of these with .gz after it."
         )
     return _FORMATS[suffix]
 
@@ -59,48 +61,26 @@ def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOS
     ...     load(folder + "/alarm.bif.gz").n_parameters
     509
     """
+    module = _module(path)
+    text = module.dumps(network) if module.__name__.endswith(".json") else module.dumps(network, most_cells)
+    write_whole(path, text.encode())
+
+
+def load(path: str | os.PathLike[str], *, most_cells: int | None = None, most_bytes: int | None = None) -> "Network":
+    """Read a network in the format of the file's name; a ValueError in one line when it cannot be read.
+
+    A file becomes no more than a million numbers, or as many as it has bytes, unless `most_cells` allows more; a packed
+    one no more than 64 MiB and 200 times its size, unless `most_bytes` does.
+    """
+    module = _module(path)
+
+    def loads(data: bytes) -> "Network":
+        network: Network = module.loads(data, most_cells)
+        return network
+
+    return read_as(path, loads, most_bytes)
+
+
+def _module(path: str | os.PathLike[str]) -> Any:
     kind = format_of(path)
-    if kind == "JSON":
-        from leafwise.formats import json
-
-        json.save(network, path)
-    elif kind == "BIF":
-        from leafwise.formats import bif
-
-        bif.save(network, path, most_cells)
-    elif kind == "XMOD":
-        from leafwise.formats import xmod
-
-        xmod.save(network, path, most_cells)
-    elif kind == "Libra BN":
-        from leafwise.formats import libra
-
-        libra.save(network, path, most_cells)
-    else:
-        from leafwise.formats import agrum
-
-        agrum.save(network, path, kind, most_cells)
-
-
-def load(path: str | os.PathLike[str]) -> "Network":
-    """Read a network in the format of the file's name; a ValueError in one line when it cannot be read."""
-    kind = format_of(path)
-    if kind == "JSON":
-        from leafwise.formats import json
-
-        return json.load(path)
-    if kind == "BIF":
-        from leafwise.formats import bif
-
-        return bif.load(path)
-    if kind == "XMOD":
-        from leafwise.formats import xmod
-
-        return xmod.load(path)
-    if kind == "Libra BN":
-        from leafwise.formats import libra
-
-        return libra.load(path)
-    from leafwise.formats import agrum
-
-    return agrum.load(path, kind)
+    return import_module(f"leafwise.formats.{_MODULES.get(kind, kind.lower())}")

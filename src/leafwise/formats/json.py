@@ -25,6 +25,7 @@ import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.json_reading import read_network
+from leafwise.formats.tables import Room
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -69,10 +70,12 @@ def dumps(network: Network) -> str:
     return "\n".join(["{", *lines, *lists, "}", ""])
 
 
-def loads(text: str | bytes) -> Network:
+def loads(text: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text."""
+    room = Room(len(text), most_cells)
     try:
         document = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        json.dumps(document, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -87,7 +90,10 @@ def loads(text: str | bytes) -> Network:
             f"the file was written by a newer leafwise (version {version} of the format, and this one reads up to "
             f"{VERSION}): upgrade leafwise."
         )
-    return read_network(document)
+    try:
+        return read_network(document, room)
+    except RecursionError:
+        raise ValueError("something in it is nested too deeply for a network: save the network again.") from None
 
 
 def _finite(text: str) -> float:

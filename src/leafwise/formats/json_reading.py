@@ -1,11 +1,12 @@
 """From the parsed JSON of a network file to a Network, or to an error that says what is wrong and where."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.formats.tables import Room
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -18,6 +19,7 @@ _KINDS = {
     bool: "true or false",
 }
 _MOST_COUNT = 2**53
+_LARGEST = 1e308
 
 
 class _Names(NamedTuple):
@@ -28,7 +30,7 @@ class _Names(NamedTuple):
     state: Sequence[Mapping[str, int]]
 
 
-def read_network(document: Mapping[str, Any]) -> Network:
+def read_network(document: Mapping[str, Any], room: Room) -> Network:
     """The network in a parsed file of the present version."""
     variables = tuple(
         _read_variable(entry, f"variables[{k}]") for k, entry in enumerate(_member(document, "variables", list, "file"))
@@ -45,7 +47,7 @@ def read_network(document: Mapping[str, Any]) -> Network:
         index = _number(names, _member(entry, "variable", str, f"nodes[{k}]"), f"nodes[{k}]")
         if nodes[index] is not None:
             raise ValueError(f"variable {variables[index].name!r} has two nodes, and it takes one: leave one out.")
-        nodes[index] = _read_node(entry, names, index)
+        nodes[index] = _read_node(entry, names, index, room)
     prior, structure_prior = (_optional_text(document, key) for key in ("prior", "structure_prior"))
     learned = _member(document, "learned", dict, "file") if "learned" in document else {}
     return Network(variables, tuple(nodes), prior, structure_prior, learned)
@@ -60,9 +62,12 @@ def _member(entry: Any, key: str, kind: type, where: str) -> Any:
 
 
 def _kind(value: Any, kind: type, where: str) -> Any:
+    number: Any = value
     kinds: tuple[type, ...] = (int, float) if kind is float else (kind,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"the {where} is {_brief(value)}, and it must be {_KINDS[kind]}: repair the file.")
+    if kind is float and abs(number) > _LARGEST:
+        raise ValueError(f"the {where} is {_brief(value)}, too large for a number here: repair the file.")
     return value
 
 
@@ -93,14 +98,14 @@ def _number(names: _Names, name: str, where: str) -> int:
     return names.number[name]
 
 
-def _read_node(entry: Any, names: _Names, index: int) -> Node:
+def _read_node(entry: Any, names: _Names, index: int, room: Room) -> Node:
     where = f"node of {names.variables[index].name!r}"
     parents = [
         _number(names, _kind(name, str, f"parent in the {where}"), where)
         for name in _member(entry, "parents", list, where)
     ]
     entries = _member(entry, "graph", list, where)
-    graph = _read_graph(entries, names, where)
+    graph = _read_graph(entries, names, where, room)
     if not set(graph.tested) <= set(parents):
         name = names.variables[min(set(graph.tested) - set(parents))].name
         raise ValueError(f"the {where} tests {name!r}, which is not among its parents: add it to them.")
@@ -108,7 +113,7 @@ def _read_node(entry: Any, names: _Names, index: int) -> Node:
     return _read_leaves(leaves, names.variables[index].n_states, tuple(sorted(parents)), graph, where)
 
 
-def _read_graph(entries: list[Any], names: _Names, where: str) -> DecisionGraph:
+def _read_graph(entries: list[Any], names: _Names, where: str, room: Room) -> DecisionGraph:
     tests: list[int] = []
     children: list[tuple[int, ...]] = []
     leaf = 0
@@ -116,6 +121,7 @@ def _read_graph(entries: list[Any], names: _Names, where: str) -> DecisionGraph:
         place = f"graph node {number} in the {where}"
         if "test" in _kind(entry, dict, place):
             tests.append(_number(names, _member(entry, "test", str, place), place))
+            room.take(names.variables[tests[-1]].n_states, _refuse)
             children.append(_read_arcs(_member(entry, "arcs", list, place), names, tests[-1], place))
         else:
             if _member(entry, "leaf", int, place) != leaf:
@@ -124,6 +130,10 @@ def _read_graph(entries: list[Any], names: _Names, where: str) -> DecisionGraph:
             children.append(())
             leaf += 1
     return DecisionGraph(tuple(tests), tuple(children))
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise ValueError(problem)
 
 
 def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.libra_reading import read_network
-from leafwise.formats.tables import MOST_CELLS, amount
+from leafwise.formats.tables import MOST_CELLS, Room, amount
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
 
@@ -62,9 +62,10 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def loads(text: str | bytes) -> Network:
+def loads(text: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text. Variables are called v0, v1, …, and their states 0, 1, …"""
-    return read_network(text.decode(errors="replace") if isinstance(text, bytes) else text)
+    read = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return read_network(read, Room(len(text), most_cells))
 
 
 def _tests(graph: DecisionGraph, place: int) -> tuple[list[tuple[int, int]], int]:

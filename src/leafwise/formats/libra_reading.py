@@ -7,7 +7,9 @@ table. Rows that do not sum to one are divided by their sum, as factors are only
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +17,13 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.bif_text import Cursor, brief
-from leafwise.formats.tables import MOST_CELLS, amount, fitted, leaves_of, table_node
+from leafwise.formats.tables import Room, fitted, leaves_of, table_node
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
 _VARIABLE = re.compile(r"v([0-9]{1,9})")
 _CONDITION = re.compile(r"([-+]?)v([0-9]{1,9})_([0-9]{1,9})")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|inf)")
-_MOST_VARIABLES = 1_000_000
 
 _Condition = tuple[bool, int, int]  # whether it is so, a variable, a state
 _Feature = tuple[float, tuple[_Condition, ...]]
@@ -38,11 +39,20 @@ class _Tree:
     no: list[int]
     weights: list[float]
 
+    @property
+    def depth(self) -> int:
+        """How many tests come one after another at most."""
+        below = [0] * len(self.tests)
+        for place in reversed(range(len(below))):
+            if self.tests[place] != LEAF:
+                below[place] = 1 + max(below[self.yes[place]], below[self.no[place]])
+        return below[0]
 
-def read_network(text: str) -> Network:
+
+def read_network(text: str, room: Room) -> Network:
     """The network of a Libra BN text."""
     cursor = Cursor(text)
-    n_states = _read_schema(cursor)
+    n_states = _read_schema(cursor, room)
     cursor.expect("{", "write BN { v0 { … } … }")
     nodes: list[Node | None] = [None] * len(n_states)
     places = [0] * len(n_states)
@@ -56,7 +66,7 @@ def read_network(text: str) -> Network:
             )
         index = int(found[1])
         places[index] = cursor.began
-        nodes[index] = _read_node(cursor, index, n_states)
+        nodes[index] = _read_node(cursor, index, n_states, room)
     if None in nodes:
         cursor.fail(f"v{nodes.index(None)} has no distribution, and each variable takes one: add it.", 0)
     cycle = dag.find_cycle([node.parents for node in nodes if node is not None])
@@ -67,21 +77,20 @@ def read_network(text: str) -> Network:
     return Network(tuple(variables), tuple(nodes))
 
 
-def _read_schema(cursor: Cursor) -> list[int]:
+def _read_schema(cursor: Cursor, room: Room) -> list[int]:
     n_states: list[int] = []
     while (word := cursor.word("a number of states, or 'BN'")) != "BN":
         if not (word.isascii() and word.isdecimal() and len(word) < 6 and int(word) > 0):
             cursor.fail(f"{brief(word)} came where a number of states, or 'BN', is expected: correct it.", cursor.began)
         n_states.append(int(word))
+        room.take(n_states[-1], cursor.fail_here)  # each state has a label
         cursor.takes(",")
-        if len(n_states) > _MOST_VARIABLES:
-            cursor.fail(f"more than {_MOST_VARIABLES:,} variables came: give fewer.", cursor.began)
     if not n_states:
         cursor.fail("'BN' came where the numbers of states are expected: write them before it.", cursor.began)
     return n_states
 
 
-def _read_node(cursor: Cursor, index: int, n_states: list[int]) -> Node:
+def _read_node(cursor: Cursor, index: int, n_states: list[int], room: Room) -> Node:
     cursor.expect("{", f"write the factors of v{index} between {{ and }}")
     place = cursor.began
     features: list[_Feature] = []
@@ -98,12 +107,18 @@ def _read_node(cursor: Cursor, index: int, n_states: list[int]) -> Node:
                     features.append(_read_feature(cursor, cursor.word("a weight or '}'"), n_states))
         else:
             features.append(_read_feature(cursor, kind, n_states))
+
+    def take(n: int) -> None:
+        room.take(n, lambda problem: cursor.fail(problem, place))
+
     if len(trees) == 1 and not features:
-        found = _as_tree(trees[0], index, n_states)
+        found = _as_tree(trees[0], index, n_states, take)
         if found is not None:
             graph, logs = found
             return Node(graph.tested, graph, _distributions(cursor, logs, place))
-    return _as_table(cursor, features, trees, index, n_states, place)
+    factors = _Factors(features, trees, index, n_states, take)
+    rows = _distributions(cursor, factors.logs(), place)
+    return table_node(factors.parents, rows, n_states)
 
 
 def _read_feature(cursor: Cursor, word: str, n_states: list[int]) -> _Feature:
@@ -151,7 +166,9 @@ def _read_tree(cursor: Cursor, n_states: list[int]) -> _Tree:
             return tree
 
 
-def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> tuple[DecisionGraph, NDArray[np.float64]] | None:
+def _as_tree(
+    tree: _Tree, index: int, n_states: list[int], take: Callable[[int], None]
+) -> tuple[DecisionGraph, NDArray[np.float64]] | None:
     """The tests of the parents, and rows of logs where the variable itself comes; None where parents come after it."""
     within = [False] * len(tree.tests)  # whether only the variable itself is tested from here on
     for place in reversed(range(len(within))):
@@ -164,13 +181,15 @@ def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> tuple[DecisionGrap
         if within[place]:
             tests.append(LEAF)
             children.append(())
-            rows.append([_weight(tree, place, state) for state in range(n_states[index])])
+            take(n_states[index])
+            rows.append(_weights(tree, place, n_states[index]))
         elif tree.tests[place] == index:
             return None
         else:
             yes, no, variable = len(waiting), len(waiting) + 1, tree.tests[place]
             waiting += [tree.yes[place], tree.no[place]]
             tests.append(variable)
+            take(n_states[variable])
             row = [no] * n_states[variable]
             row[tree.states[place]] = yes
             if len(row) == 1:
@@ -179,37 +198,58 @@ def _as_tree(tree: _Tree, index: int, n_states: list[int]) -> tuple[DecisionGrap
     return DecisionGraph(tuple(tests), tuple(children)), np.array(rows)
 
 
-def _weight(tree: _Tree, place: int, state: int) -> float:
+def _weights(tree: _Tree, place: int, n_states: int) -> list[float]:
+    """The weight of each state where only the variable itself is tested: at each test one state turns off."""
+    weights: dict[int, float] = {}
     while tree.tests[place] != LEAF:
-        place = tree.yes[place] if tree.states[place] == state else tree.no[place]
-    return tree.weights[place]
+        state, turn = tree.states[place], tree.yes[place]
+        while tree.tests[turn] != LEAF:
+            turn = tree.yes[turn] if tree.states[turn] == state else tree.no[turn]
+        weights.setdefault(state, tree.weights[turn])
+        place = tree.no[place]
+    return [weights.get(state, tree.weights[place]) for state in range(n_states)]
 
 
-def _as_table(
-    cursor: Cursor, features: list[_Feature], trees: list[_Tree], index: int, n_states: list[int], place: int
-) -> Node:
-    used = {variable for _, conditions in features for _, variable, _ in conditions}
-    parents = sorted(used.union(*(tree.tests for tree in trees)) - {index, LEAF})
-    size = {variable: n_states[variable] for variable in (*parents, index)}
-    n_cells = math.prod(size.values())
-    if n_cells > MOST_CELLS:
-        cursor.fail(
-            f"v{index} would have {amount(n_cells)} cells, where {MOST_CELLS:,} are the limit: use trees.", place
-        )
-    logs = np.zeros(tuple(size.values()))
-    for weight, conditions in features:
-        allowed = {variable: np.ones(count, np.bool_) for variable, count in size.items()}
-        for sense, variable, state in conditions:
-            allowed[variable] &= (np.arange(size[variable]) == state) == sense
-        logs[np.ix_(*allowed.values())] += weight
-    for tree in trees:
-        logs += _values(tree, size).reshape(logs.shape)
-    rows = _distributions(cursor, logs.reshape(-1, n_states[index]), place)
-    return table_node(parents, rows.reshape(logs.shape), n_states)
+@dataclass(frozen=True)
+class _Factors:
+    """The factors of one distribution, to be multiplied out."""
+
+    features: list[_Feature]
+    trees: list[_Tree]
+    index: int
+    n_states: list[int]
+    take: Callable[[int], None]
+
+    @cached_property
+    def parents(self) -> list[int]:
+        used = {variable for _, conditions in self.features for _, variable, _ in conditions}
+        return sorted(used.union(*(tree.tests for tree in self.trees)) - {self.index, LEAF})
+
+    def logs(self) -> NDArray[np.float64]:
+        """Their sums of logs, a row for each assignment of the parents."""
+        size = {variable: self.n_states[variable] for variable in (*self.parents, self.index)}
+        n_cells = math.prod(size.values())
+        self.take(n_cells)
+        every = {variable: np.ones(count, np.bool_) for variable, count in size.items() if count > 1}  # axes are few
+        logs = np.zeros([len(states) for states in every.values()])
+        for weight, conditions in self.features:
+            held: dict[int, NDArray[np.bool_]] = {}
+            for sense, variable, state in conditions:
+                holds = (np.arange(size[variable]) == state) == sense
+                held[variable] = held.get(variable, holds) & holds
+            touched = n_cells // math.prod(map(len, held.values())) * math.prod(int(row.sum()) for row in held.values())
+            self.take(touched)
+            if touched:
+                logs[np.ix_(*({**every, **held}[variable] for variable in every))] += weight
+        for tree in self.trees:
+            self.take(n_cells * (1 + tree.depth // 16))
+            logs += _values(tree, size, self.take).reshape(logs.shape)
+        return logs.reshape(-1, self.n_states[self.index])
 
 
-def _values(tree: _Tree, size: dict[int, int]) -> NDArray[np.float64]:
+def _values(tree: _Tree, size: dict[int, int], take: Callable[[int], None]) -> NDArray[np.float64]:
     """What a tree gives to each assignment."""
+    take(sum(size[test] for test in tree.tests if test != LEAF))
     children = [
         () if test == LEAF else tuple(yes if each == state else no for each in range(size[test]))
         for test, state, yes, no in zip(tree.tests, tree.states, tree.yes, tree.no, strict=True)

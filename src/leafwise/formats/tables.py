@@ -4,17 +4,48 @@ Knows networks and nothing above them.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.table import Variable
 
 MOST_CELLS = 1_000_000  # of one table, unless somebody asks for more
 _KEPT = 0.9e-6  # a little less than a Node allows
 _SCALED = 1.0001e-3
+_NUMBER = re.compile(r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+")
+
+Fail = Callable[[str], NoReturn]  # raises a ValueError with what is wrong, and says where
+
+
+class Room:
+    """How many numbers a file may still become: a million, or as many as it has bytes, or as somebody asks for.
+
+    So nothing that is written out in full is refused, and nothing small becomes large unasked.
+
+    >>> Room(10**7).left, Room(100).left, Room(100, most_cells=10**9).left
+    (10000000, 1000000, 1000000000)
+    """
+
+    def __init__(self, n_bytes: int, most_cells: int | None = None) -> None:
+        self.n_bytes = n_bytes
+        self.most = self.left = max(MOST_CELLS, n_bytes, most_cells or 0)
+
+    def take(self, n: int, fail: Fail) -> None:
+        """Take some of it, or fail."""
+        if n > self.left:
+            fail(
+                f"with {amount(n)} numbers more the file becomes more than {self.most:,}, the limit for its "
+                f"{self.n_bytes:,} bytes: convert it with larger most_cells, or take out parents or states."
+            )
+        self.left -= n
 
 
 def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
@@ -42,6 +73,12 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
     return node.probabilities[leaves].reshape(*shape, node.n_states)
 
 
+def names_of_parents(network: Network, index: int) -> list[str]:
+    """The names of a variable's parents, in the order of the axes of its table."""
+    node = network.nodes[index]
+    return [network.names[parent] for parent in (node.parents if node else ())]
+
+
 def fitted(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rounded rows made distributions: kept where they sum to one within a millionth, else divided by their sum.
 
@@ -57,15 +94,102 @@ def fitted(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def table_node(parents: Sequence[int], table: NDArray[np.float64], n_states: Sequence[int]) -> Node:
-    """The node of a table whose axes are these parents, in any order, and the variable's own states.
+    """The node of a table: its last axis is the variable's own states, and those before, or rows, the parents' states.
 
     >>> table_node((2, 0), np.full((3, 2, 2), 0.5), (2, 2, 3)).parents
     (0, 2)
     """
-    order = sorted(range(len(parents)), key=parents.__getitem__)
-    sorted_parents = tuple(parents[axis] for axis in order)
-    rows = table.transpose(*order, len(parents)).reshape(-1, table.shape[-1])
-    return Node(sorted_parents, DecisionGraph.complete(sorted_parents, n_states), rows)
+    several = [parent for parent in parents if n_states[parent] > 1]  # so that the axes are not too many for an array
+    order = sorted(range(len(several)), key=several.__getitem__)
+    axes = table.reshape(*(n_states[parent] for parent in several), table.shape[-1])
+    rows = axes.transpose(*order, len(several)).reshape(-1, table.shape[-1])
+    return Node(tuple(sorted(parents)), DecisionGraph.complete(sorted(several), n_states), rows)
+
+
+def rows_of_text(table: NDArray[np.float64]) -> list[str]:
+    """The numbers of a table, to be read back to the last bit: a line for each assignment of the parents."""
+    return [" ".join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]
+
+
+def numbers_of(text: str, due: int, fail: Fail) -> list[float]:
+    """So many numbers with blanks between them, or fail."""
+    words = text.split()
+    odd = next((word for word in words if not _NUMBER.fullmatch(word)), None)
+    if odd is not None:
+        fail(f"{odd[:30]!r} came where a number is expected: write one.")
+    if len(words) != due:
+        fail(f"{len(words):,} numbers came where {amount(due)} are expected: give each state one.")
+    return list(map(float, words))
+
+
+def checked_rows(values: NDArray[np.float64], fail_of: Callable[[int], Fail]) -> NDArray[np.float64]:
+    """Rows made distributions, or fail where one of them is none."""
+    with np.errstate(over="ignore"):
+        rows = fitted(values)
+    wrong = np.flatnonzero(np.isnan(rows[:, 0]))
+    if wrong.size:
+        row = values[wrong[0]]
+        what = f"sum to {row.sum():.6g} where 1 is expected" if (row >= 0).all() else "are not all from 0 on"
+        fail_of(int(wrong[0]))(f"these probabilities {what}: correct them.")
+    return rows
+
+
+@dataclass
+class Draft:
+    """A network of tables as a file gives it, piece by piece. What does not fit is refused where it stands."""
+
+    room: Room
+    variables: dict[str, Variable] = field(default_factory=dict)
+    number: dict[str, int] = field(default_factory=dict)
+    nodes: dict[int, Node] = field(default_factory=dict)
+    n_states: list[int] = field(default_factory=list)
+
+    def add_variable(self, name: str, labels: Sequence[str], fail: Fail) -> None:
+        """The next variable."""
+        if name in self.number:
+            fail(f"the variable {name[:30]!r} came before, and a name stands for one: rename one.")
+        try:
+            self.variables[name] = Variable(name, tuple(labels))
+        except ValueError as error:
+            fail(str(error))
+        self.number[name] = len(self.n_states)
+        self.n_states.append(len(labels))
+
+    def known(self, name: str, fail: Fail) -> int:
+        """The number of a variable, or fail."""
+        if name not in self.number:
+            fail(f"{name[:30]!r} came where a variable is expected: declare it.")
+        return self.number[name]
+
+    def n_cells(self, index: int, parents: Sequence[int], fail: Fail) -> int:
+        """How many numbers a variable takes, which had no table so far, given these parents."""
+        if index in self.nodes:
+            fail(f"{list(self.variables)[index]!r} has a second distribution, and it takes one: leave one out.")
+        if index in parents or len(set(parents)) < len(parents):
+            fail("the variable itself, or another one twice, came where its parents are expected: name each once.")
+        n_cells = math.prod(self.n_states[parent] for parent in parents) * self.n_states[index]
+        self.room.take(n_cells, fail)
+        return n_cells
+
+    def add_table(self, index: int, parents: Sequence[int], values: Sequence[float], fail: Fail) -> None:
+        """A variable's distribution: the first parent varies slowest, the variable itself fastest."""
+        rows = checked_rows(np.array(values, np.float64).reshape(-1, self.n_states[index]), lambda _: fail)
+        self.nodes[index] = table_node(parents, rows, self.n_states)
+
+    def network(self, fail: Fail) -> Network:
+        """The whole, or fail where a table is missing or arcs form a cycle."""
+        names = tuple(self.variables)
+        if not names:
+            fail("the network has no variables, and at least one is expected: declare some.")
+        for index, name in enumerate(names):
+            if index not in self.nodes:
+                fail(f"{name[:30]!r} has no distribution, and each variable takes one: add it.")
+        nodes = tuple(self.nodes[index] for index in range(len(names)))
+        cycle = dag.find_cycle([node.parents for node in nodes])
+        if cycle:
+            arrows = " → ".join(repr(names[index]) for index in cycle)
+            fail(f"the arcs {arrows[:200]} form a cycle, and a network has none: leave one of them out.")
+        return Network(tuple(self.variables.values()), nodes)
 
 
 def amount(number: int) -> str:

@@ -1,6 +1,7 @@
 """Bytes from and to files, plain or .gz; a written file appears complete or not at all. Knows nothing else."""
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Callable
@@ -8,20 +9,28 @@ from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a packed file may unpack to: so much, and so many times its size
 
 
-def read_whole(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file; those of a name that ends in .gz unpacked."""
+def read_whole(path: str | os.PathLike[str], most_bytes: int | None = None) -> bytes:
+    """The bytes of a file; those of a name that ends in .gz unpacked, up to 64 MiB and 200 times its size."""
     data = Path(path).read_bytes()
     if not _packed(path):
         return data
+    most = _SPARE_BYTES + _MOST_TIMES * len(data) if most_bytes is None else most_bytes
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(most + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"this is not a sound gzip file ({error}): make or copy it again.") from None
+    if len(unpacked) > most:
+        raise ValueError(
+            f"it unpacks to more than {most:,} bytes, the limit for its {len(data):,}: unpack it, or raise most_bytes."
+        )
+    return unpacked
 
 
-def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T]) -> T:
+def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T], most_bytes: int | None = None) -> T:
     """What `loads` makes of a file's bytes; its ValueErrors name the file.
 
     >>> import tempfile
@@ -31,7 +40,7 @@ def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T]) -> T:
     12
     """
     try:
-        return loads(read_whole(path))
+        return loads(read_whole(path, most_bytes))
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 

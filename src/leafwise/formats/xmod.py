@@ -24,11 +24,11 @@ are numbered from the root down. Libra reads vertices of two branches, the first
 
 import os
 from collections.abc import Iterator
-from xml.sax.saxutils import quoteattr
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.formats.tables import MOST_CELLS, amount
+from leafwise.formats.tables import MOST_CELLS, Room, amount
 from leafwise.formats.whole_files import read_as, write_whole
+from leafwise.formats.xml_elements import attribute_of
 from leafwise.formats.xmod_reading import read_network
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -65,21 +65,15 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     return "\n".join([*lines, "</LocalModels>", "</Model>", "</AnalysisNotebook>", ""])
 
 
-def loads(text: str | bytes) -> Network:
+def loads(text: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text."""
-    return read_network(text.encode() if isinstance(text, str) else text)
+    data = text.encode() if isinstance(text, str) else text
+    return read_network(data, Room(len(data), most_cells))
 
 
 def _variable_lines(variable: Variable) -> list[str]:
-    states = [f'<State index="{state}" name={_attribute(label)}/>' for state, label in enumerate(variable.labels)]
-    return [f'<Variable name={_attribute(variable.name)} type="categorical">', *states, "</Variable>"]
-
-
-def _attribute(text: str) -> str:
-    """A text as the value of an attribute, with its quotes."""
-    if not all(sign in "\t\n\r" or (sign >= " " and sign not in "\ufffe\uffff") for sign in text):
-        raise ValueError(f"{text!r} holds a sign that XML cannot: rename it, or save the network as JSON.")
-    return quoteattr(text)
+    states = [f'<State index="{state}" name={attribute_of(label)}/>' for state, label in enumerate(variable.labels)]
+    return [f'<Variable name={attribute_of(variable.name)} type="categorical">', *states, "</Variable>"]
 
 
 def _check_size(name: str, node: Node, most_cells: int) -> None:
@@ -94,8 +88,8 @@ def _check_size(name: str, node: Node, most_cells: int) -> None:
 
 
 def _model_lines(network: Network, index: int, node: Node) -> Iterator[str]:
-    yield f"<LocalModel variable={_attribute(network.variables[index].name)}>"
-    inputs = [f"<Input variable={_attribute(network.variables[parent].name)}/>" for parent in node.parents]
+    yield f"<LocalModel variable={attribute_of(network.variables[index].name)}>"
+    inputs = [f"<Input variable={attribute_of(network.variables[parent].name)}/>" for parent in node.parents]
     if inputs:
         yield f"<Inputs>{''.join(inputs)}</Inputs>"
     yield "<DecisionTree>"
@@ -109,7 +103,7 @@ def _model_lines(network: Network, index: int, node: Node) -> Iterator[str]:
             yield _leaf_line(node, leaf_number[item])
         else:
             name = network.variables[node.graph.tests[item]].name
-            yield f"<Vertex split={_attribute(name)}>"
+            yield f"<Vertex split={attribute_of(name)}>"
             pending += reversed([*_branches(node.graph, item), "</Vertex>"])
     yield from ("</DecisionTree>", "</LocalModel>")
 

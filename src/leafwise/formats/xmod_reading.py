@@ -1,54 +1,17 @@
 """From the XML of an XMOD file to a Network, or to an error that says where the file is wrong and what was expected."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
-from xml.parsers import expat
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.formats.tables import MOST_CELLS, amount, fitted, table_node
+from leafwise.formats.tables import MOST_CELLS, Room, amount, checked_rows, numbers_of, table_node
+from leafwise.formats.xml_elements import Element, parsed
 from leafwise.network import Network, Node
 from leafwise.table import Variable
-
-
-@dataclass(slots=True)
-class _Element:
-    """One element of the XML, and where it begins."""
-
-    tag: str
-    attributes: dict[str, str]
-    place: str
-    texts: list[str] = field(default_factory=list)
-    inside: list["_Element"] = field(default_factory=list)
-
-    def all(self, tag: str) -> list["_Element"]:
-        return [element for element in self.inside if element.tag == tag]
-
-    def one(self, tag: str) -> "_Element":
-        found = self.all(tag)
-        if len(found) != 1:
-            self.fail(f"{len(found)} <{tag}> came in <{self.tag[:30]}> where one is expected: correct that.")
-        return found[0]
-
-    def attribute(self, name: str) -> str:
-        if name not in self.attributes:
-            self.fail(f"a <{self.tag}> came without its {name!r}: add it.")
-        return self.attributes[name]
-
-    def whole_numbers(self, below: int) -> list[int]:
-        words = "".join(self.texts).split()
-        if not all(word.isascii() and word.isdecimal() and len(word) < 7 and int(word) < below for word in words):
-            self.fail(
-                f"the <{self.tag}> holds something else where whole numbers below {below} are expected: correct it."
-            )
-        return [int(word) for word in words]
-
-    def fail(self, problem: str) -> NoReturn:
-        raise ValueError(f"{self.place}: {problem}")
 
 
 @dataclass(frozen=True)
@@ -56,16 +19,16 @@ class _Names:
     variables: tuple[Variable, ...]
     number: dict[str, int]
 
-    def of(self, element: _Element, attribute: str) -> int:
+    def of(self, element: Element, attribute: str) -> int:
         name = element.attribute(attribute)
         if name not in self.number:
             element.fail(f"{name[:30]!r} came where a variable is expected: declare it in <Variables>.")
         return self.number[name]
 
 
-def read_network(data: bytes) -> Network:
+def read_network(data: bytes, room: Room) -> Network:
     """The network of an XMOD file."""
-    root = _parsed(data)
+    root = parsed(data, "AnalysisNotebook", "XMOD")
     variables = _read_variables(root)
     names = _Names(variables, {variable.name: k for k, variable in enumerate(variables)})
     nodes: list[Node | None] = [None] * len(variables)
@@ -73,7 +36,7 @@ def read_network(data: bytes) -> Network:
         index = names.of(model, "variable")
         if nodes[index] is not None:
             model.fail(f"{variables[index].name!r} has a second <LocalModel>, and it takes one: leave one out.")
-        nodes[index] = _read_node(model, names, index)
+        nodes[index] = _read_node(model, names, index, room)
     cycle = dag.find_cycle([() if node is None else node.parents for node in nodes])
     if cycle:
         arrows = " → ".join(repr(variables[index].name) for index in cycle)
@@ -81,40 +44,7 @@ def read_network(data: bytes) -> Network:
     return Network(variables, tuple(nodes))
 
 
-def _parsed(data: bytes) -> _Element:
-    """The XML as elements; expat keeps the place of each."""
-    parser = expat.ParserCreate()
-    top = _Element("", {}, "line 1, column 1")
-    trail = [top]
-
-    def place() -> str:
-        return f"line {parser.CurrentLineNumber}, column {parser.CurrentColumnNumber + 1}"
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        element = _Element(tag, attributes, place())
-        if len(trail) == 1 and tag != "AnalysisNotebook":
-            element.fail(f"<{tag[:30]}> came where <AnalysisNotebook> is expected: give an XMOD file.")
-        trail[-1].inside.append(element)
-        trail.append(element)
-
-    def refuse(*_: Any) -> None:
-        raise ValueError(f"{place()}: an entity is declared where none is expected: leave it out.")
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda _: trail.pop()
-    parser.CharacterDataHandler = lambda text: trail[-1].texts.append(text)
-    parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise ValueError(
-            f"line {error.lineno}, column {error.offset + 1}: {reason} where XML is expected: save the file again."
-        ) from None
-    return top.inside[0]
-
-
-def _read_variables(root: _Element) -> tuple[Variable, ...]:
+def _read_variables(root: Element) -> tuple[Variable, ...]:
     section = root.one("Variables")
     types = {
         entry.attribute("name"): _read_labels(entry, {})
@@ -135,7 +65,7 @@ def _read_variables(root: _Element) -> tuple[Variable, ...]:
     return tuple(found.values())
 
 
-def _read_labels(entry: _Element, types: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _read_labels(entry: Element, types: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     states = entry.all("State")
     if not states and entry.attributes.get("typeVariable") in types:
         return types[entry.attributes["typeVariable"]]
@@ -147,7 +77,7 @@ def _read_labels(entry: _Element, types: dict[str, tuple[str, ...]]) -> tuple[st
     return tuple(labels[str(state)] for state in range(len(states)))
 
 
-def _read_node(model: _Element, names: _Names, index: int) -> Node:
+def _read_node(model: Element, names: _Names, index: int, room: Room) -> Node:
     inputs = [names.of(entry, "variable") for group in model.all("Inputs") for entry in group.all("Input")]
     if index in inputs or len(set(inputs)) < len(inputs):
         model.fail(
@@ -155,15 +85,15 @@ def _read_node(model: _Element, names: _Names, index: int) -> Node:
         )
     if model.all("Table"):
         return _read_table(model.one("Table"), names, index, inputs)
-    return _read_tree(model.one("DecisionTree"), names, index, inputs)
+    return _read_tree(model.one("DecisionTree"), names, index, inputs, room)
 
 
-def _read_tree(top: _Element, names: _Names, index: int, inputs: list[int]) -> Node:
+def _read_tree(top: Element, names: _Names, index: int, inputs: list[int], room: Room) -> Node:
     """The tree, its nodes numbered from the root down, level by level."""
-    waiting: list[tuple[_Element, dict[int, frozenset[int]]]] = [(_below(top), {})]
+    waiting: list[tuple[Element, dict[int, frozenset[int]]]] = [(_below(top), {})]
     tests: list[int] = []
     children: list[tuple[int, ...]] = []
-    leaves: list[_Element] = []
+    leaves: list[Element] = []
     for element, possible in waiting:  # grows on the way
         if element.tag == "Leaf":
             tests.append(LEAF)
@@ -175,6 +105,7 @@ def _read_tree(top: _Element, names: _Names, index: int, inputs: list[int]) -> N
             element.fail("a vertex splits by the variable itself where a parent is expected: name another.")
         every = frozenset(range(names.variables[variable].n_states))
         states_of = _read_branches(element, len(every), possible.get(variable, every))
+        room.take(len(every) + len(states_of) * len(possible), element.fail)
         child_of: dict[int, int] = {}
         for branch, states in states_of:
             child_of.update(dict.fromkeys(states, len(waiting)))
@@ -185,14 +116,14 @@ def _read_tree(top: _Element, names: _Names, index: int, inputs: list[int]) -> N
     return Node(tuple(sorted({*inputs, *graph.tested})), graph, _read_rows(leaves, names.variables[index].n_states))
 
 
-def _below(element: _Element) -> _Element:
+def _below(element: Element) -> Element:
     found = element.all("Vertex") + element.all("Leaf")
     if len(found) != 1:
         element.fail(f"{len(found)} came in <{element.tag}> where one <Vertex> or <Leaf> is expected: correct that.")
     return found[0]
 
 
-def _read_branches(vertex: _Element, n_states: int, possible: frozenset[int]) -> list[tuple[_Element, frozenset[int]]]:
+def _read_branches(vertex: Element, n_states: int, possible: frozenset[int]) -> list[tuple[Element, frozenset[int]]]:
     """The branches and their states, by smallest state: together all that earlier tests have left, each once."""
     groups = [(branch, branch.one("Values").whole_numbers(n_states)) for branch in vertex.all("Branch")]
     named = [state for _, states in groups for state in states]
@@ -201,30 +132,14 @@ def _read_branches(vertex: _Element, n_states: int, possible: frozenset[int]) ->
     return sorted(((branch, frozenset(states)) for branch, states in groups), key=lambda group: min(group[1]))
 
 
-def _read_rows(elements: list[_Element], n_states: int) -> NDArray[np.float64]:
+def _read_rows(elements: list[Element], n_states: int) -> NDArray[np.float64]:
     """The distributions of leaves or of entries of a table."""
     places = [element.one("Multinomial").one("Probs") for element in elements]
-    values = np.array([_read_numbers(place, n_states) for place in places])
-    rows = fitted(values)
-    wrong = np.flatnonzero(np.isnan(rows[:, 0]))
-    if wrong.size:
-        total = values[wrong[0]].sum()
-        places[wrong[0]].fail(f"these probabilities sum to {total:.6g} where 1 is expected: correct them.")
-    return rows
+    values = np.array([numbers_of(place.text, n_states, place.fail) for place in places])
+    return checked_rows(values, lambda row: places[row].fail)
 
 
-def _read_numbers(place: _Element, n_states: int) -> list[float]:
-    words = "".join(place.texts).split()
-    try:
-        numbers = list(map(float, words))
-    except ValueError:
-        numbers = []
-    if len(numbers) != n_states:
-        place.fail(f"{len(words)} words came where {n_states} numbers are expected: give each state one.")
-    return numbers
-
-
-def _read_table(top: _Element, names: _Names, index: int, inputs: list[int]) -> Node:
+def _read_table(top: Element, names: _Names, index: int, inputs: list[int]) -> Node:
     shape = tuple(names.variables[parent].n_states for parent in inputs)
     n_rows, n_states = math.prod(shape), names.variables[index].n_states
     entries = top.all("TableEntry")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference.convergence import Mixing
 from leafwise.inference.parts import Part, Parts
 from leafwise.kernels import sampling
 from leafwise.network import Network
@@ -26,10 +27,13 @@ class Estimate:
     targets: tuple[int, ...]
     probabilities: tuple[Floats, ...]
     standard_errors: tuple[Floats, ...]  # of the same shapes
+    intervals: tuple[Floats, ...]  # lower and upper limits, (2, *shape): they hold with a probability of 0.95
     effective_sample_sizes: tuple[float, ...]  # for each table, how many independent draws it is worth
     n_samples: int
+    warnings: tuple[str, ...] = ()  # why the answer may be further off than it says
     log_evidence: float | None = None  # the log probability of the evidence; Gibbs sampling does not tell
     log_evidence_error: float | None = None
+    mixing: Mixing | None = None  # of the chains of Gibbs sampling
 
     @property
     def effective_sample_size(self) -> float:
@@ -70,8 +74,8 @@ class Cells:
     def tables(self, values: Floats) -> list[Floats]:
         """The values of all cells, table by table."""
         if self.several:
-            return [values.reshape(self.shape)]
-        return [values[begin : begin + size] for begin, size in zip(self.first, self.shape, strict=True)]
+            return [values.reshape(*values.shape[:-1], *self.shape)]
+        return [values[..., begin : begin + size] for begin, size in zip(self.first, self.shape, strict=True)]
 
 
 def cells_of(part: Part, joint: bool) -> Cells:
@@ -88,6 +92,7 @@ class Found:
     targets: tuple[int, ...]
     probabilities: Floats
     standard_errors: Floats
+    interval: Floats
     effective_sample_size: float
 
 
@@ -110,16 +115,14 @@ def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int,
 def put_together(parts: Parts, targets: Sequence[int], joint: bool, n_samples: int, found: Iterable[Found]) -> Estimate:
     """The tables of the parts, widened to the states that known targets do not have."""
     by_targets = {table.targets: table for table in found}
-    certain = Found((), np.ones(()), np.zeros(()), n_samples)
-    probabilities: list[Floats] = []
-    errors: list[Floats] = []
+    certain = Found((), np.ones(()), np.zeros(()), np.ones(2), n_samples)
+    wide: list[Floats] = []
     sizes: list[float] = []
     for asked in [tuple(targets)] if joint else [(target,) for target in targets]:
         table = by_targets.get(tuple(target for target in asked if target not in parts.known), certain)
-        shape = [parts.network.variables[target].n_states for target in asked]
-        place = tuple(parts.known.get(target, slice(None)) for target in asked)
-        for values, wide in ((table.probabilities, probabilities), (table.standard_errors, errors)):
-            wide.append(np.zeros(shape))
-            wide[-1][place] = values
+        place = (..., *(parts.known.get(target, slice(None)) for target in asked))
+        wide.append(np.zeros((4, *(parts.network.variables[target].n_states for target in asked))))
+        wide[-1][place] = table.probabilities, table.standard_errors, *table.interval
         sizes.append(table.effective_sample_size)
-    return Estimate(tuple(targets), tuple(probabilities), tuple(errors), tuple(sizes), n_samples)
+    probabilities, errors, intervals = (tuple(table[kind] for table in wide) for kind in (0, 1, slice(2, 4)))
+    return Estimate(tuple(targets), probabilities, errors, intervals, tuple(sizes), n_samples)

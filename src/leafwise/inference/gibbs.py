@@ -1,32 +1,30 @@
-"""Gibbs sampling: chains of cases in which each variable is drawn anew, again and again, given all others.
+"""Gibbs sampling: distributions from several chains that began apart, and whether they agree.
 
-It copes with evidence far below its causes, where likelihood weighting finds next to no weight. Where variables
-determine each other, a chain may never leave the states it began with. Chains begin independently, so their answers
-then differ and the errors are large, unless all of them happened to begin alike and other variables still move. Knows
-parts and kernels.
+It copes with evidence far below its causes, where likelihood weighting finds next to no weight. Knows chains, what
+tells whether they mix, and intervals.
 """
 
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference import convergence
+from leafwise.inference.chains import Chain, start
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
-from leafwise.inference.parts import Codes, Part, parts_of
-from leafwise.inference.weighting import draws
-from leafwise.kernels import sampling
+from leafwise.inference.intervals import of_draws
+from leafwise.inference.parts import Part, parts_of
 from leafwise.network import Network
 from leafwise.workers import Workers
 
-_BATCHES = 4  # consecutive stretches of a chain, whose means tell how far it has forgotten where it was
-_STARTS = 256  # cases drawn at a time to begin a chain with one of them,
-_MOST_STARTS = 20_000  # until one agrees with the evidence
-_BLOCK = 1 << 16  # random numbers drawn at a time
-_NEGLIGIBLE = 1e-12  # an error that may be rounding
-_NANOSECONDS = 500.0  # what drawing a variable costs, roughly
+_LEAST_ROWS, _MOST_ROWS = 4, 1000  # consecutive stretches of a chain whose means are kept,
+_MOST_NUMBERS = 1 << 22  # as many as there are numbers for
+_FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
+_NANOSECONDS = 700.0  # what drawing a variable costs, roughly
+_MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
+_FEW_RETURNS = 100
 
 Floats = NDArray[np.float64]
 
@@ -46,138 +44,136 @@ def gibbs(
     """Estimate the distribution of each target given evidence, or with `joint` of all together.
 
     The samples are shared out among the chains, each of which first leaves out `burn_in` more; their number is rounded
-    up to a multiple of 4 × chains. The same seed gives the same answer, whatever the number of threads.
+    up. The same seed gives the same answer, whatever the number of threads.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
     >>> network = alarm()
     >>> given = weights_of(network, {"BP": "LOW"})
     >>> found = gibbs(network, [network.names.index("CO")], given, n_samples=10_000, seed=1)
-    >>> found.probabilities[0].round(1).tolist(), found.n_samples
-    ([0.4, 0.1, 0.5], 10016)
+    >>> found.probabilities[0].round(1).tolist(), found.n_samples, found.warnings
+    ([0.3, 0.1, 0.5], 10000, ())
     """
     if chains < 2 or burn_in < 0:
         raise ValueError(
             f"Gibbs sampling got {chains} chains and a burn-in of {burn_in}, and the least are 2 and 0: use more."
         )
-    check(network, targets, joint, n_samples, chains * _BATCHES, seed)
+    check(network, targets, joint, n_samples, chains * _LEAST_ROWS, seed)
     parts = parts_of(network, targets, weights, joint)
-    n_sweeps = -(-n_samples // (chains * _BATCHES))  # in a batch
-    n_kept = n_sweeps * _BATCHES * chains
     found: list[Found] = []
+    mixing = convergence.Mixing()
+    warnings: list[str] = []
+    n_kept = n_samples
     workers = Workers(threads)
     for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
         if part.targets:
             cells = cells_of(part, joint)
-            chain = _Chain(part, cells, _blankets(part, cells), n_sweeps, burn_in, workers.stopped)
-            found += _tables(cells, _means(chain, stream.spawn(chains), workers), n_kept, len(part.free) == 1)
+            run = _Run.of(part, cells, n_samples, burn_in, stream.spawn(chains), workers)
+            found += _tables(cells, run)
+            mixing = mixing.worse(run.mixing)
+            warnings += run.warnings()
+            n_kept = run.n_samples
         else:
-            _start(part, np.random.default_rng(stream))  # is its evidence possible?
-    return put_together(parts, targets, joint, n_kept, found)
+            start(part, np.random.default_rng(stream))  # is its evidence possible?
+    estimate = put_together(parts, targets, joint, n_kept, found)
+    return replace(estimate, mixing=mixing, warnings=tuple(dict.fromkeys(warnings)))
 
 
 @dataclass(frozen=True)
-class _Chain:
-    """What all chains of a part have in common."""
+class _Run:
+    """What the chains of a part saw."""
 
     part: Part
-    cells: Cells
-    blankets: sampling.Blankets
-    n_sweeps: int  # in a batch
-    burn_in: int
-    stopped: threading.Event
+    seen: NDArray[np.intp]  # the cells of all states that were drawn or could have been
+    means: Floats  # the distributions drawn from, or the joint states, of the cells seen: (chains, rows, cells)
+    log_weights: Floats  # (chains, rows, 1)
+    log_variance: float  # of the log weights of all sweeps
+    n_samples: int
+    n_replaced: int  # how often a case was replaced as a whole
+    mixing: convergence.Mixing
 
-    def run(self, random: np.random.Generator, sums: Floats) -> None:
-        """Add up the distributions that the targets are drawn from, or their joint states, batch by batch."""
-        case = _start(self.part, random)
-        self._sweep(case, self.burn_in, random, np.zeros(self.cells.n_cells))
-        for batch in sums:
-            self._sweep(case, self.n_sweeps, random, batch)
+    @classmethod
+    def of(
+        cls,
+        part: Part,
+        cells: Cells,
+        n_samples: int,
+        burn_in: int,
+        streams: list[np.random.SeedSequence],
+        workers: Workers,
+    ) -> "_Run":
+        """Run the chains, each with random numbers of its own."""
+        chains = len(streams)
+        n_sweeps = -(-n_samples // chains)
+        most_rows = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // (chains * cells.n_cells)))
+        every = -(-n_sweeps // most_rows)
+        n_rows = max(_LEAST_ROWS, -(-n_sweeps // every))
+        sums = np.zeros((chains, n_rows, cells.n_cells))
+        log_weights = np.zeros((chains, n_rows * every))
+        replaced = np.zeros(chains, np.int64)
+        chain = Chain.of(part, cells, workers.stopped)
 
-    def _sweep(self, case: Codes, n: int, random: np.random.Generator, sums: Floats) -> None:
-        n_free = len(self.blankets.variable)
-        size = max(1, _BLOCK // n_free)
-        for begin in range(0, n, size):
-            if self.stopped.is_set():
-                return
-            uniform = random.random((min(size, n - begin), n_free))
-            trace = np.empty((len(case), len(uniform) if self.cells.several else 0), case.dtype)
-            sampling.sweep(case, self.part.flat, self.blankets, uniform, sums, trace)
-            if self.cells.several:
-                self.cells.add(trace[list(self.part.targets)], [np.ones(len(uniform))], [sums])
+        def run(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                random = np.random.default_rng(streams[k])
+                case = start(part, random)
+                chain.sweep(case, random, np.zeros((1, cells.n_cells)), np.zeros(burn_in), _FRESH)
+                replaced[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
 
+        n_draws = (n_rows * every + burn_in) * len(part.free)
+        workers.run(run, np.full(chains, n_draws * _NANOSECONDS))
+        seen = np.flatnonzero(sums.any(axis=(0, 1)))
+        means, of_rows = sums[:, :, seen] / every, log_weights.reshape(chains, n_rows, every).mean(2, keepdims=True)
+        mixing = convergence.Mixing.of(means).worse(convergence.Mixing.of(of_rows))
+        numbers = float(log_weights.var()), log_weights.size, int(replaced.sum())
+        return cls(part, seen, means, of_rows, *numbers, mixing)
 
-def _blankets(part: Part, cells: Cells) -> sampling.Blankets:
-    """For each variable to draw, the graphs that test it and the cells its distributions go to."""
-    test, n_graphs = part.flat.test, len(part.flat.root)
-    is_test = test >= 0
-    pairs, pair_of_test = np.unique(
-        test[is_test].astype(np.int64) * n_graphs + part.graph[is_test], return_inverse=True
-    )
-    pair = np.full(len(test), -1)
-    pair[is_test] = pair_of_test
-    first = {} if cells.several else dict(zip(part.targets, cells.first.tolist(), strict=True))
-    cell = [first.get(variable, -1) for variable in part.free.tolist()]
-    begin = np.searchsorted(pairs, [*(part.free.astype(np.int64) * n_graphs), n_graphs**2])
-    columns = (part.free, begin, pairs % n_graphs, pair, cell)
-    return sampling.Blankets(*(np.array(column, np.int32) for column in columns))
+    @property
+    def n_returns(self) -> float:
+        """How many cases were drawn from above, where no more can be relied on, else infinity."""
+        return len(self.means) + self.n_replaced if self.part.is_rigid else np.inf
 
+    @property
+    def n_draws(self) -> float:
+        """How many independent cases this is worth, as far as their weights tell."""
+        variance = float(convergence.variance_of_mean(self.log_weights)[0])
+        size = self.log_variance / variance if variance > 0 else np.inf
+        return min(size, self.n_samples, self.n_returns)
 
-def _means(chain: _Chain, streams: list[np.random.SeedSequence], workers: Workers) -> Floats:
-    """The mean of each batch of each chain, in each cell: (chains, batches, cells)."""
-    sums = np.zeros((len(streams), _BATCHES, chain.cells.n_cells))
-
-    def run(begin: int, end: int) -> None:
-        for k in range(begin, end):
-            chain.run(np.random.default_rng(streams[k]), sums[k])
-
-    n_draws = (chain.n_sweeps * _BATCHES + chain.burn_in) * len(chain.blankets.variable)
-    workers.run(run, np.full(len(streams), n_draws * _NANOSECONDS))
-    return sums / chain.n_sweeps
-
-
-def _start(part: Part, random: np.random.Generator) -> Codes:
-    """A case to begin with, one column: chosen by weight among cases drawn from above."""
-    for cases, log_weights in draws(part, _MOST_STARTS, random, _STARTS):
-        if (largest := log_weights.max()) > -np.inf:
-            sums = np.exp(log_weights - largest).cumsum()
-            chosen = int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
-            return cases[:, chosen : chosen + 1].copy()
-    raise ValueError(
-        f"none of {_MOST_STARTS:,} cases drawn to begin a chain with agrees with the evidence, which is impossible or "
-        f"very improbable: give less evidence, or ask exactly."
-    )
-
-
-def _tables(cells: Cells, means: Floats, n_samples: int, alone: bool) -> list[Found]:
-    """Means over all chains. Their errors come from batches or from whole chains, whichever differ more.
-
-    Batches are many, but those of a chain that is stuck agree with each other. `alone`: nothing else is unknown.
-    """
-    batches = means.reshape(-1, cells.n_cells)
-    whole = means.mean(axis=1)
-    variances = np.maximum(batches.var(axis=0, ddof=1) / len(batches), whole.var(axis=0, ddof=1) / len(whole))
-    found = []
-    tables = zip(cells.asked, cells.tables(batches.mean(axis=0)), cells.tables(variances), strict=True)
-    for asked, table, variance in tables:
-        if table.max() == 1 and not alone:
-            found.append(Found(asked, table, _errors_of_starts(table, len(whole)), float(len(whole))))
-        else:
-            found.append(Found(asked, table, np.sqrt(variance), _size(table, variance, n_samples)))
-    return found
+    def warnings(self) -> Iterator[str]:
+        """Why the answer may be further off than it says."""
+        if self.mixing.r_hat > _MOST_R_HAT:
+            yield (
+                f"the chains disagree (R-hat is {self.mixing.r_hat:.3g}, and {_MOST_R_HAT} is the most for a sure "
+                f"answer): ask for more samples, or exactly."
+            )
+        if (size := min(self.mixing.bulk_size, self.mixing.tail_size)) < _LEAST_SIZE:
+            yield (
+                f"the chains are worth {size:.3g} independent draws, and {_LEAST_SIZE:.0f} are the least for a sure "
+                f"answer: ask for more samples, or exactly."
+            )
+        if self.n_returns < _FEW_RETURNS:
+            yield (
+                f"some variables determine others, and in all chains only {self.n_returns} cases were drawn "
+                f"independently: there may be states that no chain can reach; give less evidence, or ask exactly."
+            )
 
 
-def _errors_of_starts(table: Floats, chains: int) -> Floats:
-    """The errors where no chain ever saw another state: this one is certain, or all chains are stuck where they began.
-
-    Nothing tells which, so it is worth no more than one draw a chain and one of each cell.
-    """
-    shrunk = (table * chains + 1) / (chains + table.size)
-    return np.sqrt(shrunk * (1 - shrunk) / chains)
-
-
-def _size(table: Floats, variance: Floats, n_samples: int) -> float:
-    """How many independent draws would err as much, in the cell where they are fewest; no more than there were."""
-    uncertain = variance > _NEGLIGIBLE**2
-    ratios = (table * (1 - table))[uncertain] / variance[uncertain]
-    return float(ratios.min(initial=n_samples))
+def _tables(cells: Cells, run: _Run) -> list[Found]:
+    """Means over all chains, and how certain they are: where nothing else is unknown, they are exact."""
+    probabilities, variances = np.zeros((2, cells.n_cells))
+    probabilities[run.seen] = run.means.mean(axis=(0, 1))
+    variances[run.seen] = convergence.variance_of_mean(run.means)
+    if len(run.part.free) == 1:
+        sizes, intervals = np.full(len(probabilities), float(run.n_samples)), np.stack([probabilities] * 2)
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sizes = np.where(variances > 0, probabilities * (1 - probabilities) / variances, run.n_samples)
+        sizes = np.minimum(sizes, run.n_returns)
+        intervals = of_draws(probabilities, sizes, np.minimum(sizes, run.n_draws))
+    errors = np.maximum(np.sqrt(variances), abs(intervals - probabilities).max(axis=0) / 2)
+    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals, sizes)), strict=True)
+    return [
+        Found(asked, table, error, interval, min(float(size.min()), run.n_draws))
+        for asked, table, error, interval, size in tables
+    ]

@@ -39,6 +39,31 @@ class Part:
         """The variables that are not known."""
         return np.flatnonzero(~self.flat.known).astype(np.int32)
 
+    @property
+    def leaves(self) -> Ints:
+        """The leaves that a way leads to."""
+        reached = np.union1d(self.flat.child, self.flat.root)
+        return reached[self.flat.test[reached] < 0]
+
+    @property
+    def log_bound(self) -> float:
+        """No case has a log weight above this."""
+        most = np.full(len(self.flat.root), -np.inf)
+        np.maximum.at(most, self.graph[self.leaves], self.flat.log_norm[self.leaves])
+        return float(most.sum())
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether a state can be impossible in one context and possible in another: single variables may be stuck."""
+        leaves = self.leaves
+        for graph in range(len(self.flat.root)):
+            n_states = self.flat.n_states[graph]
+            begin = self.flat.first[leaves[self.graph[leaves] == graph]]
+            possible = self.flat.probability[begin[:, None] + np.arange(n_states)] > 0
+            if (possible.any(axis=0) & ~possible.all(axis=0)).any():
+                return True
+        return False
+
 
 @dataclass(frozen=True)
 class Parts:

@@ -4,23 +4,27 @@ Knows networks, their parts, tables and kernels.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.inference.chains import Chain
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
+from leafwise.inference.forward import chosen, draws
+from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
-from leafwise.kernels import sampling
 from leafwise.network import Network
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
 _STREAMS = 16  # each with random numbers of its own, so that any number of threads draws the same cases
-_BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
 _NANOSECONDS = 20.0  # what a cell costs, roughly
+_FEW = 100.0  # independent draws
+_HARMLESS = 0.8  # of the draws that the samples are worth, if one was missed
+_SWEEPS = 20
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +41,7 @@ def weighting(
 ) -> Estimate:
     """Estimate the distribution of each target given evidence, or with `joint` of all together; and of the evidence.
 
-    The same seed gives the same answer, whatever the number of threads. Errors are those of ratios of means, and too
-    small where the effective sample size is only a handful.
+    The same seed gives the same answer, whatever the number of threads.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -51,16 +54,29 @@ def weighting(
     check(network, targets, joint, n_samples, 2, seed)
     parts = parts_of(network, targets, weights, joint)
     found: list[Found] = []
+    warnings: list[str] = []
     log_evidence, variance = parts.log_constant, 0.0
     workers = Workers(threads)
     for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
         cells = cells_of(part, joint)
-        scale, total, squares = _sums(part, cells, n_samples, stream, workers)
-        found += _tables(cells, total, squares)
-        log_evidence += scale + np.log(total[-1] / n_samples)
-        variance += max(0.0, (n_samples * squares[-1] / total[-1] ** 2 - 1) / (n_samples - 1))
+        sums = _sums(part, cells, n_samples, stream, workers)
+        one, warning = _largest(part, cells, sums, workers)
+        found += _tables(cells, sums, one)
+        log_evidence += sums.scale + np.log(sums.total[-1] / n_samples)
+        variance += max(0.0, (n_samples / sums.size(one) - 1) / (n_samples - 1))
+        warnings += warning
     estimate = put_together(parts, targets, joint, n_samples, found)
-    return replace(estimate, log_evidence=float(log_evidence), log_evidence_error=float(variance**0.5))
+    if estimate.effective_sample_size < _FEW:
+        warnings.append(
+            f"the samples are worth {estimate.effective_sample_size:.3g} independent draws, and {_FEW:.0f} are the "
+            f"least for a sure answer: ask for more, by Gibbs sampling, or exactly."
+        )
+    return replace(
+        estimate,
+        log_evidence=float(log_evidence),
+        log_evidence_error=float(variance**0.5),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
 
 
 def weighted_cases(network: Network, weights: Weights, n: int, seed: int) -> tuple[Table, Floats]:
@@ -89,43 +105,45 @@ def weighted_cases(network: Network, weights: Weights, n: int, seed: int) -> tup
     return Table(network.variables, codes), log_weights
 
 
-def draws(part: Part, n: int, random: np.random.Generator, most: int = 4096) -> Iterator[tuple[Codes, Floats]]:
-    """Blocks of cases of a part, n in all and at most so many in each, and their log weights."""
-    n_free = len(part.free)
-    size = max(1, min(most, _BLOCK // n_free))
-    for begin in range(0, n, size):
-        codes = np.repeat(part.case, min(size, n - begin), axis=1)
-        log_weight = np.zeros(codes.shape[1])
-        sampling.draw_weighted(codes, part.flat, random.random((n_free, codes.shape[1])), log_weight)
-        yield codes, log_weight
+@dataclass(frozen=True)
+class _Sums:
+    """The log of a scale, and on it the sums of weights and of their squares: in each cell, and last of all cases."""
+
+    scale: float  # the largest weight drawn is 1
+    total: Floats
+    squares: Floats
+    kept: list[Codes]  # some cases, drawn by weight
+
+    def size(self, one: float = 1.0) -> float:
+        """How many independent draws that is worth; less if one had been missed that weighs more than all others."""
+        missed = one if one > 1 else 0.0
+        return float((self.total[-1] + missed) ** 2 / (self.squares[-1] + missed**2))
 
 
-def _sums(
-    part: Part, cells: Cells, n: int, seed: np.random.SeedSequence, workers: Workers
-) -> tuple[float, Floats, Floats]:
-    """The log of a scale, and on that scale the sums of weights and of their squares: in each cell, and last of all."""
+def _sums(part: Part, cells: Cells, n: int, seed: np.random.SeedSequence, workers: Workers) -> _Sums:
     streams = seed.spawn(_STREAMS)
     shares = np.diff(np.arange(_STREAMS + 1) * n // _STREAMS)
-    found: list[tuple[float, Floats]] = [(-np.inf, np.zeros((2, cells.n_cells + 1)))] * _STREAMS
+    found: list[tuple[float, Floats, Codes]] = [(-np.inf, np.zeros((2, cells.n_cells + 1)), part.case)] * _STREAMS
 
     def run(begin: int, end: int) -> None:
         for k in range(begin, end):
-            found[k] = _stream(part, cells, int(shares[k]), np.random.default_rng(streams[k]), workers.stopped)
+            found[k] = _stream(part, cells, int(shares[k]), streams[k], workers.stopped)
 
     workers.run(run, shares * len(part.flat.root) * _NANOSECONDS)
-    scale = max(stream for stream, _ in found)
+    scale = max(stream for stream, _, _ in found)
     _check_possible(scale, n)
-    factors = [(np.exp(stream - scale), sums) for stream, sums in found]
+    factors = [(np.exp(stream - scale), sums) for stream, sums, _ in found]
     total: Floats = sum(factor * sums[0] for factor, sums in factors)
     squares: Floats = sum(factor**2 * sums[1] for factor, sums in factors)
-    return scale, total, squares
+    return _Sums(scale, total, squares, [case for stream, _, case in found if stream > -np.inf])
 
 
 def _stream(
-    part: Part, cells: Cells, n: int, random: np.random.Generator, stopped: threading.Event
-) -> tuple[float, Floats]:
-    """What n cases add to the sums, and the log of the scale."""
-    scale = -np.inf
+    part: Part, cells: Cells, n: int, seed: np.random.SeedSequence, stopped: threading.Event
+) -> tuple[float, Floats, Codes]:
+    """The log of the scale, what n cases add to the sums, and one of them, drawn by weight."""
+    random, choice = np.random.default_rng(seed), np.random.default_rng(seed.spawn(1)[0])
+    scale, kept = -np.inf, part.case
     sums = np.zeros((2, cells.n_cells + 1))
     for codes, log_weight in draws(part, n, random):
         if stopped.is_set():
@@ -140,17 +158,43 @@ def _stream(
             both = np.stack([weight, weight**2])
             cells.add(codes[list(part.targets)], both, sums)
             sums[:, -1] += both.sum(axis=1)
-    return float(scale), sums
+            if choice.random() * sums[0, -1] < weight.sum():
+                kept = chosen(codes, log_weight, choice)
+    return float(scale), sums, kept
 
 
-def _tables(cells: Cells, total: Floats, squares: Floats) -> list[Found]:
-    """Ratios of sums, and their errors by the delta method."""
-    probabilities = total[:-1] / total[-1]
-    with_state, others = squares[:-1], np.maximum(squares[-1] - squares[:-1], 0)
-    errors = np.sqrt(with_state * (1 - probabilities) ** 2 + others * probabilities**2) / total[-1]
-    size = float(total[-1] ** 2 / squares[-1])
-    tables = zip(cells.asked, cells.tables(probabilities), cells.tables(errors), strict=True)
-    return [Found(asked, table, error, size) for asked, table, error in tables]
+def _largest(part: Part, cells: Cells, sums: _Sums, workers: Workers) -> tuple[float, list[str]]:
+    """The largest weight a case may have, and a warning where a single such case would change the answer.
+
+    Then it is the largest that is found by following some cases a little further.
+    """
+    bound = _weight(part.log_bound - sums.scale)
+    if sums.size(bound) >= _HARMLESS * sums.size():
+        return bound, []
+    chain = Chain.of(part, cells, workers.stopped)
+    log_weights = np.empty((len(sums.kept), _SWEEPS))
+    for seed, (case, row) in enumerate(zip(sums.kept, log_weights, strict=True)):
+        chain.sweep(case, np.random.default_rng(seed), np.zeros((1, cells.n_cells)), row, fresh=0)
+    return max(1.0, _weight(log_weights.max() - sums.scale)), [
+        "there may be cases that no sample met and that outweigh many: ask for more, by Gibbs sampling, or exactly."
+    ]
+
+
+def _weight(log_weight: float) -> float:
+    """As a number, or one so large that nothing else counts."""
+    return float(np.exp(min(log_weight, 300.0)))
+
+
+def _tables(cells: Cells, sums: _Sums, one: float) -> list[Found]:
+    """Ratios of sums, with their intervals; their errors by the delta method, or as large as the intervals tell."""
+    total, squares = sums.total[:-1], sums.squares[:-1]
+    outside, others = np.maximum(sums.total[-1] - total, 0), np.maximum(sums.squares[-1] - squares, 0)
+    probabilities = total / sums.total[-1]
+    intervals = of_weights(total, squares, outside, others, one)
+    errors = np.sqrt(squares * (1 - probabilities) ** 2 + others * probabilities**2) / sums.total[-1]
+    errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
+    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals)), strict=True)
+    return [Found(asked, table, error, interval, sums.size(one)) for asked, table, error, interval in tables]
 
 
 def _check_possible(log_weight: float, n: int) -> None:

@@ -5,14 +5,13 @@ only compiled ones call: they become part of these, and are optimised with them,
 to call, and `inlined` ones, if called once, to compile.
 """
 
-import logging
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import codegen, compiler
+
+from leafwise.kernels.cache import keep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,20 +19,12 @@ _compile: Any = numba.njit  # its published types leave out the options about wr
 _codegen: Any = codegen  # ... and these
 _compiler: Any = compiler
 
-# Kernels are made of parts from several files, so a change in any of them must make all of them anew. Left alone, numba
-# looks only at the file of the kernel itself.
-_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
-
 
 def jit(function: F) -> F:
     """Compile a function over plain arrays, when it is first called."""
-    try:
-        compiled = _compile(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
-    except RuntimeError as error:  # numba finds no place it may write to
-        logging.getLogger(__name__).warning("%s: it is compiled again in every process", error)
-        return cast(F, _compile(nogil=True, no_cfunc_wrapper=True)(function))
+    compiled = _compile(nogil=True, no_cfunc_wrapper=True)(function)
     if compiled is not function:  # with NUMBA_DISABLE_JIT it is
-        compiled._cache._cache_file._version += _SOURCES  # what has another one is not even read
+        keep(compiled)
     return cast(F, compiled)
 
 

@@ -73,6 +73,7 @@ class Blankets(NamedTuple):
     graph: Ints  # of each pair
     pair: Ints  # for each node that is a test, the pair of its graph and the variable it tests
     cell: Ints  # where the distributions that variable[k] is drawn from are summed up, or -1
+    joint: Ints  # variables whose joint states are counted
 
 
 # While variables change, `at` holds for each pair the node of the graph that is the first to test the variable on the
@@ -157,35 +158,99 @@ def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at
     return total
 
 
-@jit
-def sweep(codes: Codes, flat: FlatPart, blankets: Blankets, uniform: Floats, sums: Floats, trace: Codes) -> None:
-    """Draw each variable given all others, once for each row of `uniform`; `codes` is one case, (n_variables, 1).
+@part
+def _redraw(
+    codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints, weights: Floats, k: int, uniform: float
+) -> float:
+    """Draw variable[k] given all others, by the weights of its states, which are left there; their sum."""
+    total = _weigh(weights, codes, flat, blankets, at, leaf, k)
+    variable = blankets.variable[k]
+    present = codes[variable, 0]
+    state = _chosen(weights[0], flat.n_states[variable], uniform * total)
+    if state != present:
+        for j in range(blankets.begin[k], blankets.begin[k + 1]):
+            node = at[j]
+            if node >= 0:
+                codes[variable, 0] = present
+                _leave(codes, flat, blankets.pair, at, node)
+                codes[variable, 0] = state
+                leaf[blankets.graph[j]] = _enter(codes, flat, blankets.pair, at, node)
+        codes[variable, 0] = state
+    return total
 
-    The distributions drawn from are added to `sums`. Where `trace` has columns, each gets the case after a sweep.
-    """
-    at = np.full(blankets.graph.shape[0], -1, np.int32)
-    leaf = np.empty(flat.root.shape[0], np.int32)
+
+@part
+def _settle(codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints) -> float:
+    """Follow the case through all graphs; its log weight."""
+    at[:] = -1
+    log_weight = 0.0
     for g in range(flat.root.shape[0]):
         leaf[g] = _enter(codes, flat, blankets.pair, at, flat.root[g])
+        log_weight += flat.log_norm[leaf[g]]
+    return log_weight
+
+
+@part
+def _offer(fresh: Floats, log_weight: float, uniform: float) -> int:
+    """One of several fresh cases, or -1 for the present one, chosen by weight."""
+    largest = max(log_weight, fresh.max())
+    present = np.exp(log_weight - largest)
+    threshold = uniform * (present + np.exp(fresh - largest).sum()) - present
+    chosen = -1
+    for k in range(fresh.shape[0]):
+        if threshold < 0:
+            break
+        share = np.exp(fresh[k] - largest)
+        if share > 0:
+            chosen = k
+            threshold -= share
+    return chosen
+
+
+@jit
+def sweep(
+    codes: Codes,
+    flat: FlatPart,
+    blankets: Blankets,
+    uniform: Floats,
+    fresh: Codes,
+    fresh_log_weight: Floats,
+    place: NDArray[np.int64],
+    sums: Floats,
+    log_weight: Floats,
+) -> int:
+    """Change a case, (n_variables, 1), once for each row of `uniform`; how often it was replaced as a whole.
+
+    First it may give way to a fresh case: each sweep has its share of them. Then each variable is drawn given all
+    others; row place[s] of `sums` gets the distributions drawn from, or the joint state of `blankets.joint`.
+    """
+    at = np.empty(blankets.graph.shape[0], np.int32)
+    leaf = np.empty(flat.root.shape[0], np.int32)
+    _settle(codes, flat, blankets, at, leaf)
     weights = np.empty((2, flat.n_states.max()))
+    n_fresh = fresh.shape[1] // uniform.shape[0]
+    n_variables = blankets.variable.shape[0]
+    n_replaced = 0
     for s in range(uniform.shape[0]):
-        for k in range(blankets.variable.shape[0]):
-            total = _weigh(weights, codes, flat, blankets, at, leaf, k)
-            variable = blankets.variable[k]
-            present = codes[variable, 0]
-            state = _chosen(weights[0], flat.n_states[variable], uniform[s, k] * total)
+        present = 0.0
+        for g in range(leaf.shape[0]):
+            present += flat.log_norm[leaf[g]]
+        if n_fresh > 0:
+            begin = s * n_fresh
+            offered = _offer(fresh_log_weight[begin : begin + n_fresh], present, uniform[s, n_variables])
+            if offered >= 0:
+                codes[:, 0] = fresh[:, begin + offered]
+                present = _settle(codes, flat, blankets, at, leaf)
+                n_replaced += 1
+        log_weight[s] = present
+        for k in range(n_variables):
+            total = _redraw(codes, flat, blankets, at, leaf, weights, k, uniform[s, k])
             if blankets.cell[k] >= 0:
-                for other in range(flat.n_states[variable]):
-                    sums[blankets.cell[k] + other] += weights[0, other] / total
-            if state == present:
-                continue
-            for j in range(blankets.begin[k], blankets.begin[k + 1]):
-                node = at[j]
-                if node >= 0:
-                    codes[variable, 0] = present
-                    _leave(codes, flat, blankets.pair, at, node)
-                    codes[variable, 0] = state
-                    leaf[blankets.graph[j]] = _enter(codes, flat, blankets.pair, at, node)
-            codes[variable, 0] = state
-        if trace.shape[1] > 0:
-            trace[:, s] = codes[:, 0]
+                for state in range(flat.n_states[blankets.variable[k]]):
+                    sums[place[s], blankets.cell[k] + state] += weights[0, state] / total
+        if blankets.joint.shape[0] > 0:
+            cell = 0
+            for t in range(blankets.joint.shape[0]):
+                cell = cell * flat.n_states[blankets.joint[t]] + codes[blankets.joint[t], 0]
+            sums[place[s], cell] += 1
+    return n_replaced

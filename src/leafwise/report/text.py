@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.table import Variable
+from leafwise.report.signs import printable
+from leafwise.table import Variable, many
 
 _WIDTH = 100
 _FEW_STATES = 3  # so many states are listed in full
@@ -29,7 +31,8 @@ def network_text(network: Network) -> str:
         + f", {many(parameters, 'parameter')}"
     ]
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
-    lines += [", ".join(f"{key} {value}" for key, value in priors.items() if value)] if any(priors.values()) else []
+    known = [f"{key} {printable(value)}" for key, value in priors.items() if value]
+    lines += [", ".join(known)] if known else []
     rows = [("variable", "states", "leaves", "parameters", "parents")]
     rows += [_variable_row(network, index) for index in range(len(network.variables))]
     rows.append(("total", "", str(leaves), str(parameters), many(arcs, "arc")))
@@ -43,33 +46,24 @@ def network_text(network: Network) -> str:
     return "\n".join(lines)
 
 
-def many(number: int, one: str, more: str | None = None) -> str:
-    """A number of things.
-
-    >>> many(1, "leaf", "leaves"), many(1200, "case")
-    ('1 leaf', '1,200 cases')
-    """
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
 def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
     variable, node = network.variables[index], network.nodes[index]
-    states = f"{variable.n_states}: {_listed(variable.labels, 28)}"
+    name, states = printable(variable.name), f"{variable.n_states}: {_listed(variable.labels, 28)}"
     if node is None:
-        return variable.name, states, "-", "-", "(given)"
-    parents = ", ".join(network.names[parent] for parent in node.parents)
-    return variable.name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
+        return name, states, "-", "-", "(given)"
+    parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
+    return name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
     """As many labels as fit, at least one (itself cut short when too long)."""
-    text = ", ".join(labels)
+    text = ", ".join(map(printable, labels))
     if len(text) <= width:
         return text
     shown = 1
-    while len(", ".join(labels[: shown + 1])) + 3 <= width:
+    while len(", ".join(map(printable, labels[: shown + 1]))) + 3 <= width:
         shown += 1
-    text = ", ".join(labels[:shown])
+    text = ", ".join(map(printable, labels[:shown]))
     return (text if len(text) <= width else text[: width - 1]) + ("…" if len(labels) == shown else ", …")
 
 
@@ -83,10 +77,10 @@ def node_text(network: Network, variable: int) -> str:
     LVFAILURE = TRUE   leaf 0   TRUE 90.0 %  FALSE 10.0 %
     LVFAILURE = FALSE  leaf 1   TRUE  1.0 %  FALSE 99.0 %
     """
-    node, name = network.nodes[variable], network.names[variable]
+    node, name = network.nodes[variable], printable(network.names[variable])
     if node is None:
         return f"{name}: given, without a distribution of its own"
-    parents = ", ".join(network.names[parent] for parent in node.parents)
+    parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
     sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
     leaf_texts = _leaf_texts(node, network.variables[variable])
     lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
@@ -118,7 +112,7 @@ def _graph_lines(
             yield left, f"sub-graph {shared[node]}:" if node in shared else ""
         variable = variables[graph.tests[node]]
         arcs = [(child, f"{variable.name} {arc_states(variable, states)}") for states, child in graph.arcs(node)]
-        stack += [(child, text, depth + bool(arc)) for child, text in reversed(arcs)]
+        stack += [(child, printable(text), depth + bool(arc)) for child, text in reversed(arcs)]
 
 
 def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
@@ -132,11 +126,16 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)".
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; of bins, a range.
 
     >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
     '≠ b'
+    >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
+    >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
+    ('< 56', '= 30 to 56', '< 30 or >= 56')
     """
+    if variable.cuts:
+        return _range(variable, sorted(states))
     others = [state for state in range(variable.n_states) if state not in states]
     if len(others) <= _FEW_STATES and len(others) < len(states) and others:
         return f"≠ {', '.join(variable.labels[state] for state in others)}"
@@ -144,6 +143,26 @@ def arc_states(variable: Variable, states: frozenset[int]) -> str:
     if len(labels) <= _FEW_STATES + 1:
         return f"= {', '.join(labels)}"
     return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _range(variable: Variable, states: list[int]) -> str:
+    """The states of a variable with bins, as ranges of its numbers."""
+    n_bins = len(variable.cuts) + 1
+    bins = [state for state in states if state < n_bins]
+    parts = []
+    for first in [state for state in bins if state - 1 not in bins]:
+        last = next(state for state in range(first, n_bins) if state + 1 not in bins)
+        if first == 0 and last == n_bins - 1:
+            parts.append("any number")
+        elif first == 0:
+            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
+        elif last == n_bins - 1:
+            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
+        else:
+            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
+    parts += [variable.labels[state] for state in states if state >= n_bins]
+    text = " or ".join(parts)
+    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def _leaf_texts(node: Node, variable: Variable) -> list[str]:
@@ -164,5 +183,5 @@ def _distribution(row: NDArray[np.float64], variable: Variable, digits: int) -> 
     shown = list(range(variable.n_states))
     if variable.n_states > _MOST_SHOWN:
         shown = np.argsort(-row, kind="stable")[: _MOST_SHOWN - 1].tolist()
-    text = "  ".join(f"{variable.labels[state]} {100 * row[state]:{digits}.1f} %" for state in shown)
+    text = "  ".join(f"{printable(variable.labels[state])} {100 * row[state]:{digits}.1f} %" for state in shown)
     return text if len(shown) == variable.n_states else f"{text}  … ({variable.n_states} states)"

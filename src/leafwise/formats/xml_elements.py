@@ -1,0 +1,109 @@
+"""The elements of an XML file, and where each begins. Knows nothing of networks.
+
+Entities are refused, so nothing can be written short that is read as more, and nothing outside the file is opened.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
+
+_UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(slots=True)
+class Element:
+    """One element of the XML, and where it begins."""
+
+    tag: str
+    attributes: dict[str, str]
+    place: tuple[int, int]
+    texts: list[str] = field(default_factory=list)
+    inside: list["Element"] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What is written in it, without the blanks around it."""
+        return "".join(self.texts).strip()
+
+    def all(self, tag: str) -> list["Element"]:
+        """The elements in it that have this tag."""
+        return [element for element in self.inside if element.tag == tag]
+
+    def one(self, tag: str) -> "Element":
+        """The one element in it that has this tag, or fail."""
+        found = self.all(tag)
+        if len(found) != 1:
+            self.fail(f"{len(found)} <{tag}> came in <{self.tag[:30]}> where one is expected: correct that.")
+        return found[0]
+
+    def attribute(self, name: str) -> str:
+        """An attribute, or fail."""
+        if name not in self.attributes:
+            self.fail(f"a <{self.tag}> came without its {name!r}: add it.")
+        return self.attributes[name]
+
+    def whole_numbers(self, below: int) -> list[int]:
+        """The whole numbers in it, or fail."""
+        words = self.text.split()
+        if not all(word.isascii() and word.isdecimal() and len(word) < 7 and int(word) < below for word in words):
+            self.fail(
+                f"the <{self.tag}> holds something else where whole numbers below {below} are expected: correct it."
+            )
+        return [int(word) for word in words]
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise a ValueError that says where, and what."""
+        line, column = self.place
+        raise ValueError(f"line {line}, column {column}: {problem}")
+
+
+def parsed(data: bytes, tag: str, kind: str) -> Element:
+    """The outermost element of a file, whose tag must be this; expat keeps the places."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    top = Element("", {}, (1, 1))
+    trail = [top]
+
+    def start(own: str, attributes: dict[str, str]) -> None:
+        element = Element(own, attributes, (parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
+        if len(trail) == 1 and own != tag:
+            element.fail(f"<{own[:30]}> came where <{tag}> is expected: give a file of the format {kind}.")
+        trail[-1].inside.append(element)
+        trail.append(element)
+
+    def refuse(*_: Any) -> None:
+        place = Element("", {}, (parser.CurrentLineNumber, parser.CurrentColumnNumber + 1))
+        place.fail("an entity came where none is expected: write what it stands for.")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: trail.pop()
+    parser.CharacterDataHandler = lambda text: trail[-1].texts.append(text)
+    parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise ValueError(
+            f"line {error.lineno}, column {error.offset + 1}: {reason} where XML is expected: save the file again."
+        ) from None
+    return top.inside[0]
+
+
+def text_of(words: str) -> str:
+    """A text as XML writes it between tags; one that would not come back as it is, is refused."""
+    if words.strip() != words:
+        raise ValueError(f"{words!r} begins or ends with a blank, which this format loses: rename it.")
+    return escape(_writable(words), {"\r": "&#13;"})
+
+
+def attribute_of(words: str) -> str:
+    """A text as the value of an attribute, with its quotes."""
+    return quoteattr(_writable(words))
+
+
+def _writable(text: str) -> str:
+    if _UNWRITABLE.search(text):
+        raise ValueError(f"{text!r} holds a sign that XML cannot: rename it, or save the network as JSON.")
+    return text

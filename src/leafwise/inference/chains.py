@@ -1,0 +1,86 @@
+"""Chains of cases in which each variable is drawn anew, again and again, given all others. Knows parts and kernels.
+
+Where variables determine each other, such a chain would never leave the states it began with. So before each sweep a
+few cases are drawn from above, and one of them takes the place of the present one by chance, in proportion to its
+weight: that leaves the distribution as it is, and leads from anywhere to anywhere.
+"""
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.estimates import Cells
+from leafwise.inference.forward import chosen, draws
+from leafwise.inference.parts import Codes, Part
+from leafwise.kernels import sampling
+
+_STARTS = 256  # cases drawn at a time to begin a chain with one of them,
+_MOST_STARTS = 20_000  # until one agrees with the evidence
+_BLOCK = 1 << 16  # random numbers drawn at a time
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What all chains of a part have in common."""
+
+    part: Part
+    blankets: sampling.Blankets
+    stopped: threading.Event
+
+    @classmethod
+    def of(cls, part: Part, cells: Cells, stopped: threading.Event) -> "Chain":
+        """Ready to be run; the cells tell what is summed up."""
+        return cls(part, _blankets(part, cells), stopped)
+
+    def sweep(self, case: Codes, random: np.random.Generator, sums: Floats, log_weights: Floats, fresh: int) -> int:
+        """Change a case once for each of the log weights, which are filled in; how often it was replaced as a whole.
+
+        The sweeps are shared out among the rows of `sums`. `fresh`: how many cases are drawn from above for each.
+        """
+        n_free, n = len(self.blankets.variable), len(log_weights)
+        rows = np.arange(n) // -(-n // len(sums))
+        size = max(1, _BLOCK // (n_free * (1 + fresh)))
+        n_replaced = 0
+        for begin in range(0, n, size):
+            if self.stopped.is_set():
+                break
+            here = slice(begin, begin + size)
+            uniform = random.random((len(rows[here]), n_free + 1))
+            n_fresh = fresh * len(uniform)
+            offered = next(draws(self.part, n_fresh, random, n_fresh), (case[:, :0], np.zeros(0)))
+            n_replaced += sampling.sweep(
+                case, self.part.flat, self.blankets, uniform, *offered, rows[here], sums, log_weights[here]
+            )
+        return n_replaced
+
+
+def start(part: Part, random: np.random.Generator) -> Codes:
+    """A case to begin with, one column: chosen by weight among cases drawn from above."""
+    for cases, log_weights in draws(part, _MOST_STARTS, random, _STARTS):
+        if log_weights.max() > -np.inf:
+            return chosen(cases, log_weights, random)
+    raise ValueError(
+        f"none of {_MOST_STARTS:,} cases drawn to begin a chain with agrees with the evidence, which is impossible or "
+        f"very improbable: give less evidence, or ask exactly."
+    )
+
+
+def _blankets(part: Part, cells: Cells) -> sampling.Blankets:
+    """For each variable to draw, the graphs that test it and the cells its distributions go to."""
+    test, n_graphs = part.flat.test, len(part.flat.root)
+    is_test = test >= 0
+    pairs, pair_of_test = np.unique(
+        test[is_test].astype(np.int64) * n_graphs + part.graph[is_test], return_inverse=True
+    )
+    pair = np.full(len(test), -1)
+    pair[is_test] = pair_of_test
+    first = {} if cells.several else dict(zip(part.targets, cells.first.tolist(), strict=True))
+    cell = [first.get(variable, -1) for variable in part.free.tolist()]
+    begin = np.searchsorted(pairs, [*(part.free.astype(np.int64) * n_graphs), n_graphs**2])
+    joint = part.targets if cells.several else ()
+    columns = (part.free, begin, pairs % n_graphs, pair, cell, joint)
+    return sampling.Blankets(*(np.array(column, np.int32) for column in columns))
