@@ -56,7 +56,7 @@ from leafwise.features import read_features
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
-from leafwise.learner import DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network, Node
 from leafwise.predictions import log_posteriors
 from leafwise.search.greedy import Greedy
@@ -72,10 +72,10 @@ _UNSEEN_CHOICES = ("missing", "error")
 class _Estimator(BaseEstimator):
     """What all have in common; dataclasses give them the signatures that scikit-learn wants."""
 
-    operators: str = "CBM"
+    operators: str = Greedy.operators
     schedule: str = "splits-first"
     search: Settings | None = None
-    prior: str = "uniform"
+    prior: str = DEFAULT_PRIOR
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR
     constraints: Constraints | None = None
     max_parents: int | None = None

@@ -27,7 +27,7 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
     >>> from leafwise.learner import learn
     >>> from leafwise.search.greedy import Greedy
     >>> cases = sample(alarm(), 500, seed=1)
-    >>> network = learn(cases, target="HRBP", search=Greedy("B"))
+    >>> network = learn(cases, target="HRBP", search=Greedy("B"), prior="uniform", structure_prior="kappa:0.027")
     >>> network.nodes[8].probabilities[1].round(2).tolist()
     [0.08, 0.88, 0.04]
     >>> smoothed(network, cases, 16).nodes[8].probabilities[1].round(2).tolist()

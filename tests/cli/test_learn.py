@@ -67,13 +67,14 @@ def test_target_learns_one_node(leafwise, data, tmp_path):
     assert score["log_score"] == pytest.approx(result.object["log_score"], abs=1e-6)
 
 
-def test_the_network_says_which_kappa_auto_was(leafwise, data, tmp_path):
+def test_the_network_says_which_priors_auto_were(leafwise, data, tmp_path):
     output = tmp_path / "model.json"
     by_default, by_name = (
         leafwise("learn", data, "-o", output, "--json", *given).object["log_score"]
-        for given in ([], ["--structure-prior", "kappa:0.25"])
+        for given in ([], ["--structure-prior", "choices", "--prior", "symmetric:2"])
     )
-    assert json.loads(output.read_text())["structure_prior"] == "kappa:0.25"
+    saved = json.loads(output.read_text())
+    assert (saved["prior"], saved["structure_prior"]) == ("symmetric:2", "choices")
     assert by_default == by_name
     scored = [leafwise("score", output, data, "--json", *given).object for given in ([], ["--structure-prior", "auto"])]
     assert scored[0] == scored[1]

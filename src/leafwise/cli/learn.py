@@ -95,9 +95,9 @@ search_options = stacked(
     click.option("--keep", type=COUNT, metavar="K", help="With --search restarts: save the K best distinct networks."),
     click.option(
         "--operators",
-        default="CBM",
+        default="CBIM",
         show_default=True,
-        help="Any of C (complete splits), B (binary splits), M (merges).",
+        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges).",
     ),
     click.option(
         "--schedule",
@@ -108,16 +108,16 @@ search_options = stacked(
     ),
     click.option(
         "--prior",
-        default="uniform",
+        default="auto",
         show_default=True,
-        help="Of the parameters: uniform, bdeu:10, or network:FILE:10.",
+        help="Of the parameters: auto (two cases a leaf), symmetric:5, uniform, bdeu:10, or network:FILE:10.",
     ),
     click.option(
         "--structure-prior",
         default="auto",
         show_default=True,
-        help="Of the structure: kappa:0.1 (each parameter costs log 0.1), auto (kappa is 1 by the number of "
-        "variables), or uniform.",
+        help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
+        "costs log 0.1), or uniform.",
     ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),

@@ -126,16 +126,21 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; of bins, a range.
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range, if they have an order.
 
     >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
     '≠ b'
     >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
     >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
     ('< 56', '= 30 to 56', '< 30 or >= 56')
+    >>> size = Variable("size", ("S", "M", "L", "XL"), ordered=True)
+    >>> arc_states(size, frozenset({0, 1})), arc_states(size, frozenset({1, 2, 3})), arc_states(size, frozenset({0, 3}))
+    ('≤ M', '≥ M', '= S, XL')
     """
     if variable.cuts:
         return _range(variable, sorted(states))
+    if variable.ordered and (text := _span(variable, sorted(states))):
+        return text
     others = [state for state in range(variable.n_states) if state not in states]
     if len(others) <= _FEW_STATES and len(others) < len(states) and others:
         return f"≠ {', '.join(variable.labels[state] for state in others)}"
@@ -143,6 +148,18 @@ def arc_states(variable: Variable, states: frozenset[int]) -> str:
     if len(labels) <= _FEW_STATES + 1:
         return f"= {', '.join(labels)}"
     return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _span(variable: Variable, states: list[int]) -> str:
+    """Several states that follow each other, of a variable whose states have an order; "" where they do not."""
+    n, labels = variable.n_states - variable.missing, variable.labels
+    own = [state for state in states if state < n]
+    if len(own) < 2 or own[-1] - own[0] >= len(own) or len(own) == n:
+        return ""
+    text = f"= {labels[own[0]]} to {labels[own[-1]]}"
+    if own[0] == 0 or own[-1] == n - 1:
+        text = f"≤ {labels[own[-1]]}" if own[0] == 0 else f"≥ {labels[own[0]]}"
+    return f"{text} or {labels[-1]}" if len(own) < len(states) else text
 
 
 def _range(variable: Variable, states: list[int]) -> str:

@@ -240,9 +240,8 @@ class EdgeSearch:
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
             batch = new[begin : begin + _BATCH]
-            search = self._learn_batch(batch)
-            for k, key in enumerate(batch, len(self._problem.variables)):
-                self._scores[key] = search.node_log_score(k)
+            scores = self._learn_batch(batch).node_log_scores()
+            self._scores.update(zip(batch, scores.values(), strict=True))
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
         """A search in which every one is a node of its own, after all variables, without arcs between them.

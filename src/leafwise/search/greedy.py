@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
-from leafwise.decision_graph import DecisionGraph
-from leafwise.drawn_nodes import DrawnNodes, network_of
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.kernels.arrays import Layout
-from leafwise.kernels.leaf_search import state
+from leafwise.kernels.leaf_search import replay, state
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
@@ -37,6 +37,7 @@ SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps, and
 _MOST_CELLS = 2**30  # 4 GiB of counts
 _MOMENT = 0.05  # seconds, between two looks at the clock
+_WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,10 @@ class Search:
 
     @property
     def log_score(self) -> float:
-        """The score at the start and all gains since."""
+        """The score at the start and all gains since: of the graphs with all their tests.
+
+        Where some do not matter, and tests cost something, the network is left with a higher one.
+        """
         self._price()
         return self._leaves.log_likelihood + self._log_prior_before + self._sum("gain") + self._refund
 
@@ -252,13 +256,14 @@ class Search:
 
     @property
     def network(self) -> Network:
-        """The network as it is now."""
+        """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
+        nodes = self._nodes()
         return network_of(
             self._problem.variables,
-            self._nodes(),
+            nodes,
             prior=str(self._problem.prior),
             structure_prior=str(self._problem.structure_prior),
-            learned=self.summary(),
+            learned=self._summary(nodes.graphs),
         )
 
     def node(self, target: int) -> Node:
@@ -267,15 +272,18 @@ class Search:
         assert node is not None
         return node
 
-    def node_log_score(self, target: int) -> float:
-        """What one node adds to the log score."""
-        drawing = self._draw(self.n_steps)
-        own = drawing.leaves[self._leaves.records["target"][drawing.leaves] == target]
-        log_prior = self._problem.log_prior(target, drawing.graphs.graph(target))
-        return math.fsum(self._leaves.records["log_likelihood"][own]) + log_prior
+    def node_log_scores(self) -> dict[int, float]:
+        """What each node, without what does not matter in it, adds to the log score."""
+        drawing, records = self._draw(self.n_steps, reduces=True), self._leaves.records
+        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
+        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
+        return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return dict(self.network.learned)
+
+    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
         return {
@@ -285,11 +293,12 @@ class Search:
             "operators": self.settings.operators,
             "schedule": self.settings.schedule,
             **self._problem.counted,
-            "log_score": self.log_score,
+            "log_score": self.log_score + self._log_prior_left_out(graphs),
             "log_marginal_likelihood": self.log_marginal_likelihood,
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
-            "arcs": self.n_arcs,
+            "arcs": len(self._arcs(graphs)),
+            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
             "splits": self.n_splits,
             "merges": self.n_merges,
             "steps": self.n_steps,
@@ -298,14 +307,46 @@ class Search:
         }
 
     def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now."""
-        drawn = self._draw(self.n_steps)
-        graphs, leaves = drawn.graphs, drawn.leaves
+        """All nodes as they are now, without what does not matter."""
+        drawing = self._draw(self.n_steps, reduces=True)
+        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
-        arcs, ranks = dag.arc_places(self._leaves.is_parent), self._leaves.n_ancestors
-        return DrawnNodes(self._n_states, graphs, arcs, ranks, numbers)
+        return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
+
+    def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
+        """The places of arcs from all that is tested, and of those that must be there."""
+        fixed = self._problem.parents.fixed
+        if not fixed.any():
+            return graphs.tested
+        own = np.zeros_like(fixed)
+        own[list(self._problem.targets)] = fixed[list(self._problem.targets)]
+        arcs: NDArray[np.int64] = np.union1d(graphs.tested, dag.arc_places(own))
+        return arcs
+
+    def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
+        """The graphs without tests of variables of which no change changes the leaf."""
+        doubtful = np.empty((len(graphs.tests), 2), np.int64)
+        arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
+        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_states, changed = self._n_states.tolist(), {}
+        for target in dict.fromkeys(doubtful[:n, 0].tolist()):
+            graph = graphs.graph(target)
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
+                graph = graph.without(variable, n_states)
+            changed[target] = graph.simplified()
+        return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
+
+    def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
+        """What the structure prior gains by leaving out of the graphs what does not matter."""
+        if not self._problem.structure_prior.costs.tests:
+            return 0.0
+        whole, n = self._draw(self.n_steps).graphs, len(self._n_states)
+        n_tests = [np.bincount(g.owners[g.tests != LEAF], minlength=n) for g in (graphs, whole)]
+        changed = np.flatnonzero(n_tests[0] < n_tests[1]).tolist()
+        log_prior = self._problem.log_prior
+        return math.fsum(log_prior(t, graphs.graph(t)) - log_prior(t, whole.graph(t)) for t in changed)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""
@@ -329,10 +370,10 @@ class Search:
         self._leaves.price_planted()
         self.seconds += time.perf_counter() - began
 
-    def _draw(self, n_steps: int) -> Drawing:
+    def _draw(self, n_steps: int, reduces: bool = False) -> Drawing:
         self._price()
         gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
-        return self._leaves.draw(self._graphs, n_steps, gone)
+        return self._leaves.draw(self._graphs, n_steps, gone, reduces)
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""

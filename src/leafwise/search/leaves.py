@@ -120,10 +120,10 @@ class Leaves:
         gained: NDArray[np.float64] = self._log[what][self._committed[begin:end]]
         return gained
 
-    def draw(self, start: replay.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
+    def draw(self, start: replay.Start, n_steps: int, deletions: list[Deletion], reduces: bool) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
         n_leaves, n_states = int(self._totals[state.N_LEAVES]), self._layout.n_states
-        return Drawing.of(start, self.steps(0, n_steps), deletions, n_leaves, self._regions, n_states)
+        return Drawing.of(start, self.steps(0, n_steps), deletions, n_leaves, self._regions, n_states, reduces)
 
     def groups(self, number: int) -> tuple[int, ...]:
         """To which child each state goes that a committed split tests."""

@@ -280,7 +280,8 @@ class RestartSearch:
         """Take the network of a search of all nodes, if it is better."""
         nodes = search.network.nodes
         scores = {target: self._score(target, nodes[target]) for target in self._problem.targets}
-        self._kept.offer(nodes, math.fsum(scores.values()))
+        log_score = math.fsum(scores.values())
+        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
         if not self._nodes or math.fsum(scores.values()) > self.log_score + TIE:
             self._scores = scores
             self._take(nodes)
@@ -297,7 +298,8 @@ class RestartSearch:
         nodes = (*self._nodes[:target], node, *self._nodes[target + 1 :])
         scores = {**self._scores, target: self._score(target, node)}
         gain = scores[target] - self._scores[target]
-        self._kept.offer(nodes, math.fsum(scores.values()))
+        log_score = math.fsum(scores.values())
+        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
         if gain <= TIE:
             return 0.0
         self._scores = scores

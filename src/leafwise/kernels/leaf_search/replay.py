@@ -46,6 +46,7 @@ class _Made(NamedTuple):
     stands_for: Array
     kids: Array
     places: Array  # 0: not needed, as far as is known; 1 + the place in the graph
+    table: Array  # of hashes of tests
 
 
 @bare
@@ -142,12 +143,55 @@ def _leave_out(number: int, variable: int, made: _Made) -> None:
 
 
 @bare
+def _is_same(one: Int, two: Int, n: Int, kids: Array) -> bool:
+    for k in range(n):
+        if kids[one + k] != kids[two + k]:
+            return False
+    return True
+
+
+@bare
+def _reduce(order: Array, n_states: Array, made: _Made) -> None:
+    """Let tests of which all outcomes lead to one place go, and tests that are the same become one.
+
+    From the last that was made to the first: children come before their parents, and the later of two stands for both.
+    """
+    size, table = np.int64(2), made.table
+    while size < 2 * order.shape[0]:
+        size *= 2
+    for k in range(size):
+        table[k] = -1
+    for k in range(order.shape[0] - 1, -1, -1):
+        number = order[k]
+        if made.tests[number] == _LEAF or made.stands_for[number] >= 0:
+            continue
+        at, r, key, is_one = made.first_kids[number], n_states[made.tests[number]], made.tests[number], True
+        for kid in range(at, at + r):
+            made.kids[kid] = _resolve(made.kids[kid], made.stands_for)
+            is_one = is_one and made.kids[kid] == made.kids[at]
+            key = (key * 1000003 + made.kids[kid]) % 2147483647
+        if is_one:
+            made.stands_for[number] = made.kids[at]
+            continue
+        place = key & (size - 1)
+        while table[place] >= 0:
+            other = table[place]
+            if made.tests[other] == made.tests[number] and _is_same(at, made.first_kids[other], r, made.kids):
+                made.stands_for[number] = other
+                break
+            place = (place + 1) & (size - 1)
+        if table[place] < 0:
+            table[place] = number
+
+
+@bare
 def _replay(
     start: Start,
     steps: Array,
     deletions: Array,
     regions: Array,
     n_states: Array,
+    reduces: bool,
     begin: Array,
     order: Array,
     made: _Made,
@@ -157,6 +201,9 @@ def _replay(
     start, made, out = refer(start), refer(made), refer(out)
     _sort(start, steps, begin, order)
     _follow(start, steps, deletions, regions, n_states, made)
+    if reduces:
+        for target in range(n_states.shape[0]):
+            _reduce(order[begin[target] : begin[target + 1]], n_states, made)
     place, n, n_kids = made.places, 0, 0
     for target in range(n_states.shape[0]):
         if begin[target] < begin[target + 1]:
@@ -184,11 +231,19 @@ def _replay(
 
 @jit
 def replay(
-    start: Start, steps: Array, deletions: Array, n_leaves: int, regions: Array, n_states: Array, out: Replayed
+    start: Start,
+    steps: Array,
+    deletions: Array,
+    n_leaves: int,
+    regions: Array,
+    n_states: Array,
+    reduces: bool,
+    out: Replayed,
 ) -> int:
     """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
 
-    How many nodes they have: what comes after these is not set.
+    `reduces`: without tests that tell nothing, and those that are the same as others. How many nodes they have: what
+    comes after these is not set.
     """
     n = start.tests.shape[0] + n_leaves
     begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(out.tests.shape[0], np.int64)
@@ -198,5 +253,63 @@ def replay(
         np.empty(n, np.int64),
         np.empty(out.kids.shape[0], np.int64),
         np.zeros(n, np.int64),
+        np.empty(4 * out.tests.shape[0] + 4 if reduces else 0, np.int64),
     )
-    return _replay(start, steps, deletions, regions, n_states, begin, order, made, out)
+    return _replay(start, steps, deletions, regions, n_states, reduces, begin, order, made, out)
+
+
+@bare
+def _walk(at: Int, tests: Array, first: Array, kids: Array, states: Array) -> Int:
+    """The leaf that an assignment leads to, in a graph whose nodes begin at `at`."""
+    node = at
+    while tests[node] != _LEAF:
+        node = at + kids[first[node] + states[tests[node]]]
+    return node
+
+
+@bare
+def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Array, states: Array, r: Int) -> bool:
+    """Whether another state of the variable leads elsewhere."""
+    own, end = states[variable], _walk(at, tests, first, kids, states)
+    is_other = False
+    for state in range(r):
+        states[variable] = state
+        is_other = is_other or _walk(at, tests, first, kids, states) != end
+    states[variable] = own
+    return is_other
+
+
+@jit
+def find_doubtful(
+    begin: Array, tests: Array, first: Array, kids: Array, n_states: Array, n_tries: int, out: Array
+) -> int:
+    """The pairs of a target and a variable that its graph tests, of which no assignment drawn shows that it matters.
+
+    They are written to `out`; how many.
+    """
+    n, states, is_open, random = 0, np.zeros(n_states.shape[0], np.int64), np.zeros(n_states.shape[0], np.bool_), 1
+    for target in range(begin.shape[0] - 1):
+        n_open, at, end = 0, begin[target], begin[target + 1]
+        for node in range(at, end):
+            if tests[node] != _LEAF and not is_open[tests[node]]:
+                is_open[tests[node]] = True
+                n_open += 1
+        for _ in range(n_tries):
+            if n_open == 0:
+                break
+            for node in range(at, end):
+                if tests[node] != _LEAF:
+                    random = random * 48271 % 2147483647
+                    states[tests[node]] = random % n_states[tests[node]]
+            for node in range(at, end):
+                variable = tests[node]
+                if variable != _LEAF and is_open[variable]:
+                    if _is_witnessed(variable, at, tests, first, kids, states, n_states[variable]):
+                        is_open[variable] = False
+                        n_open -= 1
+        for node in range(at, end):
+            if tests[node] != _LEAF and is_open[tests[node]]:
+                out[n, 0], out[n, 1] = target, tests[node]
+                is_open[tests[node]] = False
+                n += 1
+    return n
