@@ -72,7 +72,7 @@ def cache_hits(folder):
     """How many kernels a new process finds in the cache: 1 or 0, of one kernel of the copy in the folder."""
     script = (
         "import numpy as np; from leafwise.kernels.scoring import rises;"
-        "rises.fill(1.0, np.zeros(3)); print(len(rises.fill.stats.cache_hits))"
+        "rises.fill(1.0, 1.0, np.zeros(3)); print(len(rises.fill.stats.cache_hits))"
     )
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     ran = subprocess.run(

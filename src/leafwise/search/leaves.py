@@ -67,7 +67,7 @@ class Leaves:
         self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._rises = _rises(prior, n_states, counter.n_cases)
+        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit)
         self._per_variable = _per_variable(variables, n_states, self._costs.tests)
         self._operators = operators
         self.is_parent = parents.is_parent.copy()
@@ -385,43 +385,41 @@ class _Rises:
         self.rises, self.cells, self.totals = table, cells, totals
 
 
-def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int) -> _Rises:
+def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float) -> _Rises:
     """For each number of states that targets have: the row of a cell, and that of a leaf's total."""
     most = max(int(n_states.max()), 2)
     cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     if isinstance(prior, Bdeu | PriorNetwork):
-        return _Rises(_table((1.0,), 0), cells, totals)
+        return _Rises(_table((1.0,), 0, unit), cells, totals)
     rows: dict[float, int] = {}
     for r in sorted(set(n_states.tolist())):
         exponent = prior.exponent(r)
         cells[r] = rows.setdefault(exponent, len(rows))
         totals[r] = rows.setdefault(exponent * r, len(rows))
-    return _Rises(_table(tuple(rows), n_cases), cells, totals)
+    return _Rises(_table(tuple(rows), n_cases, unit), cells, totals)
 
 
 @lru_cache(1)
-def _table(exponents: tuple[float, ...], n_cases: int) -> state.Rises:
+def _table(exponents: tuple[float, ...], n_cases: int, unit: float) -> state.Rises:
     """A table that the next search will want, too."""
-    least: dict[float, float] = {}  # of the exponents with the same digits behind the point
-    most: dict[float, float] = {}
-    for exponent in sorted(exponents):
-        most[exponent % 1] = exponent
-        least.setdefault(exponent % 1, exponent)
     length = min(n_cases, rises.MOST) + 1 if n_cases else 0
-    sizes = [length + round(most[part] - first) for part, first in least.items()]
-    begin = dict(zip(least, np.cumsum([0, *sizes]).tolist(), strict=False))
-    values = np.empty(sum(sizes))
-    for (part, first), size in zip(least.items(), sizes, strict=True):
-        rises.fill(first, values[begin[part] : begin[part] + size])
-    shifts = [round(exponent - least[exponent % 1]) for exponent in exponents]
-    bases = [values[begin[e % 1] + shift] if length else 0.0 for e, shift in zip(exponents, shifts, strict=True)]
+    alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # those share a table
+    least = {key: min(e for e, other in zip(exponents, alike, strict=True) if other == key) for key in alike}
+    shifts = [round(exponent - least[key]) for exponent, key in zip(exponents, alike, strict=True)]
+    sizes = {key: length + max(s for s, other in zip(shifts, alike, strict=True) if other == key) for key in least}
+    begin = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    values = np.empty(sum(sizes.values()))
+    for key, first in least.items():
+        rises.fill(first, unit, values[begin[key] : begin[key] + sizes[key]])
+    starts = np.array([begin[key] + shift for key, shift in zip(alike, shifts, strict=True)], np.int64)
     return state.Rises(
         values,
-        np.array([begin[e % 1] + shift for e, shift in zip(exponents, shifts, strict=True)], np.int64),
+        starts,
         np.full(len(exponents), length),
-        np.array(bases),
+        values[starts] if length else np.zeros(len(exponents)),
         np.array(exponents),
         np.array([math.lgamma(exponent) for exponent in exponents]),
+        unit,
     )
 
 

@@ -96,8 +96,8 @@ def _score_merged(first: Any, second: Any, n_classes: Int, scoring: Scoring, exp
             n += count
             total += exponent
             if count > 0:
-                value += log_gamma(count + exponent) - log_gamma(exponent)
-        return value + log_gamma(total) - log_gamma(n + total)
+                value += log_gamma(count * scoring.rises.unit + exponent) - log_gamma(exponent)
+        return value + log_gamma(total) - log_gamma(n * scoring.rises.unit + total)
     cell, whole = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
     for k in range(n_classes):
         count = counts[one + k] + counts[two + k]

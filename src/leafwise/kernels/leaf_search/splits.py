@@ -57,6 +57,7 @@ def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
         np.zeros(n_rows),
         np.empty(n_rows),
         np.empty(n_rows),
+        scoring.rises.unit,
     )
     return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64))
 
@@ -89,7 +90,7 @@ def rise(row: Int, count: Int, rises: Rises) -> float:
     """log Γ(count + a) - log Γ(a) for the row's exponent a."""
     if count < rises.lengths[row]:
         return rises.values[rises.starts[row] + count] - rises.bases[row]
-    return log_gamma(count + rises.exponents[row]) - rises.log_gammas[row]
+    return log_gamma(count * rises.unit + rises.exponents[row]) - rises.log_gammas[row]
 
 
 @bare
@@ -98,6 +99,8 @@ def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
     rises.exponents[row], rises.log_gammas[row], rises.lengths[row] = exponent, log_gamma(exponent), length
     value, start = 0.0, rises.starts[row]
     for count in range(length):
+        if rises.unit != 1.0:
+            value = log_gamma(count * rises.unit + exponent) - rises.log_gammas[row]
         rises.values[start + count] = value
         value += math.log(exponent + count)
 

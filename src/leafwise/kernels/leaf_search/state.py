@@ -151,6 +151,7 @@ class Rises(NamedTuple):
     bases: Array  # what is to be subtracted from what is there
     exponents: Array
     log_gammas: Array
+    unit: float  # cases that one count stands for
 
 
 class Scoring(NamedTuple):

@@ -120,10 +120,11 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
         target = leaf["target"]
         node, which, n_classes = state.nodes[target], layout.of_target[target], layout.n_states[target]
         size = layout.n_rows[which] * n_classes
-        counts, cells = histogram_of(leaf, state), weights[starts[b] : starts[b + 1]]
-        totals, own = counts[size:].astype(np.int64), cells[size:]
+        cells = weights[starts[b] : starts[b + 1]]
+        counts = histogram_of(leaf, state) * state.scoring.rises.unit
+        totals, own = counts[size:], cells[size:]
         for k in range(n_classes):
-            state.scoring.counts[leaf["counts"] + k] = totals[k]
+            state.scoring.counts[leaf["counts"] + k] = state.pool.cells[leaf["histogram"] + size + k]
         leaf["log_likelihood"] = log_likelihood(totals, own)
         leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
         for slot in range(N_SLOTS):

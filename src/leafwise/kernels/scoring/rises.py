@@ -8,8 +8,8 @@ MOST = 2**20  # counts: beyond that, a table is no quicker than Stirling's serie
 
 
 @jit
-def fill(exponent: float, values: Array) -> None:
-    """Write the table of one exponent."""
+def fill(exponent: float, unit: float, values: Array) -> None:
+    """Write the table of one exponent, for counts that stand for so many cases each."""
     first = log_gamma(exponent)
     for count in range(values.shape[0]):
-        values[count] = log_gamma(count + exponent) - first
+        values[count] = log_gamma(count * unit + exponent) - first
