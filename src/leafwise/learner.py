@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.constraints import Constraints, ParentRules, check_arcs
+from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read
@@ -40,7 +41,7 @@ def learn(
     start: Network | None = None,
     **reading: Unpack[Reading],
 ) -> Network:
-    """Learn a network from a file, a data frame, an array or a Table.
+    """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
@@ -95,14 +96,17 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
-    if table.n_cases == 0:
-        raise ValueError("the table has no cases, and learning needs at least one: check the data")
-    parameters, table = _prior_for(prior, table)
     workers = Workers(search.threads)
-    counter = CpuCounter(table, workers)
-    if isinstance(search, Greedy):
-        counter.prepare()  # while all else is put together
+    if hasattr(data, "session"):
+        counter, table, parameters = _counting(data, prior, reading)
+    else:
+        table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+        parameters, table = _prior_for(prior, table)
+        counter = CpuCounter(table, workers)
+        if isinstance(search, Greedy) and table.n_cases:
+            counter.prepare()  # while all else is put together
+    if counter.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
@@ -117,6 +121,18 @@ def learning(
         _graphs_of(start, targets),
     )
     return search.begin(problem, counter, workers)
+
+
+def _counting(counter: Counter, prior: str, reading: Reading) -> tuple[Counter, Table, ParameterPrior]:
+    """A counter that was given, a table of its variables without rows, and the prior for them."""
+    if reading:
+        raise ValueError(f"a counter's rows are read already, so {', '.join(reading)} cannot be given: leave it out")
+    dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
+    schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
+    parameters, encoded = _prior_for(prior, schema)
+    if encoded.variables != schema.variables:
+        raise ValueError("the prior network has other states than the counter's rows: encode the rows in its states")
+    return counter, schema, parameters
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:

@@ -129,7 +129,8 @@ class Search:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
         began = time.perf_counter()
-        counter.prepare()
+        if counter.local is not None:
+            counter.local.prepare()
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
@@ -145,6 +146,7 @@ class Search:
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
+            counter.local is None,
             isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
         self._leaves = Leaves(
@@ -278,6 +280,11 @@ class Search:
         graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
         likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
+
+    @property
+    def round_trips(self) -> tuple[int, int]:
+        """How often counts were asked for in batches, and how many histograms; none where the rows are here."""
+        return self._leaves.n_round_trips, self._leaves.n_requests
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
