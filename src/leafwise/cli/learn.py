@@ -345,7 +345,8 @@ def _say_interrupted(output: Path | None) -> None:
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
+    sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
+    rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]

@@ -143,6 +143,7 @@ class EdgeSearch:
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
             "arcs": self.n_arcs,
+            "tests": sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets),
             "additions": kinds.count(AddArc),
             "deletions": kinds.count(DeleteArc),
             "reversals": kinds.count(ReverseArc),

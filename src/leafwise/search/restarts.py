@@ -198,6 +198,7 @@ class RestartSearch:
             "leaves": sum(node.graph.n_leaves for node in modelled),
             "parameters": n_parameters,
             "arcs": sum(len(node.parents) for node in modelled),
+            "tests": sum(node.graph.n_tests for node in modelled),
             "rounds": self.n_rounds,
             "steps": self.n_steps,
             "stopped": self.stopped,
