@@ -31,7 +31,7 @@ def network_text(network: Network) -> str:
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
     known = [f"{key} {printable(value)}" for key, value in priors.items() if value]
     lines += [", ".join(known)] if known else []
-    rows = [("variable", "states", "tests", "leaves", "parameters", "parents")]
+    rows: list[tuple[str, ...]] = [("variable", "states", "tests", "leaves", "parameters", "parents")]
     rows += [_variable_row(network, index) for index in range(len(network.variables))]
     rows.append(("total", "", str(tests), str(leaves), str(parameters), many(arcs, "arc")))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
