@@ -37,8 +37,9 @@ class Restarts:
     """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
 
     `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
-    always a better model: it charges for leaves, not for tests, and with few cases many rounds find graphs that test
-    much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`).
+    always a better model. Under `kappa:x`, which charges for parameters and not for tests, many rounds with few cases
+    find graphs that test much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`); the
+    default structure prior charges for every test.
 
     >>> Restarts(Greedy(operators="BM"), rounds=50).keep
     1
