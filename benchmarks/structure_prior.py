@@ -24,7 +24,7 @@ from leafwise.search.greedy import Greedy
 from leafwise.table import Table
 
 STRICTER = (0.0002, 0.0005)
-CLASSES = {name: "class" for name in ("promoters", "splice", "car", "nursery", "mushroom")} | {"adult_train": "income"}
+CLASSES = dict.fromkeys(("promoters", "splice", "car", "nursery", "mushroom"), "class") | {"adult_train": "income"}
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "win95pts", "hepar2", "barley")
 SIZES = (500, 5_000)  # cases of each, and as many as the latter are held back
 MANY_STATES = 5

@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import Reading, read
+from leafwise.encoding import Reading, read, read_weighted
 from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
@@ -38,6 +39,7 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
@@ -52,6 +54,7 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
@@ -68,6 +71,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        weights=weights,
         **reading,
     )
     under_way.run()
@@ -83,6 +87,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -95,12 +100,17 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+    variables = None if start is None else start.variables
+    if weights is None:
+        table, shares = read(data, target=target, variables=variables, **reading), None
+    else:
+        table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     parameters, table = _prior_for(prior, table)
     workers = Workers(search.threads)
-    counter = CpuCounter(table, workers)
+    rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
+    counter = CpuCounter(rows, workers, unit)
     if isinstance(search, Greedy):
         counter.prepare()  # while all else is put together
     if start is not None:

@@ -131,7 +131,7 @@ class EdgeSearch:
         names = [variable.name for variable in self._problem.variables]
         kinds = [type(change) for change in self.operators]
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(names),
             "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
             "search": "edges",

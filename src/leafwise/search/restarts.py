@@ -67,6 +67,10 @@ class Restarts:
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "RestartSearch":
         """The search with these settings."""
+        if counter.unit % 1:
+            raise ValueError(
+                "the weights are not whole, and restarts count whole cases: round them, or use Greedy or Edges"
+            )
         return RestartSearch(problem, counter, self, workers)
 
 
@@ -187,7 +191,7 @@ class RestartSearch:
         modelled = [node for node in nodes if node is not None]
         n_parameters = sum(node.n_parameters for node in modelled)
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(names),
             "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
             "search": "restarts",
