@@ -4,13 +4,14 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import Reading, read
+from leafwise.encoding import Reading, read, read_weighted
 from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
@@ -39,6 +40,7 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -53,6 +55,7 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
@@ -69,6 +72,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        weights=weights,
         **reading,
     )
     under_way.run()
@@ -84,6 +88,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -98,11 +103,16 @@ def learning(
     _check_types(search, prior, structure_prior, constraints, start)
     workers = Workers(search.threads)
     if hasattr(data, "session"):
-        counter, table, parameters = _counting(data, prior, reading)
+        counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
     else:
-        table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+        variables = None if start is None else start.variables
+        if weights is None:
+            table, shares = read(data, target=target, variables=variables, **reading), None
+        else:
+            table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
         parameters, table = _prior_for(prior, table)
-        counter = CpuCounter(table, workers)
+        rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
+        counter = CpuCounter(rows, workers, unit)
         if isinstance(search, Greedy) and table.n_cases:
             counter.prepare()  # while all else is put together
     if counter.n_cases == 0:
@@ -123,10 +133,11 @@ def learning(
     return search.begin(problem, counter, workers)
 
 
-def _counting(counter: Counter, prior: str, reading: Reading) -> tuple[Counter, Table, ParameterPrior]:
+def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
     """A counter that was given, a table of its variables without rows, and the prior for them."""
-    if reading:
-        raise ValueError(f"a counter's rows are read already, so {', '.join(reading)} cannot be given: leave it out")
+    given = [name for name, value in reading.items() if value is not None]
+    if given:
+        raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
     dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
     schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
     parameters, encoded = _prior_for(prior, schema)

@@ -294,7 +294,7 @@ class Search:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(variables),
             "target": target,
             "operators": self.settings.operators,
@@ -319,8 +319,16 @@ class Search:
         graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
-        numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
+        numbers = {r: self._numbers(own, r) for r, own in groups.items()}
         return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
+
+    def _numbers(self, leaves: NDArray[np.int64], n_states: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Counts and exponents of leaves; where rows stand for shares of cases, exponents take what is not whole."""
+        counts, exponents = self._leaves.counts(leaves), self._exponents(leaves, n_states)
+        if self._counter.unit == 1:
+            return counts, exponents
+        exact = counts * self._counter.unit
+        return exact.astype(np.int64), exponents + exact % 1
 
     def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
         """The places of arcs from all that is tested, and of those that must be there."""

@@ -63,6 +63,11 @@ class Tables:
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
+        if counter.unit != 1:
+            raise ValueError(
+                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
+                "smaller ones, or a search with decision graphs"
+            )
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
