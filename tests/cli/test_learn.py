@@ -292,3 +292,10 @@ def test_what_is_no_weight_is_refused(leafwise, tmp_path, cell, complaint):
     assert "weights names 'm'" in leafwise("learn", data, "--weights", "m", "-o", tmp_path / "m.json").complaint
     assert leafwise("learn", "--example", "alarm", "--weights", "n").code == 2
     assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts"])
+def test_tests_are_counted_by_every_search(leafwise, data, tmp_path, search):
+    found = leafwise("learn", data, "--search", search, "-o", tmp_path / "m.json", "--json").object
+    assert found["tests"] == leafwise("show", tmp_path / "m.json", "--json").object["tests"] > 0
+    assert f"{found['tests']} tests" in leafwise("show", tmp_path / "m.json").stdout.splitlines()[0]
