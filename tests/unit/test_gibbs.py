@@ -108,7 +108,7 @@ def test_what_chains_cannot_know_is_in_their_intervals(monkeypatch):
         assert low < p < high
         assert high - low > 0.3
         assert found.effective_sample_size <= 8
-        assert any("only 8 cases were drawn independently" in warning for warning in found.warnings)
+        assert any("only 8 independent cases were drawn" in warning for warning in found.warnings)
     assert any("the chains disagree" in warning for warning in found.warnings)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.convergence import Mixing
+from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Part, Parts
 from leafwise.kernels import sampling
 from leafwise.network import Network
@@ -94,6 +95,21 @@ class Found:
     standard_errors: Floats
     interval: Floats
     effective_sample_size: float
+
+
+def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, size: float) -> list[Found]:
+    """Ratios of sums of weights: in each cell, and last of all; with the sums of their squares.
+
+    `one` is the largest weight that a draw may have, and `size` how many independent draws all are worth. Errors are
+    those of the delta method, or as large as the intervals tell.
+    """
+    outside, others = np.maximum(total[-1] - total[:-1], 0), np.maximum(squares[-1] - squares[:-1], 0)
+    probabilities = total[:-1] / total[-1]
+    intervals = of_weights(total[:-1], squares[:-1], outside, others, one)
+    errors = np.sqrt(squares[:-1] * (1 - probabilities) ** 2 + others * probabilities**2) / total[-1]
+    errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
+    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals)), strict=True)
+    return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
 
 
 def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int, least: int, seed: int) -> None:

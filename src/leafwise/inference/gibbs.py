@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference import convergence
-from leafwise.inference.chains import Chain, start
+from leafwise.inference.chains import Chain, Worth, start
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
 from leafwise.inference.intervals import of_draws
@@ -23,8 +23,9 @@ _LEAST_ROWS, _MOST_ROWS = 4, 1000  # consecutive stretches of a chain whose mean
 _MOST_NUMBERS = 1 << 22  # as many as there are numbers for
 _FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
 _NANOSECONDS = 700.0  # what drawing a variable costs, roughly
+_LARGEST_R_HAT = 4.0
 _MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
-_FEW_RETURNS = 100
+_FEW_RETURNS, _SELDOM = 100, 10.0  # a state that comes up less often in a chain may as well be impossible
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class _Run:
     log_weights: Floats  # (chains, rows, 1)
     log_variance: float  # of the log weights of all sweeps
     n_samples: int
-    n_replaced: int  # how often a case was replaced as a whole
+    n_fresh: float  # how many independent draws the cases from above are worth
     mixing: convergence.Mixing
 
     @classmethod
@@ -110,7 +111,7 @@ class _Run:
         n_rows = max(_LEAST_ROWS, -(-n_sweeps // every))
         sums = np.zeros((chains, n_rows, cells.n_cells))
         log_weights = np.zeros((chains, n_rows * every))
-        replaced = np.zeros(chains, np.int64)
+        fresh = [Worth() for _ in streams]
         chain = Chain.of(part, cells, workers.stopped)
 
         def run(begin: int, end: int) -> None:
@@ -118,20 +119,23 @@ class _Run:
                 random = np.random.default_rng(streams[k])
                 case = start(part, random)
                 chain.sweep(case, random, np.zeros((1, cells.n_cells)), np.zeros(burn_in), _FRESH)
-                replaced[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
+                fresh[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
 
         n_draws = (n_rows * every + burn_in) * len(part.free)
         workers.run(run, np.full(chains, n_draws * _NANOSECONDS))
         seen = np.flatnonzero(sums.any(axis=(0, 1)))
+        together = Worth()
+        for worth in fresh:
+            together.join(worth)
         means, of_rows = sums[:, :, seen] / every, log_weights.reshape(chains, n_rows, every).mean(2, keepdims=True)
         mixing = convergence.Mixing.of(means).worse(convergence.Mixing.of(of_rows))
-        numbers = float(log_weights.var()), log_weights.size, int(replaced.sum())
+        numbers = float(log_weights.var()), log_weights.size, together.size
         return cls(part, seen, means, of_rows, *numbers, mixing)
 
     @property
     def n_returns(self) -> float:
         """How many cases were drawn from above, where no more can be relied on, else infinity."""
-        return len(self.means) + self.n_replaced if self.part.is_rigid else np.inf
+        return len(self.means) + self.n_fresh if self.part.is_rigid(0.0) else np.inf
 
     @property
     def n_draws(self) -> float:
@@ -152,10 +156,11 @@ class _Run:
                 f"the chains are worth {size:.3g} independent draws, and {_LEAST_SIZE:.0f} are the least for a sure "
                 f"answer: ask for more samples, or exactly."
             )
-        if self.n_returns < _FEW_RETURNS:
+        n_returns = len(self.means) + self.n_fresh
+        if n_returns < _FEW_RETURNS and self.part.is_rigid(_SELDOM * len(self.means) / self.n_samples):
             yield (
-                f"some variables determine others, and in all chains only {self.n_returns} cases were drawn "
-                f"independently: there may be states that no chain can reach; give less evidence, or ask exactly."
+                f"some variables all but determine others, and only {n_returns:.3g} independent cases were drawn: "
+                f"there may be states that no chain has reached; give less evidence, or ask exactly."
             )
 
 
@@ -169,7 +174,7 @@ def _tables(cells: Cells, run: _Run) -> list[Found]:
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             sizes = np.where(variances > 0, probabilities * (1 - probabilities) / variances, run.n_samples)
-        sizes = np.minimum(sizes, run.n_returns)
+        sizes = np.minimum(sizes, run.n_returns) / min(run.mixing.r_hat, _LARGEST_R_HAT) ** 2
         intervals = of_draws(probabilities, sizes, np.minimum(sizes, run.n_draws))
     errors = np.maximum(np.sqrt(variances), abs(intervals - probabilities).max(axis=0) / 2)
     tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals, sizes)), strict=True)

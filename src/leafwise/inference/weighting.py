@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.chains import Chain
-from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
+from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together, weighted_tables
 from leafwise.inference.evidence import Weights
 from leafwise.inference.forward import chosen, draws
-from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.network import Network
 from leafwise.table import Table, code_type
@@ -61,7 +60,7 @@ def weighting(
         cells = cells_of(part, joint)
         sums = _sums(part, cells, n_samples, stream, workers)
         one, warning = _largest(part, cells, sums, workers)
-        found += _tables(cells, sums, one)
+        found += weighted_tables(cells, sums.total, sums.squares, one, sums.size(one))
         log_evidence += sums.scale + np.log(sums.total[-1] / n_samples)
         variance += max(0.0, (n_samples / sums.size(one) - 1) / (n_samples - 1))
         warnings += warning
@@ -183,18 +182,6 @@ def _largest(part: Part, cells: Cells, sums: _Sums, workers: Workers) -> tuple[f
 def _weight(log_weight: float) -> float:
     """As a number, or one so large that nothing else counts."""
     return float(np.exp(min(log_weight, 300.0)))
-
-
-def _tables(cells: Cells, sums: _Sums, one: float) -> list[Found]:
-    """Ratios of sums, with their intervals; their errors by the delta method, or as large as the intervals tell."""
-    total, squares = sums.total[:-1], sums.squares[:-1]
-    outside, others = np.maximum(sums.total[-1] - total, 0), np.maximum(sums.squares[-1] - squares, 0)
-    probabilities = total / sums.total[-1]
-    intervals = of_weights(total, squares, outside, others, one)
-    errors = np.sqrt(squares * (1 - probabilities) ** 2 + others * probabilities**2) / sums.total[-1]
-    errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
-    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals)), strict=True)
-    return [Found(asked, table, error, interval, sums.size(one)) for asked, table, error, interval in tables]
 
 
 def _check_possible(log_weight: float, n: int) -> None:
