@@ -6,12 +6,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-python bench paper docs pictures notebooks clean
+.PHONY: help demo test lint pytest pytest-python fuzz bench paper docs pictures notebooks clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make lint   style, types and import rules only"
+	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
 	@echo "make docs   the documentation, as pages in build/site"
 	@echo "make paper  the paper's experiments, into docs/paper.md; LEAFWISE_DATA names the folder of promoters.csv and splice.csv"
@@ -41,6 +42,10 @@ pytest-python: .venv/installed-for-tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/cli --ignore=tests/cli/test_process.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --append -m pytest -q tests/laws -m interpreted
 	$(BIN)/coverage report
+
+SECONDS ?= 60
+fuzz: .venv/installed-for-tests
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-for-tests
 	$(BIN)/python -m benchmarks

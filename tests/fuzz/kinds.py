@@ -1,5 +1,6 @@
 """All kinds of inputs by name, and how often each comes in a round."""
 
+import warnings
 from collections.abc import Callable
 from random import Random
 
@@ -21,5 +22,7 @@ KINDS: dict[str, tuple[Callable[[Random], str], int]] = {
 
 
 def one(kind: str, seed: int, number: int) -> str:
-    """Make an input and check it: "accepted" or "refused"; any exception is a failure."""
-    return KINDS[kind][0](Random(f"{kind}:{seed}:{number}"))
+    """Make an input and check it: "accepted" or "refused"; any exception, and any warning, is a failure."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return KINDS[kind][0](Random(f"{kind}:{seed}:{number}"))
