@@ -6,6 +6,7 @@ tells whether they mix, and intervals.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,12 +133,14 @@ class _Run:
         numbers = float(log_weights.var()), log_weights.size, together.size
         return cls(part, seen, means, of_rows, *numbers, mixing)
 
-    @property
+    @cached_property
     def n_returns(self) -> float:
-        """How many cases were drawn from above, where no more can be relied on, else infinity."""
-        return len(self.means) + self.n_fresh if self.part.is_rigid(0.0) else np.inf
+        """How many independent cases were drawn, where no more can be relied on, else infinity."""
+        n_drawn = len(self.means) + self.n_fresh
+        least = 0.0 if n_drawn >= _FEW_RETURNS else _SELDOM * len(self.means) / self.n_samples
+        return n_drawn if self.part.is_rigid(least) else np.inf
 
-    @property
+    @cached_property
     def n_draws(self) -> float:
         """How many independent cases this is worth, as far as their weights tell."""
         variance = float(convergence.variance_of_mean(self.log_weights)[0])
@@ -156,10 +159,9 @@ class _Run:
                 f"the chains are worth {size:.3g} independent draws, and {_LEAST_SIZE:.0f} are the least for a sure "
                 f"answer: ask for more samples, or exactly."
             )
-        n_returns = len(self.means) + self.n_fresh
-        if n_returns < _FEW_RETURNS and self.part.is_rigid(_SELDOM * len(self.means) / self.n_samples):
+        if self.n_returns < _FEW_RETURNS:
             yield (
-                f"some variables all but determine others, and only {n_returns:.3g} independent cases were drawn: "
+                f"some variables all but determine others, and only {self.n_returns:.3g} independent cases were drawn: "
                 f"there may be states that no chain has reached; give less evidence, or ask exactly."
             )
 
