@@ -156,6 +156,8 @@ def test_a_thousand_observations_do_not_underflow():
     found = gibbs(network, [0], weights, n_samples=16, seed=0, burn_in=0, chains=2)
     np.testing.assert_allclose(found.probabilities[0][1], ratio / (1 + ratio), rtol=1e-6)
     assert found.effective_sample_size == 16
+    assert found.standard_errors[0].max() < 1e-12  # nothing else is unknown, so this is exact
+    assert not found.warnings
 
 
 def test_products_too_small_for_a_number_keep_the_state():

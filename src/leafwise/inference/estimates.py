@@ -1,5 +1,6 @@
 """What sampling finds: probabilities with their errors, of each part and put together. Knows parts and kernels."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -119,7 +120,7 @@ def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int,
     if seed < 0:
         raise ValueError(f"sampling got the seed {seed}, and the least is 0: use a seed of 0 or more.")
     if len(set(targets)) < len(targets):
-        twice = next(target for place, target in enumerate(targets) if target in targets[:place])
+        twice = next(target for target, times in Counter(targets).items() if times > 1)
         raise ValueError(f"the target {network.names[twice]!r} is named twice: name each target once.")
     if joint and (n_cells := prod(network.variables[target].n_states for target in targets)) > MOST_CELLS:
         raise ValueError(

@@ -24,8 +24,8 @@ _LEAST_ROWS, _MOST_ROWS = 4, 1000  # consecutive stretches of a chain whose mean
 _MOST_NUMBERS = 1 << 22  # as many as there are numbers for
 _FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
 _NANOSECONDS = 700.0  # what drawing a variable costs, roughly
-_LARGEST_R_HAT = 4.0
 _MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
+_LARGEST_R_HAT = 4.0  # beyond, chains are as good as one draw, or less
 _FEW_RETURNS, _SELDOM = 100, 10.0  # a state that comes up less often in a chain may as well be impossible
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,6 @@ class _Run:
     log_variance: float  # of the log weights of all sweeps
     n_samples: int
     n_fresh: float  # how many independent draws the cases from above are worth
-    mixing: convergence.Mixing
 
     @classmethod
     def of(
@@ -129,13 +128,25 @@ class _Run:
         for worth in fresh:
             together.join(worth)
         means, of_rows = sums[:, :, seen] / every, log_weights.reshape(chains, n_rows, every).mean(2, keepdims=True)
-        mixing = convergence.Mixing.of(means).worse(convergence.Mixing.of(of_rows))
-        numbers = float(log_weights.var()), log_weights.size, together.size
-        return cls(part, seen, means, of_rows, *numbers, mixing)
+        return cls(part, seen, means, of_rows, float(log_weights.var()), log_weights.size, together.size)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing else is unknown: then the distribution that is drawn from is the answer."""
+        return len(self.part.free) == 1
+
+    @cached_property
+    def mixing(self) -> convergence.Mixing:
+        """How far the chains agree, on the cells and on the weights of their cases."""
+        if self.is_exact:
+            return convergence.Mixing()
+        return convergence.Mixing.of(self.means).worse(convergence.Mixing.of(self.log_weights))
 
     @cached_property
     def n_returns(self) -> float:
         """How many independent cases were drawn, where no more can be relied on, else infinity."""
+        if self.is_exact:
+            return np.inf
         n_drawn = len(self.means) + self.n_fresh
         least = 0.0 if n_drawn >= _FEW_RETURNS else _SELDOM * len(self.means) / self.n_samples
         return n_drawn if self.part.is_rigid(least) else np.inf
@@ -167,11 +178,11 @@ class _Run:
 
 
 def _tables(cells: Cells, run: _Run) -> list[Found]:
-    """Means over all chains, and how certain they are: where nothing else is unknown, they are exact."""
+    """Means over all chains, and how certain they are."""
     probabilities, variances = np.zeros((2, cells.n_cells))
     probabilities[run.seen] = run.means.mean(axis=(0, 1))
     variances[run.seen] = convergence.variance_of_mean(run.means)
-    if len(run.part.free) == 1:
+    if run.is_exact:
         sizes, intervals = np.full(len(probabilities), float(run.n_samples)), np.stack([probabilities] * 2)
     else:
         with np.errstate(divide="ignore", invalid="ignore"):

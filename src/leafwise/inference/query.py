@@ -4,6 +4,7 @@ Here a method is chosen, and refused when it costs too much. Knows the exact and
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,9 +81,9 @@ def query(
         raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
     names, known = [targets] if isinstance(targets, str) else list(targets), network.names
     wanted = [index_of(name, known) for name in names]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise ValueError(f"the target {name!r} is named twice: name each target once.")
+    if len(set(names)) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise ValueError(f"the target {twice!r} is named twice: name each target once.")
     if n_samples < 1 or seed < 0:
         raise ValueError(
             f"query got {n_samples} samples and the seed {seed}: give at least 1 sample, and a seed from 0 on."
