@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-python fuzz bench paper docs pictures notebooks clean
+.PHONY: help demo test lint pytest pytest-python fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
@@ -14,7 +14,8 @@ help:
 	@echo "make lint   style, types and import rules only"
 	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
-	@echo "make docs   the documentation, as pages in build/site"
+	@echo "make docs   the documentation, as pages in build/site; make serve shows them at a local address, where search works"
+	@echo "make package  the wheel and the source archive, in dist/, tried in an empty environment"
 	@echo "make paper  the paper's experiments, into docs/paper.md; LEAFWISE_DATA names the folder of promoters.csv and splice.csv"
 	@echo "make clean  remove everything these commands made"
 
@@ -56,6 +57,13 @@ paper: .venv/installed
 docs: .venv/installed-for-tests
 	$(BIN)/mkdocs build --strict
 
+serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
+package: .venv/installed-for-tests
+	$(BIN)/python -m hatchling build -d dist
+	LEAFWISE_INSTALL_ALL=1 $(BIN)/python -m pytest -q tests/package
+
 # What the documentation shows was made by these two, and the tests make it again.
 pictures: .venv/installed-for-tests
 	$(BIN)/leafwise learn --example alarm --output $(MODEL)
@@ -66,7 +74,7 @@ notebooks: .venv/installed-for-tests
 	$(BIN)/python docs/scripts/run_notebooks.py docs/notebooks/*.ipynb
 
 clean:
-	rm -rf build .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)
+	rm -rf build dist .venv .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache $(MODEL)
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are older than pyproject.toml exactly when its dependencies may have changed.

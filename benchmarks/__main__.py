@@ -25,7 +25,8 @@ from benchmarks.report import SKIPPED
 HERE = Path(__file__).resolve().parent
 NAMES = (
     *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
-    *("peers", "inference", "learned_queries", "orders", "sampling", "classifiers"),
+    *("peers", "inference", "prepared", "holes", "approximate", "learned_queries", "orders", "sampling", "bins"),
+    "classifiers",
 )
 # Their tables are on docs/performance.md and docs/reliability.md, and some take minutes and gigabytes.
 ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest")

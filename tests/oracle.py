@@ -11,6 +11,7 @@ less its score before, and every step of the search computes all of them again.
 import itertools
 import math
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field
 
 from leafwise.table import Table
@@ -54,7 +55,7 @@ class Rules:
 class Move:
     """An operator: for a split `variable` and the groups of states, for a merge the `other` leaf."""
 
-    kind: str  # "complete", "binary" or "merge"
+    kind: str  # "complete", "binary", "ordered" or "merge"
     target: int
     leaf: int  # the place among the node's leaves, oldest first
     gain: float
@@ -84,11 +85,68 @@ def log_likelihood(counts, exponents):
     return value
 
 
+@dataclass(frozen=True)
+class Structure:
+    """What a graph is, apart from its leaves' sets: its tests, each with where every state of its variable leads.
+
+    A place is a leaf, named by its set, or the number of a test. What a structure costs is written from
+    docs/structure-prior.md.
+    """
+
+    tests: tuple[tuple[int, tuple], ...] = ()  # a variable, and a place for each state
+    root: object = None
+
+    def replaced(self, places):
+        """The same with other places for some."""
+
+        def new(place):
+            return places.get(place, place)
+
+        tests = tuple((variable, tuple(map(new, children))) for variable, children in self.tests)
+        return Structure(tests, new(self.root))
+
+    def split(self, leaf, variable, child_of_state):
+        own = (variable, tuple(child_of_state))
+        moved = self.replaced({leaf: len(self.tests)})
+        return Structure((*moved.tests, own), moved.root)
+
+    def reachable(self):
+        seen, todo = set(), [self.root]
+        while todo:
+            place = todo.pop()
+            if isinstance(place, int) and place not in seen:
+                seen.add(place)
+                todo.extend(self.tests[place][1])
+        return [self.tests[k] for k in sorted(seen)]
+
+    def without(self, variables):
+        """State 0 speaks for all states of variables that do not matter."""
+        structure = self
+        for number in reversed(range(len(self.tests))):
+            variable, children = structure.tests[number]
+            if variable in variables:
+                structure = structure.replaced({number: children[0]})
+        return structure
+
+    def log_choices(self, n_leaves, n_candidates, n_ways):
+        """The structure prior "choices"."""
+        tests = self.reachable()
+        p = len({variable for variable, _ in tests})
+        n_shared = sum(len(set(children)) for _, children in tests) - (len(tests) + n_leaves - 1)
+        value = (
+            -math.log(p + 1) - math.log(p + 2) - math.log(math.comb(max(n_candidates, p), p)) - n_shared * math.log(4)
+        )
+        for variable, _ in tests:
+            value -= math.log(p) + math.log(n_ways(variable))
+        return value
+
+
 class Node:
     """One target: the cases by assignment, and the leaves."""
 
-    def __init__(self, table: Table, target: int, alpha: float | None, log_kappa: float) -> None:
-        self.target, self.alpha, self.log_kappa = target, alpha, log_kappa
+    def __init__(self, table: Table, target: int, alpha: tuple, log_kappa: float | None, n_candidates: int) -> None:
+        self.target, self.alpha, self.log_kappa, self.n_candidates = target, alpha, log_kappa, n_candidates
+        self.variables = table.variables
         self.n_states = [variable.n_states for variable in table.variables]
         self.r = self.n_states[target]
         self.cases: dict[tuple[int, ...], Counter] = {}
@@ -98,6 +156,7 @@ class Node:
         ranges = [range(1 if v == target else n) for v, n in enumerate(self.n_states)]
         self.everything = frozenset(itertools.product(*ranges))
         self.leaves = [self.everything]
+        self.structure = Structure((), self.everything)
 
     def counts(self, leaf):
         """How many of the leaf's cases are in each state of the target."""
@@ -108,27 +167,64 @@ class Node:
         return [total[state] for state in range(self.r)]
 
     def exponents(self, leaf):
-        """All ones, or the equivalent sample size times the leaf's share, evenly over the target's states."""
-        if self.alpha is None:
+        """All ones; so many cases in all; or an equivalent sample size times the leaf's share: evenly over states."""
+        kind, size = self.alpha
+        if kind == "uniform":
             return [1.0] * self.r
-        return [self.alpha * len(leaf) / len(self.everything) / self.r] * self.r
+        if kind == "symmetric":
+            return [size / self.r] * self.r
+        return [size * len(leaf) / len(self.everything) / self.r] * self.r
 
-    def log_marginal_likelihood(self, leaves):
-        return math.fsum(log_likelihood(self.counts(leaf), self.exponents(leaf)) for leaf in leaves)
+    def n_ways(self, variable):
+        """How many ways there are to split a variable in one step: the partitions of its states that splits make."""
+        everything = frozenset(range(self.n_states[variable]))
+        if len(everything) <= 2:
+            return 1
+        ways = {frozenset(frozenset({s}) for s in everything)}
+        ways |= {frozenset({frozenset({s}), everything - {s}}) for s in everything}
+        ways |= {frozenset(groups) for groups in self.ordered_groups(variable)}
+        return len(ways)
 
-    def log_score(self, leaves):
-        return self.log_marginal_likelihood(leaves) + len(leaves) * (self.r - 1) * self.log_kappa
+    def ordered_groups(self, variable):
+        """The states below some state, and the others; a last state for missing cells goes with either."""
+        described, r = self.variables[variable], self.n_states[variable]
+        m = r - described.missing if described.ordered else 0
+        for t in range(1, m + 1 if m < r else m):
+            yield frozenset(range(t)), frozenset(range(t, r))
+        for t in range(1, m if m < r else 1):
+            yield frozenset(range(t)) | {r - 1}, frozenset(range(t, r - 1))
+
+    def log_marginal_likelihood(self):
+        return math.fsum(log_likelihood(self.counts(leaf), self.exponents(leaf)) for leaf in self.leaves)
+
+    def log_prior(self):
+        if self.log_kappa is None:
+            return self.structure.log_choices(len(self.leaves), self.n_candidates, self.n_ways)
+        return len(self.leaves) * (self.r - 1) * self.log_kappa
+
+    def log_score(self):
+        return self.log_marginal_likelihood() + self.log_prior()
 
     def children(self, leaf, variable, groups):
         return [frozenset(a for a in leaf if a[variable] in group) for group in groups]
 
     def after(self, move):
-        """The leaves after a move: those that go go, and the new ones come last."""
+        """The node after a move: leaves that go go, and the new ones come last."""
+        other = copy(self)
         gone = {move.leaf, move.other}
         left = [leaf for k, leaf in enumerate(self.leaves) if k not in gone]
+        leaf = self.leaves[move.leaf]
         if move.kind == "merge":
-            return [*left, self.leaves[move.leaf] | self.leaves[move.other]]
-        return left + self.children(self.leaves[move.leaf], move.variable, move.groups)
+            second = self.leaves[move.other]
+            other.leaves = [*left, leaf | second]
+            other.structure = self.structure.replaced({leaf: leaf | second, second: leaf | second})
+            return other
+        new = self.children(leaf, move.variable, move.groups)
+        other.leaves = left + new
+        states = range(self.n_states[move.variable])
+        where = [next(child for group, child in zip(move.groups, new, strict=True) if s in group) for s in states]
+        other.structure = self.structure.split(leaf, move.variable, where)
+        return other
 
     def separates(self, leaf, variable, groups):
         """The precondition: at least two children get a case."""
@@ -136,7 +232,7 @@ class Node:
         return sum(any(assignment in child for assignment in self.cases) for child in children) >= 2
 
     def groupings(self, leaf, variable, operators):
-        """The splits of a leaf on a variable in the order of ties: complete, then binary by state."""
+        """The splits of a leaf on a variable in the order of ties: complete, then one state, then below a state."""
         r = self.n_states[variable]
         possible = sorted({assignment[variable] for assignment in leaf})
         if "C" in operators and len(possible) > 1:
@@ -146,6 +242,10 @@ class Node:
         if "B" in operators and r > 1:
             for state in range(r):
                 yield "binary", (frozenset({state}), frozenset(range(r)) - {state})
+        described = self.variables[variable]
+        if "I" in operators and described.ordered and r - described.missing > 2:
+            for groups in self.ordered_groups(variable):
+                yield "ordered", groups
 
     def relevant_parents(self):
         """The variables of which some change, all others being as they are, changes the leaf."""
@@ -163,14 +263,29 @@ class Search:
     """Greedy search (Figure 5) over the nodes of some targets."""
 
     def __init__(
-        self, table, *, targets=None, operators, schedule, alpha=None, log_kappa=0.0, rules=None, delete_parents=False
+        self,
+        table,
+        *,
+        targets=None,
+        operators,
+        schedule,
+        alpha=("uniform", None),
+        log_kappa=0.0,
+        rules=None,
+        delete_parents=False,
     ) -> None:
         self.operators, self.schedule, self.rules = operators, schedule, rules or Rules()
         self.delete_parents = delete_parents
         self.targets = list(range(table.n_variables)) if targets is None else list(targets)
-        self.nodes = {target: Node(table, target, alpha, log_kappa) for target in self.targets}
         self.arcs = self.rules.arcs_at_start()
         self.n_variables = table.n_variables
+        self.nodes = {t: Node(table, t, alpha, log_kappa, self.n_candidates(t)) for t in self.targets}
+
+    def n_candidates(self, target):
+        """How many variables the rules let a target test, whatever other arcs there are."""
+        if self.rules.max_parents is not None and len(self.parents(target)) >= self.rules.max_parents:
+            return len(self.parents(target))
+        return sum(v != target and self.rules.permit(v, target) for v in range(self.n_variables))
 
     def begin_with(self, graphs):
         """Start from these decision graphs, one for each target named: walk every assignment to its leaf."""
@@ -180,11 +295,19 @@ class Search:
             for assignment in node.everything:
                 leaves[graph.leaf_of(assignment)].add(assignment)
             node.leaves = [frozenset(leaf) for leaf in leaves]
+            number = {n: k for k, n in enumerate(n for n, test in enumerate(graph.tests) if test >= 0)}
+            number |= dict(zip(graph.leaves, node.leaves, strict=True))
+            tests = [
+                (test, tuple(number[c] for c in row))
+                for test, row in zip(graph.tests, graph.children, strict=True)
+                if row
+            ]
+            node.structure = Structure(tuple(tests), number[0])
             self.arcs |= {(variable, target) for variable in graph.tested}
 
     @property
     def log_score(self):
-        return math.fsum(node.log_score(node.leaves) for node in self.nodes.values())
+        return math.fsum(node.log_score() for node in self.nodes.values())
 
     def parents(self, target):
         return {parent for parent, child in self.arcs if child == target}
@@ -200,26 +323,31 @@ class Search:
         return not leads_to(target, variable, self.arcs)
 
     def splits(self):
-        """All splits in the order that breaks ties: target, leaf, variable, complete before binary, state."""
+        """All splits in the order that breaks ties: target, leaf, variable, complete before others, state.
+
+        Where the structure prior looks at which variables are tested, these come first.
+        """
         for target, node in self.nodes.items():
-            before = node.log_score(node.leaves)
+            before = node.log_score()
+            tested = {variable for variable, _ in node.structure.reachable()} if node.log_kappa is None else set()
+            order = sorted(range(self.n_variables), key=lambda variable, tested=tested: variable not in tested)
             for k, leaf in enumerate(node.leaves):
-                for variable in range(self.n_variables):
+                for variable in order:
                     if not self.may_test(target, variable):
                         continue
                     for kind, groups in node.groupings(leaf, variable, self.operators):
                         move = Move(kind, target, k, 0.0, variable, groups)
-                        if node.separates(leaf, variable, groups) and self._fits(node.after(move)):
-                            gain = node.log_score(node.after(move)) - before
+                        if node.separates(leaf, variable, groups) and self._fits(node.after(move).leaves):
+                            gain = node.after(move).log_score() - before
                             yield Move(kind, target, k, gain, variable, groups)
 
     def merges(self):
         """All merges in the order that breaks ties: target, first leaf, second leaf."""
         for target, node in self.nodes.items():
-            before = node.log_score(node.leaves)
+            before = node.log_score()
             for one, two in itertools.combinations(range(len(node.leaves)), 2):
                 move = Move("merge", target, one, 0.0, other=two)
-                yield Move("merge", target, one, node.log_score(node.after(move)) - before, other=two)
+                yield Move("merge", target, one, node.after(move).log_score() - before, other=two)
 
     def best(self):
         """The move to take next, or None."""
@@ -229,13 +357,14 @@ class Search:
         return best
 
     def take(self, move):
-        node = self.nodes[move.target]
-        node.leaves = node.after(move)
+        node = self.nodes[move.target] = self.nodes[move.target].after(move)
         if move.variable is not None:
             self.arcs.add((move.variable, move.target))
         elif self.delete_parents:
             gone = self.parents(move.target) - node.relevant_parents()
-            self.arcs -= {(parent, move.target) for parent in gone} - self.rules.required
+            gone -= {parent for parent, child in self.rules.required if child == move.target}
+            self.arcs -= {(parent, move.target) for parent in gone}
+            node.structure = node.structure.without(gone)
 
     def run(self, max_steps):
         """The moves taken, at most so many."""

@@ -24,7 +24,10 @@ class Move:
 class TableSearch:
     """Greedy search over the arcs into some targets."""
 
-    def __init__(self, table, *, alpha=None, log_kappa=0.0, rules=None, targets=None, start=()) -> None:
+    def __init__(
+        self, table, *, alpha=("uniform", None), log_kappa=0.0, arc_cost=0.0, rules=None, targets=None, start=()
+    ) -> None:
+        self.arc_cost = arc_cost
         self.rows = table.codes.T.tolist()
         self.n_states = [variable.n_states for variable in table.variables]
         self.alpha, self.log_kappa, self.rules = alpha, log_kappa, rules or Rules()
@@ -42,14 +45,18 @@ class TableSearch:
         return list(counts.values())
 
     def exponent(self, target, n_rows):
-        return 1.0 if self.alpha is None else self.alpha / n_rows / self.n_states[target]
+        kind, size = self.alpha
+        if kind == "uniform":
+            return 1.0
+        return size / self.n_states[target] / (n_rows if kind == "bdeu" else 1)
 
     def node_score(self, target, arcs):
         r = self.n_states[target]
-        counts = self.table(target, sorted(p for p, c in arcs if c == target))
+        parents = sorted(p for p, c in arcs if c == target)
+        counts = self.table(target, parents)
         exponents = [self.exponent(target, len(counts))] * r
         likelihood = math.fsum(log_likelihood(row, exponents) for row in counts)
-        return likelihood + len(counts) * (r - 1) * self.log_kappa
+        return likelihood + len(counts) * (r - 1) * self.log_kappa - len(parents) * self.arc_cost
 
     def log_score(self, arcs=None):
         arcs = self.arcs if arcs is None else arcs

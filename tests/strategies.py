@@ -13,12 +13,16 @@ from leafwise.constraints import Constraints
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.search.greedy import Greedy
-from leafwise.table import Table, Variable, code_type
+from leafwise.table import MISSING, Table, Variable, code_type
 
-OPERATOR_SETS = ("C", "B", "CB", "CM", "BM", "CBM")
+OPERATOR_SETS = ("C", "B", "CB", "CM", "BM", "CBM", "CBIM", "IM", "BI")
 SCHEDULES = ("best-first", "splits-first")
-PRIORS = {"uniform": None, "bdeu:0.5": 0.5, "bdeu:1": 1.0, "bdeu:10": 10.0, "bdeu:50": 50.0}
-STRUCTURE_PRIORS = {"uniform": 0.0, "kappa:0.1": math.log(0.1), "kappa:0.01": math.log(0.01)}
+PRIORS = {
+    "uniform": ("uniform", None),
+    "symmetric:2": ("symmetric", 2.0),
+    **{f"bdeu:{size:g}": ("bdeu", size) for size in (0.5, 1.0, 10.0, 50.0)},
+}
+STRUCTURE_PRIORS = {"uniform": 0.0, "choices": None, "kappa:0.1": math.log(0.1), "kappa:0.01": math.log(0.01)}
 KINDS = ("noise", "skewed", "copy", "function", "constant")
 WEIGHTS = (0.1, 0.1, 0.2, 0.55, 0.05)
 
@@ -28,10 +32,13 @@ def examples(n):
     return settings(max_examples=n // 3 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else n)
 
 
-def make_table(n_states, columns):
-    """A table of variables a, b, c, ... with states 0, 1, 2, ..."""
+def make_table(n_states, columns, ordered=frozenset(), missing=frozenset()):
+    """A table of variables a, b, c, ... with states 0, 1, 2, ..., of which some have an order, or a missing state."""
     names = "abcdefghijklmnopqrstuvwxyz"
-    variables = tuple(Variable(names[k], tuple(map(str, range(r)))) for k, r in enumerate(n_states))
+    labels = [[*map(str, range(r - (k in missing))), *[MISSING] * (k in missing)] for k, r in enumerate(n_states)]
+    variables = tuple(
+        Variable(names[k], tuple(own), missing=k in missing, ordered=k in ordered) for k, own in enumerate(labels)
+    )
     codes = np.ascontiguousarray(np.array(columns).reshape(len(n_states), -1), dtype=code_type(variables))
     return Table(variables, codes)
 
@@ -69,7 +76,9 @@ def random_table(random, max_variables=5, max_cases=200, max_states=7, max_assig
     for k, kind in enumerate(random.choice(KINDS, n, p=WEIGHTS)):
         columns.append(_column(kind, k, columns, n_states, n_cases, noise, random))
     places = random.permutation(n)
-    return make_table([n_states[p] for p in places], [columns[p] for p in places])
+    ordered = {k for k in range(n) if random.random() < 0.4}
+    missing = {k for k in range(n) if n_states[places[k]] > 1 and random.random() < 0.2}
+    return make_table([n_states[p] for p in places], [columns[p] for p in places], ordered, missing)
 
 
 def generators():
@@ -182,7 +191,7 @@ def random_setup(random, table, make_rules=random_rules):
         str(random.choice(OPERATOR_SETS)),
         str(random.choice(SCHEDULES)),
         str(random.choice(["uniform", *PRIORS])),
-        str(random.choice(list(STRUCTURE_PRIORS), p=[0.6, 0.25, 0.15])),
+        str(random.choice(list(STRUCTURE_PRIORS), p=[0.35, 0.4, 0.15, 0.1])),
         by_name(rules, table.names),
         rules,
     )

@@ -1,17 +1,37 @@
-"""Bayesian networks with decision graphs, learned from data."""
+"""Bayesian networks with decision graphs, learned from data.
+
+    table = leafwise.read("data.csv")          a file, a frame or an array as states; describe(...) says how it is read
+    network = leafwise.learn(table)            or straight from the file or frame: learn("data.csv", bins=8)
+    network["age"]                             one variable: its parents, its decision graph
+    network.query("ill", given={"age": 40})    distributions given evidence
+    network.predict("new.csv", "ill")          the same for every row
+    network.sample(100).to_pandas()            cases drawn
+    network.plot().save("network.svg")         pictures
+    network.save("model.json")                 and back: leafwise.Network.load("model.json")
+
+`leafwise.estimators` has classifiers for scikit-learn, and `leafwise.examples.alarm()` is a network to try things on.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
+    from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
-    from leafwise.encoding import read, write
+    from leafwise.description import Description
+    from leafwise.encoding import describe, read, write
     from leafwise.inference.exact import Limits
+    from leafwise.inference.explanation import Explanation, explain
+    from leafwise.inference.independence import contexts, dependence_path, is_independent, markov_blanket
+    from leafwise.inference.information import entropy, feature_importance, mutual_information, value_of_information
+    from leafwise.inference.intervention import do, reversible_arcs
     from leafwise.inference.likelihood import log_probabilities
-    from leafwise.inference.query import explain, mutual_information, query
+    from leafwise.inference.query import Answer, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
-    from leafwise.network import Network
+    from leafwise.network import Network, Node
+    from leafwise.predictions import Predictions, predict
     from leafwise.report.steps import plot_steps
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
@@ -22,51 +42,90 @@ if TYPE_CHECKING:
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
+    "Answer": "inference.query",
+    "CPD": "cpd",
+    "Comparison": "comparison",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
+    "Description": "description",
     "Edges": "search.edges",
+    "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
     "Limits": "inference.exact",
     "Network": "network",
+    "Node": "network",
+    "Predictions": "predictions",
     "Restarts": "search.restarts",
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
-    "explain": "inference.query",
+    "compare": "comparison",
+    "contexts": "inference.independence",
+    "dependence_path": "inference.independence",
+    "describe": "encoding",
+    "do": "inference.intervention",
+    "entropy": "inference.information",
+    "explain": "inference.explanation",
+    "feature_importance": "inference.information",
+    "is_independent": "inference.independence",
     "learn": "learner",
     "learning": "learner",
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
-    "mutual_information": "inference.query",
+    "markov_blanket": "inference.independence",
+    "mutual_information": "inference.information",
     "plot_steps": "report.steps",
+    "predict": "predictions",
     "query": "inference.query",
     "read": "encoding",
+    "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
+    "value_of_information": "inference.information",
     "write": "encoding",
 }
+_MODULES = ("estimators", "examples")
 __all__ = [
+    "CPD",
+    "Answer",
+    "Comparison",
     "Constraints",
     "DecisionGraph",
+    "Description",
     "Edges",
+    "Explanation",
     "Greedy",
     "Limits",
     "Network",
+    "Node",
+    "Predictions",
     "Restarts",
     "Table",
     "Tables",
     "Variable",
+    "compare",
+    "contexts",
+    "dependence_path",
+    "describe",
+    "do",
+    "entropy",
     "explain",
+    "feature_importance",
+    "is_independent",
     "learn",
     "learning",
     "log_probabilities",
     "log_score",
+    "markov_blanket",
     "mutual_information",
     "plot_steps",
+    "predict",
     "query",
     "read",
+    "reversible_arcs",
     "sample",
     "smoothed",
+    "value_of_information",
     "write",
 ]
 
@@ -76,10 +135,17 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("leafwise")
-    if name not in _HOME:
-        raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"leafwise.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'leafwise' has no attribute {name!r}")
     value = getattr(import_module(f"leafwise.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What Tab offers and help() lists: the public names."""
+    return [*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))]

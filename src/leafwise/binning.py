@@ -6,13 +6,14 @@ A cut belongs to the bin on its right: "< 2.5", "2.5 to 5", ">= 5" are the value
 not including 5, and 5 or more.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
-BINNINGS = ("quantile", "uniform")
+BINNINGS = ("bayes", "quantile", "uniform")
 
 
 def number(text: str) -> float | int | None:
@@ -89,13 +90,13 @@ def _uniform_cuts(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float6
     return np.extract(cuts > values[0], cuts)
 
 
-def interval_labels(cuts: tuple[float, ...]) -> tuple[str, ...]:
-    """One label a bin; no two cuts look the same.
+def interval_labels(cuts: tuple[float, ...], spell: Callable[[float], str] | None = None) -> tuple[str, ...]:
+    """One label a bin; no two cuts look the same. `spell`: how to write a cut that is no plain number.
 
     >>> interval_labels((2.5, 5.0))
     ('< 2.5', '2.5 to 5', '>= 5')
     """
-    texts = _cut_texts(cuts)
+    texts = _cut_texts(cuts) if spell is None else [spell(cut) for cut in cuts]
     inner = [f"{low} to {high}" for low, high in pairwise(texts)]
     return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
 

@@ -4,230 +4,258 @@ Knows Arrow, which reads every source: text files, Parquet, anything with the Ar
 Nothing is decided here about states; that is `encoding`'s business. Arrow is imported when a source is opened.
 """
 
-import csv
-import gzip
-import io
+import glob
 import json
 import os
-import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.binning import number_label
+from leafwise.errors import AdvisedError
+from leafwise.text_files import MISSING_TOKENS, Format, check_names, limit_of, one_line, parse_text, too_large, unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MISSING_TOKENS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
-BLOCK_BYTES = 16 << 20  # one Arrow chunk of a text file; no row may be longer
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
+PARQUET_ENDINGS = (".parquet", ".pq")
+_WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_BYTES_A_CELL = 4  # that Arrow takes for a cell at least
+# By the decimal sign: numbers that may have thousands, what parts these, and what they must have to be written anew.
+_GROUPED = {
+    ",": (r"^[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$", "."),
+    ".": (r"^[+-]?(\d{1,3}(,\d{3})+|\d+)([.]\d+)?([eE][+-]?\d+)?$", ","),
+}
+
+
+class Labels(Sequence[str]):
+    """Distinct texts, made when somebody looks at one: a column of a million numbers is cut without them."""
+
+    def __init__(self, n: int, make: Callable[[], list[str]]) -> None:
+        self._n, self._make = n, make
+
+    def __len__(self) -> int:
+        return self._n
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(self._make())
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        return self._texts[place]
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """One column: `codes` index `labels`, which are distinct; -1 is a missing cell.
 
-    Labels come in order of appearance, or, when `ordered`, in the order their source gave them.
+    Labels come in order of appearance, or, when `ordered`, in the order their source gave them. Where all spell finite
+    numbers, `numbers` has these. `declared`: the source itself says that these are categories. `coded`: some number has
+    a zero in front, as codes have.
     """
 
     name: str
     codes: NDArray[np.signedinteger[Any]]
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     ordered: bool = False
+    declared: bool = False
+    numbers: NDArray[np.float64] | None = None
+    coded: bool = False
+
+    def of_rows(self, rows: NDArray[Any]) -> "Column":
+        """The same column in some of the rows."""
+        return replace(self, codes=self.codes[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened source: what to call it in messages, its columns' names, and their cells as Arrow chunks."""
+    """An opened source: what to call it in messages, its columns' names, and their cells in Arrow's arrays."""
 
     title: str
     names: tuple[str, ...]
-    cells: tuple["pa.ChunkedArray", ...]
+    cells: tuple[tuple["pa.Array", ...], ...]  # of each column: chunks, which may differ in type
     named: bool = True  # False: names were made up, and columns are known by position
+    told: str = ""  # how its text was written
     tokens: frozenset[str] = frozenset()  # texts that mean missing once blanks around them are gone
+    words: frozenset[str] = frozenset()  # texts that mean missing in any case
+    decimal: str = "."
+    declared: frozenset[str] = frozenset()  # columns of categories and booleans
 
     def column(self, index: int) -> Column:
         """Column number `index` as codes and labels."""
-        return _column(self.names[index], self.cells[index], self.tokens)
+        return _column(self, self.names[index], self.cells[index])
 
-    def n_numbers(self, index: int) -> int | None:
-        """How many distinct numbers a column holds; None where it holds anything else, be it texts that spell them."""
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return sum(map(len, self.cells[0]))
+
+    def holds_numbers(self, index: int) -> bool:
+        """Whether the type of a column is one of numbers, not of texts that may spell them."""
         import pyarrow as pa
 
-        kind = self.cells[index].type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            return None
-        return len(self.cells[index].unique().drop_null())
+        kinds = [chunk.type for chunk in self.cells[index]]
+        return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_decimal(k) for k in kinds)
+
+    def only(self, kept: Sequence[int]) -> "Source":
+        """Some of the columns."""
+        names, cells = tuple(self.names[i] for i in kept), tuple(self.cells[i] for i in kept)
+        return replace(self, names=names, cells=cells)
 
 
-def open_source(source: object, *, header: bool = True) -> Source:
-    """Open a file, a frame or an array.
+def open_source(source: object, how: Format | None = None) -> Source:
+    """Open a file, several files, a frame or an array.
 
     >>> opened = open_source(np.array([[0, 5], [1, 5]]))
-    >>> opened.names, opened.column(0).labels
+    >>> opened.names, tuple(opened.column(0).labels)
     (('x1', 'x2'), ('0', '1'))
     """
+    how = how or Format()
     if isinstance(source, str | os.PathLike):
-        opened = _open_file(Path(os.fsdecode(source)), header)
+        opened = _open_paths(_paths(os.fsdecode(source)), how)
+    elif isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
+        opened = _open_paths([path for one in source for path in _paths(os.fsdecode(one))], how)
     elif isinstance(source, np.ndarray):
         opened = _open_array(source)
     elif hasattr(source, "__arrow_c_stream__"):
         opened = _open_frame(source)
     else:
         raise TypeError(
-            f"data of type {type(source).__name__} cannot be read: pass a path, a pandas, polars or Arrow frame, "
-            "or a 2-D NumPy array"
+            f"data of type {type(source).__name__} cannot be read: pass a path or several, a pandas, polars or Arrow "
+            "frame, or a 2-D NumPy array"
         )
-    if not opened.names or not len(opened.cells[0]):
+    if not opened.names or not opened.n_rows:
         lacks = "rows" if opened.names else "columns"
         raise ValueError(f"{opened.title} has no {lacks}, where at least one is needed: check where it comes from")
-    return opened
-
-
-def _check_names(title: str, names: Iterable[str]) -> tuple[str, ...]:
-    stripped = tuple(name.strip() for name in names)
-    if "" in stripped:
-        raise ValueError(f"column {stripped.index('') + 1} of {title} has an empty name: name it, or leave it out")
-    if len(set(stripped)) < len(stripped):
-        twice = next(name for i, name in enumerate(stripped) if name in stripped[:i])
-        count = stripped.count(twice)
-        raise ValueError(f"{count} columns of {title} are called {twice!r}, where names must differ: rename them")
-    return stripped
+    return replace(opened, words=how.na)
 
 
 # Files
 
 
-def _open_file(path: Path, header: bool) -> Source:
+def _paths(text: str) -> list[Path]:
+    """The files that a path or a pattern such as data/*.csv stands for, by name."""
+    if text == "-" or not glob.has_magic(text) or os.path.exists(text):
+        return [Path(text)]
+    found = sorted(glob.glob(text, recursive=True))
+    if not found:
+        raise FileNotFoundError(f"no file matches '{text}': check the path")
+    return [Path(path) for path in found]
+
+
+def _open_paths(paths: list[Path], how: Format) -> Source:
+    """One file, or several with the same columns, one below the other."""
+    first, *others = [_open_file(path, how) for path in paths]
+    if not others:
+        return first
+    cells = [list(column) for column in first.cells]
+    for other in others:
+        places = {name: place for place, name in enumerate(other.names)}
+        if set(places) != set(first.names):
+            lacks = [name for name in first.names if name not in places]
+            what = f"lacks column {lacks[0]!r}" if lacks else f"has {len(places)} columns, not {len(first.names)}"
+            raise ValueError(f"{other.title} {what} of {first.title}: give files with the same columns")
+        for chunks, name in zip(cells, first.names, strict=True):
+            chunks += other.cells[places[name]]
+    told = "; ".join(dict.fromkeys(one.told for one in (first, *others) if one.told))
+    decimals = {one.decimal for one in (first, *others)}
+    if len(decimals) > 1:
+        raise AdvisedError(
+            f"of the {len(paths)} files some have decimal commas and some have not: read them one by one, or pass ",
+            ("decimal", ","),
+        )
+    return replace(first, title=f"the {len(paths)} files", cells=tuple(map(tuple, cells)), told=told)
+
+
+def _open_file(path: Path, how: Format) -> Source:
+    if str(path) == "-":
+        return _open_bytes(sys.stdin.buffer.read(), "standard input", how)
     title = f"'{path}'"
     if path.is_dir():
         raise ValueError(f"{title} is a directory: pass one data file (.csv, .tsv, .txt, each also .gz, or .parquet)")
     if not path.exists():
         raise FileNotFoundError(f"no file {title}: check the path")
-    if path.suffix.lower() in (".parquet", ".pq"):
-        return _open_parquet(path, title)
-    data = _file_bytes(path, title)
-    try:
-        return _open_text(data, title, delimiter(path, data), header)
-    except UnicodeDecodeError:
-        raise ValueError(f"{title} has bytes that are not UTF-8: save it as UTF-8 text") from None
-    except csv.Error as error:
-        raise ValueError(f"the first line of {title} cannot be read ({error}): check its quotes") from None
-
-
-def _file_bytes(path: Path, title: str) -> bytes:
+    check_ending(path)
+    if path.suffix.lower() in PARQUET_ENDINGS:
+        return _open_parquet(path, title, path.stat().st_size, how)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{title} cannot be read ({error.strerror}): check the file and its permissions") from None
-    if path.suffix.lower() == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{title} is not a sound gzip file ({error}): make or copy it again") from None
-    return data.removeprefix(b"\xef\xbb\xbf")
+    return _open_bytes(data, title, how, packed=path.suffix.lower() == ".gz")
 
 
-def delimiter(path: Path, data: bytes | None = None) -> str:
-    """What stands between cells: a tab in .tsv, in .txt a tab if the first line has one, elsewhere a comma.
+def check_ending(path: Path) -> None:
+    """Refuse a name that ends like another kind of file.
 
-    >>> delimiter(Path("cases.tsv.gz")), delimiter(Path("cases.csv")), delimiter(Path("cases.txt"), b"a,b")
-    ('\\t', ',', ',')
+    >>> check_ending(Path("cases.xlsx"))
+    Traceback (most recent call last):
+        ...
+    ValueError: 'cases.xlsx' is a workbook: save its table as .csv, or read it with pandas and pass the frame
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    last = suffixes[-1] if suffixes else ""
-    if last == ".txt":
-        return "\t" if data is None or b"\t" in data.partition(b"\n")[0] else ","
-    return "\t" if last == ".tsv" else ","
+    bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    ending = bare.suffix.lower()
+    if ending in ("", *TEXT_ENDINGS) or (bare is path and ending in PARQUET_ENDINGS):
+        return
+    if ending in _WORKBOOKS:
+        raise ValueError(f"'{path}' is a workbook: save its table as .csv, or read it with pandas and pass the frame")
+    raise ValueError(
+        f"'{path}' ends in {ending!r}, which is no kind of data file here: use {', '.join(TEXT_ENDINGS)}, each also as "
+        ".gz, or .parquet"
+    )
 
 
-def _open_text(data: bytes, title: str, separator: str, header: bool) -> Source:
-    first, n_lines = _first_row(data, separator)
-    if first is None:
-        raise ValueError(f"{title} is empty: check where it comes from")
-    places = tuple(f"x{i + 1}" for i in range(len(first)))
-    names = _check_names(title, first) if header else places
-    if len(first) == 1:
-        data = data.rstrip(b"\r\n")  # a blank line inside a single column is a missing cell, after it nothing
-    skip = n_lines if header else 0
-    if header and not _has_cases(data, skip):
-        raise ValueError(f"{title} has a header and no cases: add some, or pass header=False if it has no header")
-    table = _parsed(data, title, separator, places, skip)
-    if data.count(b'"') % 2 and "\n" in (table.column(-1)[-1].as_py() or ""):
-        raise ValueError(f"a quote in {title} is never closed: its last cell runs over several lines; close it")
-    return Source(title, names, tuple(table.columns), named=header, tokens=frozenset(MISSING_TOKENS))
+def _open_bytes(data: bytes, title: str, how: Format, *, packed: bool = False) -> Source:
+    if packed or data.startswith(b"\x1f\x8b"):
+        data = unpacked(data, title, how.most_bytes)
+    if data.startswith(b"PAR1"):
+        import pyarrow as pa
+
+        return _open_parquet(pa.BufferReader(data), title, len(data), how)
+    if data.startswith(b"PK\x03\x04"):
+        raise ValueError(f"{title} is a workbook or another zip file, not text: save its table as .csv")
+    text = parse_text(data, title, how)
+    tokens = frozenset(MISSING_TOKENS)
+    return Source(title, text.names, _chunks(text.cells), how.header, text.told, tokens, decimal=text.decimal)
 
 
-def _lines(data: bytes) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(data), "utf-8", newline="")
-
-
-def _first_row(data: bytes, separator: str) -> tuple[list[str] | None, int]:
-    """The first row that is not blank, and the lines read up to its end."""
-    rows = csv.reader(_lines(data), delimiter=separator)
-    return next((row for row in rows if row), None), rows.line_num
-
-
-def _has_cases(data: bytes, n_lines: int) -> bool:
-    return any(i >= n_lines and line.strip("\r\n") for i, line in enumerate(_lines(data)))
-
-
-def _parsed(data: bytes, title: str, separator: str, places: tuple[str, ...], skip: int) -> "pa.Table":
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
-    text = pa.dictionary(pa.int32(), pa.string())
-    options = arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False)
-    try:
-        return arrow_csv.read_csv(
-            pa.BufferReader(data),
-            options,
-            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(places, text),
-                null_values=MISSING_TOKENS,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except pa.ArrowInvalid as error:
-        raise ValueError(_text_problem(data, title, separator, len(places), str(error))) from None
-
-
-def _text_problem(data: bytes, title: str, separator: str, n_columns: int, message: str) -> str:
-    """What is wrong with a text file that Arrow refused, with the line where it can be told."""
-    if "UTF8" in message:
-        return f"{title} has bytes that are not UTF-8: save it as UTF-8 text"
-    rows = csv.reader(_lines(data), delimiter=separator)
-    for row in rows:
-        if row and len(row) != n_columns:
-            return (
-                f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first has "
-                f"{n_columns}: correct it, or quote cells that hold the delimiter"
-            )
-    return f"{title} cannot be read as a table of {n_columns} columns ({_one_line(message)}): check the file"
-
-
-def _one_line(message: str) -> str:
-    return " ".join(message.split())[:200]
-
-
-def _open_parquet(path: Path, title: str) -> Source:
+def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        problem = _one_line(str(error))
+        with parquet.ParquetFile(place) as file:
+            _check_size(file.metadata, title, size, how.most_bytes)
+            texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+            declared = _declared(file.schema_arrow)
+        # Texts as Arrow's dictionaries: one that comes a million times is held once.
+        with parquet.ParquetFile(place, read_dictionary=texts) as file:
+            table = file.read(use_threads=False)
+    except (pa.ArrowException, OSError, TypeError, IndexError, KeyError, AttributeError) as error:
+        problem = one_line(str(error))
         raise ValueError(f"{title} is not a sound Parquet file ({problem}): make or copy it again") from None
-    return _from_arrow(table, title)
+    return replace(_from_arrow(table, title), declared=declared)
+
+
+def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) -> None:
+    """Refuse a file whose rows, or pages, would take far more memory than it has bytes."""
+    most = limit_of(size, most_bytes)
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
+    pages = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
+    least = max(pages, metadata.num_rows * metadata.num_columns * _BYTES_A_CELL)
+    if least > most:
+        raise too_large(title, size, least, most)
 
 
 # Frames and arrays
@@ -239,7 +267,7 @@ def _open_frame(frame: object) -> Source:
     try:
         table = pa.RecordBatchReader.from_stream(frame).read_all()
     except (ValueError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:  # ArrowInvalid is a ValueError
-        problem = _one_line("; ".join(str(part) for part in error.args))
+        problem = one_line("; ".join(str(part) for part in error.args))
         raise ValueError(
             f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
         ) from None
@@ -247,17 +275,37 @@ def _open_frame(frame: object) -> Source:
 
 
 def _from_arrow(table: "pa.Table", title: str) -> Source:
-    # pandas sends its index along as columns, and says which they are.
-    notes = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    index = {name for name in notes.get("index_columns", []) if isinstance(name, str)}
-    kept = [i for i, name in enumerate(table.column_names) if name not in index]
-    names = _check_names(title, (table.column_names[i] for i in kept))
-    return Source(title, names, tuple(table.column(i) for i in kept))
+    index = _index_columns((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    every = table.column_names
+    kept = [i for i, name in enumerate(every) if name not in index]
+    names = check_names(title, [every[i] for i in kept])
+    return Source(title, names, _chunks(table.column(i) for i in kept), declared=_declared(table.schema))
+
+
+def _chunks(columns: "Iterable[pa.ChunkedArray]") -> tuple[tuple["pa.Array", ...], ...]:
+    return tuple(tuple(column.chunks) for column in columns)
+
+
+def _declared(schema: "pa.Schema") -> frozenset[str]:
+    """The columns whose types say that their values are states."""
+    import pyarrow as pa
+
+    return frozenset(
+        field.name.strip() for field in schema if pa.types.is_boolean(field.type) or pa.types.is_dictionary(field.type)
+    )
+
+
+def _index_columns(notes: bytes) -> set[str]:
+    """pandas sends its index along as columns, and says which they are; what says otherwise is no note of pandas."""
+    try:
+        said = json.loads(notes)
+    except (ValueError, RecursionError):
+        return set()
+    columns = said.get("index_columns") if isinstance(said, dict) else None
+    return {name for name in columns if isinstance(name, str)} if isinstance(columns, list) else set()
 
 
 def _open_array(array: NDArray[Any]) -> Source:
-    import pyarrow as pa
-
     if array.ndim != 2:
         hint = "reshape(-1, 1) makes a vector one column" if array.ndim == 1 else "reshape it to (cases, variables)"
         raise ValueError(f"the array has {array.ndim} dimensions, not 2 (cases, variables): {hint}")
@@ -268,11 +316,8 @@ def _open_array(array: NDArray[Any]) -> Source:
     names = tuple(f"x{i + 1}" for i in range(array.shape[1]))
     masks = np.ma.getmaskarray(array).T if isinstance(array, np.ma.MaskedArray) else [None] * len(names)
     plain = _plain(np.asarray(array))
-    cells = [
-        pa.chunked_array([_array_cells(np.ascontiguousarray(plain[:, i]), mask, names[i])])
-        for i, mask in enumerate(masks)
-    ]
-    return Source("the array", names, tuple(cells), named=False)
+    cells = tuple((_array_cells(np.ascontiguousarray(plain[:, i]), mask, names[i]),) for i, mask in enumerate(masks))
+    return Source("the array", names, cells, named=False)
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
@@ -293,7 +338,7 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
             return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
     except (UnicodeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"column {name!r} of the array ({column.dtype}) cannot be read ({_one_line(str(error))}): "
+            f"column {name!r} of the array ({column.dtype}) cannot be read ({one_line(str(error))}): "
             "turn it into numbers or plain text"
         ) from None
 
@@ -311,37 +356,43 @@ def _object_text(cell: object) -> str | None:
 # Arrow chunks to codes
 
 
-def _column(name: str, cells: "pa.ChunkedArray", tokens: frozenset[str]) -> Column:
+def _column(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Column:
+    """The distinct values of all chunks one behind the other, made into one list: Arrow does it for millions."""
     import pyarrow as pa
 
-    position: dict[str, int] = {}
-    parts: list[NDArray[np.signedinteger[Any]]] = []
+    chunks = [chunk for chunk in cells if len(chunk)]
     try:
-        for chunk in cells.chunks:
-            parts.append(_chunk_codes(chunk, position, tokens))
+        pairs = [_encoded(chunk) for chunk in chunks]
+        floats = all(pa.types.is_floating(values.type) for _, values in pairs)
+        values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
+        joined = pa.concat_arrays(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"column {name!r} holds {cells.type} ({_one_line(str(error))}), which has no labels: "
+            f"column {name!r} holds {chunks[0].type} ({one_line(str(error))}), which has no labels: "
             "turn it into text or numbers, or drop it"
         ) from None
-    ordered = bool(pa.types.is_dictionary(cells.type) and cells.type.ordered)
-    return Column(name, np.concatenate(parts), tuple(position), ordered)
+    merged = (joined if floats or not source.tokens else _with_points(joined, source.decimal)).dictionary_encode()
+    distinct = merged.dictionary
+    kind = np.min_scalar_type(-len(distinct) - 1)  # leaves room for code + 1
+    places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last: for index -1, a null
+    begins = np.cumsum([0, *map(len, values)])
+    parts = [
+        places[np.where(indices < 0, -1, indices + begin)] for (indices, _), begin in zip(pairs, begins, strict=False)
+    ]
+    make = (lambda: _float_labels(distinct)) if floats else distinct.to_pylist
+    ordered = all(pa.types.is_dictionary(chunk.type) and chunk.type.ordered for chunk in chunks)
+    labels, coded = Labels(len(distinct), make), not floats and _any_matches(distinct, "^[+-]?0[0-9]")
+    return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
 
 
-def _chunk_codes(chunk: "pa.Array", position: dict[str, int], tokens: frozenset[str]) -> NDArray[np.signedinteger[Any]]:
-    """Codes of one chunk; texts not met before are added to `position`."""
+def _encoded(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
+    """The place of each cell's value among the distinct values, and these."""
     import pyarrow as pa
 
     if pa.types.is_null(chunk.type):
-        return np.full(len(chunk), -1, dtype=np.int8)
+        return np.full(len(chunk), -1, np.int32), text_array([])
     encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    found = [
-        -1 if text is None or text == "" else position.setdefault(text, len(position))
-        for text in _texts(encoded.dictionary, tokens)
-    ]
-    # The extra last entry is where index -1, a null, finds its -1. The type leaves room for code + 1.
-    codes: NDArray[np.signedinteger[Any]] = np.array([*found, -1], dtype=np.min_scalar_type(-len(position) - 1))
-    return codes[_indices(encoded.indices.cast(pa.int32()))]
+    return _indices(encoded.indices.cast(pa.int32())), encoded.dictionary
 
 
 def _indices(indices: "pa.Array") -> NDArray[np.int32]:
@@ -355,29 +406,74 @@ def _indices(indices: "pa.Array") -> NDArray[np.int32]:
     return np.where(np.frombuffer(valid.buffers()[1], dtype=np.uint8)[: len(valid)] > 0, found, np.int32(-1))
 
 
-def _texts(values: "pa.Array", tokens: frozenset[str]) -> list[str | None]:
-    """One text a distinct value, None for a missing one."""
+def text_array(texts: Sequence[str]) -> "pa.LargeStringArray":
+    """Texts as Arrow's, from buffers: pyarrow.array imports pandas wherever it is installed, a third of a second."""
     import pyarrow as pa
 
-    if pa.types.is_floating(values.type):
-        return _float_texts(values.to_numpy(zero_copy_only=False))
-    if pa.types.is_boolean(values.type):
-        return [None if value is None else str(value).lower() for value in values.to_pylist()]
-    texts: list[str | None] = values.cast(pa.large_string()).to_pylist()
-    return [None if text is None else _stripped(text, tokens) for text in texts]
+    encoded = [text.encode() for text in texts]
+    stops = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(stops), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
-def _stripped(text: str, tokens: frozenset[str]) -> str | None:
+def _floats(values: "pa.Array") -> "pa.Array":
+    """Floats as doubles, NaN as null; narrow ones by their own shortest text: 0.1, not 0.10000000149011612."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    found = values.to_numpy(zero_copy_only=False)
+    wide = (found if found.dtype == np.float64 else found.astype(str).astype(np.float64)) + 0.0  # no negative zero
+    doubles = pa.Array.from_buffers(pa.float64(), len(wide), [None, pa.py_buffer(wide)])
+    return compute.if_else(compute.is_nan(doubles), pa.nulls(1, pa.float64())[0], doubles)
+
+
+def _float_labels(values: "pa.Array") -> list[str]:
+    return ["" if value is None else number_label(value) for value in values.to_pylist()]
+
+
+def _texts(values: "pa.Array", source: Source) -> "pa.Array":
+    """One text a distinct value, without blanks around it; null for a missing one."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_floating(values.type):  # beside chunks of other types
+        values = text_array(_float_labels(_floats(values)))
+    texts = values.cast(pa.large_string())
+    bare = compute.utf8_trim_whitespace(texts)
     # A token without blanks that comes here was quoted in its file, and so is a label.
-    bare = text.strip()
-    return None if bare != text and bare in tokens else bare
+    tokens = compute.is_in(bare, text_array(sorted(source.tokens)))
+    is_token = compute.and_(tokens, compute.not_equal(bare, texts))
+    is_word = compute.is_in(bare, text_array(sorted({"", *source.words})))
+    return compute.if_else(compute.or_(is_token, is_word), pa.nulls(1, pa.large_string())[0], bare)
 
 
-def _float_texts(values: NDArray[np.floating[Any]]) -> list[str | None]:
-    # Narrow floats are spelled by their own shortest text: 0.1, not 0.10000000149011612.
-    pairs = zip(values.tolist(), values.astype(str).tolist(), strict=True)
-    return [None if value != value else _float_text(value, text) for value, text in pairs]
+def _any_matches(texts: "pa.Array", pattern: str) -> bool:
+    from pyarrow import compute
+
+    return bool(compute.any(compute.match_substring_regex(texts, pattern)).as_py())
 
 
-def _float_text(value: float, text: str) -> str:
-    return number_label(value) if value.is_integer() else text
+def _with_points(texts: "pa.Array", decimal: str) -> "pa.Array":
+    """Numbers with a decimal comma, or with thousands, as others are written; where a column has anything else, not."""
+    from pyarrow import compute
+
+    if not _any_matches(texts, "[.,]" if decimal == "," else ","):
+        return texts
+    pattern, group = _GROUPED[decimal]
+    if not compute.all(compute.match_substring_regex(texts, pattern)).as_py():
+        return texts
+    return compute.replace_substring(compute.replace_substring(texts, group, ""), ",", ".")
+
+
+def _numbers(values: "pa.Array") -> NDArray[np.float64] | None:
+    """The finite numbers that all texts spell, or None."""
+    import pyarrow as pa
+
+    if not len(values):
+        return None
+    try:
+        found = values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    numbers = np.frombuffer(found.buffers()[1], np.float64)[found.offset : found.offset + len(found)]
+    return numbers if np.isfinite(numbers).all() else None

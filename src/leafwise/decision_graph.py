@@ -201,6 +201,20 @@ class DecisionGraph:
                 stands[node] = row[0]
         return _reachable(self.tests, children, stands[0])
 
+    def given(self, states: Mapping[int, int]) -> "DecisionGraph":
+        """The graph once the states of some variables are known: it tests them no more, and has only leaves in reach.
+
+        >>> DecisionGraph.complete([0, 1], [2, 2]).given({0: 1}).tests
+        (1, -1, -1)
+        """
+        stands = list(range(len(self.tests)))
+        children: list[tuple[int, ...]] = list(self.children)
+        for node in reversed(range(len(self.tests))):
+            row = children[node] = tuple(stands[child] for child in self.children[node])
+            if self.tests[node] in states:
+                stands[node] = row[states[self.tests[node]]]
+        return _reachable(self.tests, children, stands[0])
+
     def validate(self, n_states: Sequence[int]) -> None:
         """Raise a ValueError unless this is a decision graph over variables with these numbers of states."""
         if len(self.tests) != len(self.children) or not self.tests:

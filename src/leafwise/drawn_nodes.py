@@ -37,6 +37,19 @@ class DrawnGraphs:
     first: Integers  # for each node, and one more: where its children begin in
     children: Integers  # ... nodes, numbered from the root of their graph
 
+    @classmethod
+    def of(cls, graphs: Mapping[int, DecisionGraph], n_variables: int) -> "DrawnGraphs":
+        """These graphs, each of the variable named."""
+        own = [graphs[variable] for variable in range(n_variables) if variable in graphs]
+        sizes = [len(graphs[variable].tests) if variable in graphs else 0 for variable in range(n_variables)]
+        rows = [row for graph in own for row in graph.children]
+        return cls(
+            np.cumsum([0, *sizes]),
+            np.array([test for graph in own for test in graph.tests], np.int64),
+            np.cumsum([0, *map(len, rows)]),
+            np.array([child for row in rows for child in row], np.int64),
+        )
+
     def made(self) -> dict[int, DecisionGraph]:
         """The graph of each variable that has one."""
         begin, tests, first, children = (a.tolist() for a in (self.begin, self.tests, self.first, self.children))
@@ -47,10 +60,26 @@ class DrawnGraphs:
             if a < b
         }
 
+    def graph(self, variable: int) -> DecisionGraph:
+        """The graph of one variable, which has one."""
+        begin, end = int(self.begin[variable]), int(self.begin[variable + 1])
+        first, tests = self.first[begin : end + 1].tolist(), self.tests[begin:end].tolist()
+        children = self.children[first[0] : first[-1]].tolist()
+        return DecisionGraph(
+            tuple(tests), tuple(tuple(children[a - first[0] : b - first[0]]) for a, b in pairwise(first))
+        )
+
     @cached_property
     def owners(self) -> Integers:
         """For each node, whose graph it is in."""
         return np.arange(len(self.begin) - 1).repeat(self.begin[1:] - self.begin[:-1])
+
+    @property
+    def tested(self) -> Integers:
+        """n_variables * i + j where the graph of i tests j, sorted."""
+        is_test = self.tests != LEAF
+        tested: Integers = np.unique(self.owners[is_test] * (len(self.begin) - 1) + self.tests[is_test])
+        return tested
 
     @property
     def owners_of_leaves(self) -> Integers:

@@ -1,316 +1,320 @@
 """Data in, data out: files, frames and arrays become a `Table`, and a table becomes a file of labels.
 
-Here states are decided: their natural order, missing cells, bins, and how new data meets known variables.
-Knows `table`, `columns` (how sources are opened), `binning` and `writing`.
+Here it is decided which columns are read. What each is, and its states, `kinds` decides, and how new data meet known
+variables `new_data`. Knows these, `columns` (how sources are opened), `description` and `writing`.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, TypedDict, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
-from leafwise.binning import BINNINGS, cut_points, interval_labels, number, number_label, plain_label
 from leafwise.columns import Column, Source, open_source
-from leafwise.table import MISSING, MOST_STATES, Table, Variable, code_type
-from leafwise.writing import write
+from leafwise.description import Description, ReadColumn
+from leafwise.errors import AdvisedError, check_type
+from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
+from leafwise.new_data import as_known, assembled, complete
+from leafwise.table import Table, Variable
+from leafwise.text_files import Format
+from leafwise.writing import write_table
 
-__all__ = ["read", "write"]
+__all__ = ["Reading", "describe", "read", "write"]
 
 MISSING_CHOICES = ("error", "state", "drop", "unknown")
+Names = str | Sequence[str]
+
+
+class Reading(TypedDict, total=False):
+    """The arguments of `read` that say how data are read, as `learn` and others hand them on."""
+
+    header: bool
+    delimiter: str | None
+    decimal: str | None
+    encoding: str | None
+    na: Names
+    columns: Names | None
+    ignore: Names
+    missing: str
+    bins: Bins
+    binning: str | None
+    states: Names
+    dates: str
+    most_bytes: int | None
 
 
 def read(
     source: object,
     *,
     header: bool = True,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na: Names = (),
+    columns: Names | None = None,
+    ignore: Names = (),
     missing: str = "error",
-    bins: int | Mapping[str, int] | None = None,
-    binning: str = "quantile",
+    bins: Bins = "auto",
+    binning: str | None = None,
+    states: Names = (),
+    dates: str = "error",
+    target: str | None = None,
     variables: Sequence[Variable] | None = None,
+    unseen: str = "error",
+    most_bytes: int | None = None,
 ) -> Table:
-    """Read cases from a file, a frame or an array.
+    """Read cases from a file, several files, a frame or an array.
 
-    `source` is a path (.csv, .tsv, .txt, each plain or .gz; .parquet), a frame with the Arrow PyCapsule stream
-    (pandas, polars, Arrow), a 2-D NumPy array, or a Table, which is returned as it is. Without a `header`, and in
-    arrays, columns are called x1, x2, ...
+    `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a pattern such as
+    "data/*.csv" or a list of paths with the same columns, a frame with the Arrow PyCapsule stream (pandas, polars,
+    Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
+    `header`: False where a file has no names; columns are then called x1, x2, ..., as in arrays.
+    `delimiter`: the sign between cells; found out if None.
+    `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
+    `encoding`: such as "utf-16" or "cp1252"; found out if None.
+    `na`: words for missing cells, besides those of text files: empty cells and the bare words ? NA N/A NaN nan null
+    NULL (quoted, they are labels). In frames and arrays nulls, NaN, None and empty texts are missing.
+    `columns`: only these columns, by name or by patterns such as "x*".
+    `ignore`: all but these columns, by name or pattern.
+    `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
+    rows with one). With `variables`, "unknown" adds such a state where cells are missing and the variable has none, for
+    `log_probabilities` to sum over what the cell may hold.
+    `bins`: "auto" cuts columns of numbers into bins where there are too many numbers to be states: more than 20, or
+    fewer than four cases for each (five whole numbers always are states). 8 cuts every numeric column with more than
+    eight numbers into eight bins; {"age": 8} this one, the others as by "auto"; None cuts none.
+    `binning`: "bayes" finds the most probable cut points towards the target, or where there is none towards the three
+    columns that the numbers tell most about; "quantile" makes parts with equally many cases, "uniform" parts of equal
+    width. Left out, it is "bayes" where the number of bins is "auto", else "quantile".
+    `states`: columns whose values are states whatever they look like, by name or pattern. Otherwise identifiers and
+    free text, columns in which nearly every row has a value of its own, are refused.
+    `dates`: "error" refuses dates, "bins" cuts them into bins like numbers of days.
+    `target`: the variable to learn, towards which numbers are cut.
+    `variables`: encodes new data with exactly these states and cuts, columns being matched by name, or by position
+    where the source has no names.
+    `unseen`: with `variables`, what a label is that they do not have: "error", or "missing".
+    `most_bytes`: the most bytes that a packed file may unpack to: 64 MiB and 200 times its size if None.
 
     States are the labels observed, numbers in numeric order, others by name; an ordered categorical keeps its order.
-    Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false.
+    Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false,
+    however it was spelled.
 
-    Missing are, in text files, empty cells and the bare words ? NA N/A NaN nan null NULL (quoted, they are labels);
-    elsewhere nulls, NaN, None and empty texts. `missing` says what then: "error", "state" (a last state of its own,
-    "(missing)"), or "drop" (leave out rows with a missing cell). With `variables`, "unknown" adds such a state where
-    cells are missing and the variable has none, for `log_probabilities` to sum over what the cell may hold.
-
-    `bins=k` cuts every numeric column with more than k distinct values into k bins; `bins={"age": 8}` only these
-    columns. `binning` is "quantile" or "uniform". Heavy ties give fewer bins.
-
-    `variables` encodes new data with exactly these states and cuts, columns being matched by name, or by position
-    where the source has no names.
-
+    >>> import numpy as np
     >>> table = read(np.array([[1, 20.5], [10, 31.0], [2, 45.0]]), bins={"x2": 2})
     >>> [variable.labels for variable in table.variables]
     [('1', '2', '10'), ('< 31', '>= 31')]
     >>> table.codes.tolist()
     [[0, 2, 1], [0, 1, 1]]
     """
-    _check_options(missing, bins, binning, variables)
+    how = Format(header, delimiter, decimal, encoding, frozenset(_listed(na)), most_bytes)
+    options = _Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen)
+    return _read(source, options)[0]
+
+
+def read_and_describe(
+    source: object,
+    *,
+    target: str | None = None,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> "tuple[Table, Description | None]":
+    """What `read` gives, and what it understood; nothing of a Table, or of data that meet known variables."""
+    return _read(source, _options(reading, target, variables))
+
+
+def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
+    """What each column is understood as, before anything is learned; the arguments are those of `read`.
+
+    Columns that `read` refuses, and missing cells, are described like all others, with what can be done.
+
+    >>> import numpy as np
+    >>> print(describe(np.array([[0, 0.5], [1, 1.5], [0, 2.5], [1, 3.5]])))
+    the array: 4 rows, 2 columns
+    <BLANKLINE>
+    column  kind    values  missing  read as
+    x1      states       2        0  0, 1
+    x2      bins         4        0  2 bins: < 2.5, >= 2.5
+    """
     if isinstance(source, Table):
-        return _reread(source, missing, bins, variables)
-    opened = open_source(source, header=header)
-    if variables is not None:
-        return _met(_matched(opened, variables), tuple(variables), missing)
-    columns = [opened.column(index) for index in range(len(opened.names))]
-    if missing != "state":
-        columns = _complete(columns, columns, missing, "missing='state' to make missing a state of its own")
-    return _learned(columns, bins, binning)
+        raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
+    options = _options(reading, target)
+    opened = _chosen(open_source(source, options.how), options)
+    understood = _understood(_columns(opened, options), options)
+    return _description(opened, understood, options)
 
 
-def _check_options(
-    missing: str, bins: int | Mapping[str, int] | None, binning: str, variables: Sequence[Variable] | None
-) -> None:
-    if missing not in MISSING_CHOICES:
-        raise ValueError(f"missing={missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
-    if missing == "unknown" and variables is None:
-        raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
-    if binning not in BINNINGS:
-        raise ValueError(f"binning={binning!r} is not known: use 'quantile' or 'uniform'")
-    if bins is None:
-        return
-    if variables is not None:
-        raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
-    for n_bins in bins.values() if isinstance(bins, Mapping) else (bins,):
-        if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer):
-            raise TypeError(f"bins={bins!r} is not a count of bins: use a whole number, or a mapping {{'name': 8}}")
-        if n_bins < 2:
-            raise ValueError(f"bins={bins!r} asks for fewer than 2 bins: use at least 2")
+@dataclass(frozen=True)
+class _Options:
+    """The arguments of `read`, checked."""
+
+    how: Format = field(default_factory=Format)
+    columns: Names | None = None
+    ignore: Names = ()
+    missing: str = "error"
+    bins: Bins = "auto"
+    binning: str | None = None
+    states: Names = ()
+    dates: str = "error"
+    target: str | None = None
+    variables: Sequence[Variable] | None = None
+    unseen: str = "error"
+
+    def __post_init__(self) -> None:
+        if self.missing not in MISSING_CHOICES:
+            raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
+        if self.missing == "unknown" and self.variables is None:
+            raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
+        if self.unseen not in ("error", "missing"):
+            raise ValueError(f"unseen={self.unseen!r} is not known: use 'error' or 'missing'")
+        if self.unseen != "error" and self.variables is None:
+            raise ValueError("unseen='missing' needs the variables of a network: pass variables, or leave it out")
+        if self.variables is not None and self.bins not in ("auto", None):
+            raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
+        Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
+
+    def choices(self, names: Sequence[str]) -> Choices:
+        """What is said of columns with these names."""
+        kept = frozenset(_matching(self.states, names, "states"))
+        return Choices(self.bins, self.binning, kept, self.dates, self.target)
 
 
-# Missing cells
+def _options(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> _Options:
+    given: dict[str, Any] = {**reading}
+    na = frozenset(_listed(given.pop("na", ())))
+    of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
+    how = Format(**of_text, na=na, most_bytes=given.pop("most_bytes", None))
+    return _Options(how, target=target, variables=variables, **given)
 
 
-def _complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: str) -> list[Column]:
-    """The columns where no checked one has a missing cell: an error, or the rows without any."""
-    counts = {column.name: int(np.count_nonzero(column.codes < 0)) for column in checked}
-    counts = {name: count for name, count in counts.items() if count}
-    if not counts:
-        return columns
-    if missing == "error":
-        raise ValueError(
-            f"missing cells in {_counted(counts)}: pass {advice}, or missing='drop' to leave these rows out"
-        )
-    kept = np.ones(len(columns[0].codes), dtype=np.bool_)
-    for column in checked:
-        kept &= column.codes >= 0
-    if not kept.any():
-        raise ValueError(
-            f"every row has a missing cell, in {_counted(counts)}, so missing='drop' leaves none: "
-            "pass missing='state', or leave out such columns"
-        )
-    return [Column(column.name, column.codes[kept], column.labels, column.ordered) for column in columns]
+def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
+    if isinstance(source, Table):
+        return _reread(source, options), None
+    opened = _chosen(open_source(source, options.how), options)
+    if options.variables is not None:
+        return as_known(opened, options.variables, options.missing, options.unseen), None
+    columns = _columns(opened, options)
+    understood = _understood(columns, options)
+    _refuse(understood)
+    if options.missing == "error":
+        complete(columns, columns, "error", "missing='state' to make missing a state of its own")
+    variables = tuple(one.variable for one in understood if one.variable is not None)
+    states = [one.states for one in understood if one.states is not None]
+    return assembled(variables, columns, states), _description(opened, understood, options)
 
 
-def _counted(counts: Mapping[str, int]) -> str:
-    named = ", ".join(f"{name!r} ({count})" for name, count in list(counts.items())[:5])
-    more = len(counts) - 5
-    rest = f" and {more} more column{'s' * (more > 1)}" if more > 0 else ""
-    return f"column{'s' * (len(counts) > 1)} {named}{rest}"
+def write(data: object, path: str | os.PathLike[str]) -> None:
+    """Write the labels of a table, or of what `read` takes, to a .csv, .tsv or .txt file, plain or .gz, or to .parquet.
+
+    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
+    otherwise. The file appears whole or not at all.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "cases.csv"
+    ...     write(np.array([["no"], ["yes"]]), path)
+    ...     path.read_text()
+    'x1\\nno\\nyes\\n'
+    """
+    check_type(path, (str, os.PathLike), "where to write", "a path: use for example 'cases.csv'")
+    table = data if isinstance(data, Table) else read(data, missing="state", bins=None, states="*")
+    write_table(table, path)
 
 
-# States from the data
-
-
-def _learned(columns: list[Column], bins: int | Mapping[str, int] | None, binning: str) -> Table:
-    if isinstance(bins, Mapping):
-        unknown = [name for name in bins if name not in {column.name for column in columns}]
-        if unknown:
-            known = _some([column.name for column in columns], 5)
-            raise ValueError(f"bins name {_some(unknown, 3)}, but the columns are {known}: correct the names")
-    pairs = [_states(column, bins, binning) for column in columns]
-    return _assembled(tuple(variable for variable, _ in pairs), columns, [states for _, states in pairs])
-
-
-def _states(column: Column, bins: int | Mapping[str, int] | None, binning: str) -> tuple[Variable, NDArray[np.int64]]:
-    """The variable of a column, and the state of each of its labels (the last entry: of a missing cell)."""
-    counts = _counts(column)
-    seen = np.flatnonzero(counts[:-1])
-    texts = [column.labels[i] for i in seen]
-    numbers = [number(text) for text in texts]
-    values = np.array(numbers, dtype=np.float64) if texts and None not in numbers else None
-    n_bins = _n_bins(column.name, values, texts, bins)
-    cuts = _cuts(values, counts[seen], n_bins, binning) if n_bins is not None and values is not None else ()
-    if cuts and values is not None:
-        labels, found = interval_labels(cuts), np.searchsorted(cuts, values, side="right")
-    else:
-        labels, found = _natural(texts, numeric=values is not None, ordered=column.ordered)
-    has_missing = bool(counts[-1])
-    _check_labels(column.name, labels, has_missing, numeric=values is not None)
-    states = np.full(len(counts), len(labels), dtype=np.int64)
-    states[seen] = found
-    return Variable(column.name, labels + (MISSING,) * has_missing, cuts, has_missing), states
-
-
-def _counts(column: Column) -> NDArray[np.int64]:
-    """How often each label occurs, and last how many cells are missing."""
-    return np.roll(np.bincount(column.codes + 1, minlength=len(column.labels) + 1), -1).astype(np.int64)
-
-
-def _n_bins(
-    name: str, values: NDArray[np.float64] | None, texts: list[str], bins: int | Mapping[str, int] | None
-) -> int | None:
-    if not isinstance(bins, Mapping):
-        return bins if bins is not None and values is not None and len(np.unique(values)) > bins else None
-    if name in bins and values is None:
-        words = [text for text in texts if number(text) is None]
-        raise ValueError(f"column {name!r} is not numeric (it has {_some(words, 3) or 'no cell'}): take it out of bins")
-    return bins.get(name)
-
-
-def _cuts(values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int, binning: str) -> tuple[float, ...]:
-    distinct, inverse = np.unique(values, return_inverse=True)
-    totals = np.bincount(inverse, weights=counts).astype(np.int64)
-    return cut_points(distinct, totals, n_bins, binning)
-
-
-def _natural(texts: list[str], *, numeric: bool, ordered: bool) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Labels in natural order, and the state of each text."""
-    spelled = [plain_label(text) for text in texts] if numeric else texts
-    labels = list(dict.fromkeys(spelled))
-    if not ordered:
-        labels.sort()
-        if numeric:
-            labels.sort(key=lambda label: number(label) or 0)
-    position = {label: state for state, label in enumerate(labels)}
-    return tuple(labels), np.array([position[text] for text in spelled], dtype=np.int64)
-
-
-def _check_labels(name: str, labels: tuple[str, ...], has_missing: bool, *, numeric: bool) -> None:
-    if len(labels) + has_missing > MOST_STATES:
-        advice = f"bin it with bins={{{name!r}: 8}}, or drop it" if numeric else "group its labels, or drop it"
-        raise ValueError(
-            f"column {name!r} has {len(labels)} distinct values, more than the limit of {MOST_STATES}: {advice}"
-        )
-    if has_missing and MISSING in labels:
-        raise ValueError(
-            f"column {name!r} has missing cells and the label {MISSING!r}, which stands for them: rename it"
-        )
-
-
-def _some(texts: Sequence[str], most: int) -> str:
-    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most]) + rest
-
-
-def _assembled(
-    variables: tuple[Variable, ...], columns: Sequence[Column], states: Sequence[NDArray[np.int64]]
+def read_new(
+    source: object,
+    variables: Sequence[Variable],
+    *,
+    optional: Collection[str] = (),
+    unseen: str = "error",
+    **reading: Unpack[Reading],
 ) -> Table:
-    kind = code_type(variables)
-    codes = np.empty((len(variables), len(columns[0].codes)), dtype=kind)
-    for row, column, found in zip(codes, columns, states, strict=True):
-        row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, finds the last entry
-    return Table(variables, codes)
+    """New data in the states of known variables, as by `read`; of the optional ones there need be no column."""
+    options = replace(_options(reading, None, variables), unseen=unseen)
+    if isinstance(source, Table):
+        return _reread(source, options, optional)
+    opened = _chosen(open_source(source, options.how), options)
+    return as_known(opened, variables, options.missing, unseen, optional)
 
 
-# New data and known variables
-
-
-def _matched(opened: Source, variables: Sequence[Variable]) -> list[Column]:
-    """One column a variable, by name where the source has names, else by position."""
-    if not variables:
-        raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
-    if opened.named:
-        places = {name: index for index, name in enumerate(opened.names)}
-        absent = [variable.name for variable in variables if variable.name not in places]
-        if absent:
-            raise ValueError(
-                f"{opened.title} lacks column{'s' * (len(absent) > 1)} {_some(absent, 5)}, which the variables need "
-                f"(it has {_some(opened.names, 5)}): add them, or pass header=False if it has no header"
-            )
-        return [opened.column(places[variable.name]) for variable in variables]
-    if len(opened.names) != len(variables):
-        raise ValueError(
-            f"{opened.title} has {len(opened.names)} columns without names, where {len(variables)} variables are "
-            "known: give one column a variable, in their order"
-        )
-    columns = [opened.column(index) for index in range(len(variables))]
-    return [
-        Column(variable.name, column.codes, column.labels, column.ordered)
-        for variable, column in zip(variables, columns, strict=True)
-    ]
-
-
-def _met(columns: list[Column], variables: tuple[Variable, ...], missing: str) -> Table:
-    checked = [column for column, variable in zip(columns, variables, strict=True) if not variable.missing]
-    if missing == "state":
-        lacking = {column.name: n for column in checked if (n := int(np.count_nonzero(column.codes < 0)))}
-        if lacking:
-            raise ValueError(
-                f"missing cells in {_counted(lacking)}, whose variables have no missing state, so missing='state' "
-                "cannot be met: pass missing='drop', or learn from data with missing cells"
-            )
-    if missing == "unknown":
-        pairs = zip(variables, columns, strict=True)
-        variables = tuple(variable.with_missing if (column.codes < 0).any() else variable for variable, column in pairs)
-        checked = []
-    columns = _complete(columns, checked, missing, "missing='unknown' to sum over them when a network is evaluated")
-    states = [_known_states(column, variable) for column, variable in zip(columns, variables, strict=True)]
-    return _assembled(variables, columns, states)
-
-
-def _known_states(column: Column, variable: Variable) -> NDArray[np.int64]:
-    counts = _counts(column)
-    states = np.full(len(counts), variable.n_states - 1, dtype=np.int64)
-    position = {label: state for state, label in enumerate(variable.labels)}
-    unseen: list[int] = []
-    for i in np.flatnonzero(counts[:-1]).tolist():
-        state = known_state(column.labels[i], variable, position)
-        if state is None:
-            unseen.append(i)
-        else:
-            states[i] = state
-    if unseen:
-        labels = [column.labels[i] for i in unseen]
-        raise ValueError(_unseen(variable, labels, int(counts[unseen].sum())))
-    return states
-
-
-def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
-    """The state of a label, spelled as known, or as a number that is binned or spelled otherwise (1.0 for 1)."""
-    if label in position:
-        return position[label]
-    value = number(label)
-    if value is None:
-        return None
-    if variable.cuts:
-        return int(np.searchsorted(variable.cuts, float(value), side="right"))
-    return position.get(number_label(float(value)))
-
-
-def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
-    cells = f"{n_cells} cell{'s' * (n_cells > 1)}"
-    if variable.cuts:
-        return (
-            f"column {variable.name!r} is binned and has {cells} that are not numbers ({_some(labels, 3)}): "
-            "give numbers, or leave these cells empty"
-        )
-    return (
-        f"column {variable.name!r} has {cells} with unseen labels ({_some(labels, 3)}); its states are "
-        f"{_some(variable.labels, 5)}: correct the data, or learn again with such cases"
-    )
-
-
-def _reread(
-    table: Table, missing: str, bins: int | Mapping[str, int] | None, variables: Sequence[Variable] | None
-) -> Table:
-    if bins is not None or (missing == "drop" and any(variable.missing for variable in table.variables)):
-        raise ValueError("a Table is encoded already: give bins and missing='drop' when the data are read")
-    if variables is None or tuple(variables) == table.variables:
+def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> Table:
+    drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
+    plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
+    if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
+        raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
+    if options.variables is None or tuple(options.variables) == table.variables:
         return table
-    columns = []
-    for variable in variables:
-        row = table.codes[table.index(variable.name)].astype(np.int32)
-        known = table.variables[table.index(variable.name)]
-        if known.missing:
-            row[row == known.n_states - 1] = -1
-        columns.append(Column(variable.name, row, known.labels[: known.n_states - known.missing]))
-    return _met(columns, tuple(variables), missing)
+    return as_known(table, options.variables, options.missing, options.unseen, optional)
+
+
+# Which columns
+
+
+def _listed(names: Names) -> list[str]:
+    check_type(names, (str, Sequence), "what names columns or words", "a text or several: use for example ['id', 'x*']")
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:
+    """The names that are wanted, by themselves or by a pattern."""
+    found: dict[str, None] = {}
+    known = set(names)
+    for one in _listed(wanted):
+        matches = [one] if one in known else [name for name in names if fnmatchcase(name, str(one))]
+        if not matches:
+            raise ValueError(f"{argument} names {one!r}, but the columns are {some(names, 5)}: correct the names")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def _chosen(opened: Source, options: _Options) -> Source:
+    kept = set(opened.names) if options.columns is None else set(_matching(options.columns, opened.names, "columns"))
+    kept -= set(_matching(options.ignore, opened.names, "ignore"))
+    if not kept:
+        raise ValueError(f"of the {len(opened.names)} columns of {opened.title} none is left: ignore fewer")
+    if len(kept) == len(opened.names):
+        return opened
+    return opened.only([place for place, name in enumerate(opened.names) if name in kept])
+
+
+def _columns(opened: Source, options: _Options) -> list[Column]:
+    columns = [opened.column(index) for index in range(len(opened.names))]
+    return complete(columns, columns, "drop", "") if options.missing == "drop" else columns
+
+
+def _understood(columns: Sequence[Column], options: _Options) -> list[Understood]:
+    return understand(columns, options.choices([column.name for column in columns]))
+
+
+def _refuse(understood: Sequence[Understood]) -> None:
+    """Raise an error unless every column has become a variable."""
+    refused = [one for one in understood if one.variable is None]
+    if not refused:
+        return
+    several = len(refused) > 1
+    what = [f"{one.column.name!r} ({_what(one)})" for one in refused[:8]]
+    more = f" and {len(refused) - 8} more" if len(refused) > 8 else ""
+    names = [one.column.name for one in refused]
+    parts: list[Any] = [
+        f"column{'s' * several} {', '.join(what)}{more} cannot be states as {'they are' if several else 'it is'}: "
+        f"leave {'them' if several else 'it'} out with ",
+        ("ignore", names),
+        ", or take every value as a state with ",
+        ("states", names),
+    ]
+    if any(one.kind == DATES for one in refused):
+        parts += [", or cut dates such as 2024-01-31 into bins with ", ("dates", "bins")]
+    raise AdvisedError(*parts)
+
+
+def _what(one: Understood) -> str:
+    return f"{one.kind}: {one.n_values:,} value{'s' * (one.n_values > 1)} in {int(one.counts[:-1].sum()):,} cells"
+
+
+def _description(opened: Source, understood: Sequence[Understood], options: _Options) -> Description:
+    columns = [
+        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, one.variable, one.copy_of)
+        for one in understood
+    ]
+    n_rows = len(understood[0].column.codes)
+    return Description(opened.title, opened.told, n_rows, tuple(columns), options.missing == "error")

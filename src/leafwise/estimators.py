@@ -5,24 +5,32 @@ Knows how data are read, how networks are learned, and what is asked of them. Al
 `operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `Greedy`; `max_parents` and
 `max_leaves` as in `Constraints`; `search`, another search than the greedy one, with operators and schedule of its own.
 
-`bins`: "auto" cuts each column of numbers with many distinct ones into 2 to 8 bins, about the cube root of the number
-of cases; a number into so many; a mapping {"age": 8} these columns alone; None cuts none: every value is a state.
-`binning` is "quantile" or "uniform". The cuts are in `network_.variables`. Where a column has few numbers, each is a
-state, and a new number counts as the nearest of them. Categorical and text columns are kept as they are, their labels
-being the states, even if they spell numbers.
+`bins`: "auto" cuts columns with many distinct numbers into bins, whose number the data decide; a number into so many; a
+mapping {"age": 8} this one, the others as by "auto"; None cuts none: every value is a state. `binning` is "bayes", the
+most probable cut points towards the class, or in a density towards other features; "quantile" or "uniform"; left out,
+it is "bayes" where the number of bins is "auto", else "quantile". The cuts are in `network_.variables`. Where a column
+has few numbers, each is a state, and a new number counts as the nearest of them. Categorical and text columns are kept
+as they are, their labels being the states, even if they spell numbers; text of which nearly every case has its own, as
+names, is refused unless it is categorical.
 
 `variables`: the states and cuts of the features, where they are known beforehand (`leafwise.read(frame).variables`).
-A label that comes up in new cases only is an error; in cross-validation this is the way to declare rare ones.
 
 `missing`: what NaN, None and empty cells are. "error" refuses them, "state" makes them a state of their own, and "drop"
 leaves such cases out when fitting. A new case may lack what no fitted case lacked: `NetworkClassifier` and
 `NetworkDensity` sum over what the cell may hold; `DecisionGraphClassifier`, which has no distribution of the features,
-refuses it.
+sums too, each missing feature by itself, with the shares its states had when fitting.
+
+`unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
+says), or "error".
+
+`classes`, of the two classifiers: all labels that the class may have, where those to fit may lack some, as a fold of
+cross-validation may; a categorical `y` says the same by its categories. A class without a case keeps the share that the
+prior gives it.
 
 Weights of cases are not supported: counts are whole numbers, and so `fit` has no argument `sample_weight`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -41,22 +49,78 @@ except ModuleNotFoundError:
 
 from leafwise.binning import number_label
 from leafwise.constraints import Constraints
-from leafwise.encoding import read
-from leafwise.features import read_binned
+from leafwise.decision_graph import DecisionGraph
+from leafwise.discretization import States
+from leafwise.encoding import read_new
+from leafwise.features import read_features
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.learner import DEFAULT_STRUCTURE_PRIOR, learn
-from leafwise.network import Network
+from leafwise.kinds import Bins
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.network import Network, Node
+from leafwise.predictions import log_posteriors
 from leafwise.search.greedy import Greedy
 from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
 
 Floats = NDArray[np.float64]
 _MISSING_CHOICES = ("error", "state", "drop")
+_UNSEEN_CHOICES = ("missing", "error")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DecisionGraphClassifier(ClassifierMixin, BaseEstimator):
+class _Estimator(BaseEstimator):
+    """What all have in common; dataclasses give them the signatures that scikit-learn wants."""
+
+    operators: str = Greedy.operators
+    schedule: str = "splits-first"
+    search: Settings | None = None
+    prior: str = DEFAULT_PRIOR
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
+    constraints: Constraints | None = None
+    max_parents: int | None = None
+    max_leaves: int | None = None
+    bins: Bins = "auto"
+    binning: str | None = None
+    variables: Sequence[Variable] | None = None
+    missing: str = "error"
+    unseen: str = "missing"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = self.missing != "error"
+        return tags
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Classifier(ClassifierMixin, _Estimator):
+    classes: Sequence[Any] | None = None
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        best = self.predict_log_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        network = self._network()
+        *features, label = network.variables
+        table = _new_cases(self, X, features)
+        return log_posteriors(network, _with_class(table, label, np.zeros(table.n_cases)), len(features))
+
+    def _network(self) -> Network:
+        """The network that is asked."""
+        network: Network = self.network_
+        return network
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DecisionGraphClassifier(_Classifier):
     """One decision graph for p(class | features), as in Section 5 of the paper; `network_` holds it, as its last node.
 
     The arguments are described in `leafwise.estimators`.
@@ -65,43 +129,25 @@ class DecisionGraphClassifier(ClassifierMixin, BaseEstimator):
     >>> classifier = DecisionGraphClassifier().fit(X, ["stop", "stop", "go", "go"] * 10)
     >>> classifier.predict([["red", "square"], ["blue", "square"]]).tolist()
     ['stop', 'go']
-    >>> classifier.predict_proba([["red", "square"]]).round(3).tolist()
-    [[0.045, 0.955]]
+    >>> classifier.predict_proba([["red", "square"], ["green", "square"]]).round(3).tolist()
+    [[0.045, 0.955], [0.5, 0.5]]
     """
-
-    operators: str = "CBM"
-    schedule: str = "splits-first"
-    search: Settings | None = None
-    prior: str = "uniform"
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
-    constraints: Constraints | None = None
-    max_parents: int | None = None
-    max_leaves: int | None = None
-    bins: str | int | Mapping[str, int] | None = "auto"
-    binning: str = "quantile"
-    variables: Sequence[Variable] | None = None
-    missing: str = "error"
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         table = _labelled_cases(self, X, y)
         self.network_ = _learned(self, table, target=table.names[-1])
+        self.shares_ = tuple(np.bincount(codes, minlength=variable.n_states) for variable, codes in _pairs(table)[:-1])
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        return _likeliest(self, X)
-
-    def predict_proba(self, X: Any) -> Floats:
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        return _log_posterior(self, X)
-
-    def __sklearn_tags__(self) -> Any:
-        return _tagged(super().__sklearn_tags__(), self.missing)
+    def _network(self) -> Network:
+        """The graph, and for features of which nothing is known the shares of their states."""
+        single = DecisionGraph.single()
+        nodes = [Node.learned((), single, shares[None], np.ones((1, len(shares)))) for shares in self.shares_]
+        return Network(self.network_.variables, (*nodes, self.network_.nodes[-1]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkClassifier(ClassifierMixin, BaseEstimator):
+class NetworkClassifier(_Classifier):
     """p(class | everything else) in a network over the features and the class, whose variable is the last.
 
     The arguments are described in `leafwise.estimators`. Where features are missing, the answer is the exact one given
@@ -113,38 +159,13 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     [[0.045, 0.955], [0.5, 0.5]]
     """
 
-    operators: str = "CBM"
-    schedule: str = "splits-first"
-    search: Settings | None = None
-    prior: str = "uniform"
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
-    constraints: Constraints | None = None
-    max_parents: int | None = None
-    max_leaves: int | None = None
-    bins: str | int | Mapping[str, int] | None = "auto"
-    binning: str = "quantile"
-    variables: Sequence[Variable] | None = None
-    missing: str = "error"
-
     def fit(self, X: Any, y: ArrayLike) -> Self:
         self.network_ = _learned(self, _labelled_cases(self, X, y))
         return self
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        return _likeliest(self, X)
-
-    def predict_proba(self, X: Any) -> Floats:
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        return _log_posterior(self, X)
-
-    def __sklearn_tags__(self) -> Any:
-        return _tagged(super().__sklearn_tags__(), self.missing)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetworkDensity(DensityMixin, BaseEstimator):
+class NetworkDensity(DensityMixin, _Estimator):
     """A network as a distribution of cases. Of a number, it is the bin that has a probability: keep bins to compare.
 
     The arguments are described in `leafwise.estimators`.
@@ -157,21 +178,9 @@ class NetworkDensity(DensityMixin, BaseEstimator):
     [['red', 'round'], ['red', 'round']]
     """
 
-    operators: str = "CBM"
-    schedule: str = "splits-first"
-    search: Settings | None = None
-    prior: str = "uniform"
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR
-    constraints: Constraints | None = None
-    max_parents: int | None = None
-    max_leaves: int | None = None
-    bins: str | int | Mapping[str, int] | None = "auto"
-    binning: str = "quantile"
-    variables: Sequence[Variable] | None = None
-    missing: str = "error"
-
     def fit(self, X: Any, y: None = None) -> Self:
-        self.network_ = _learned(self, _kept(_fitted_cases(self, X), self.missing))
+        table = _fitted_cases(self, _checked(self, X, reset=True))
+        self.network_ = _learned(self, _kept(table, self.missing))
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -188,18 +197,11 @@ class NetworkDensity(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         drawn = sample(self.network_, n_samples, seed)
-        pairs = zip(self.network_.variables, drawn.codes, strict=True)
-        return np.stack([_labels(variable)[codes] for variable, codes in pairs], axis=1)
-
-    def __sklearn_tags__(self) -> Any:
-        return _tagged(super().__sklearn_tags__(), self.missing)
+        return np.stack([_labels(variable)[codes] for variable, codes in _pairs(drawn)], axis=1)
 
 
-def _tagged(tags: Any, missing: str) -> Any:
-    tags.input_tags.categorical = True
-    tags.input_tags.string = True
-    tags.input_tags.allow_nan = missing != "error"
-    return tags
+def _pairs(table: Table) -> list[tuple[Variable, NDArray[Any]]]:
+    return list(zip(table.variables, table.codes, strict=True))
 
 
 def _labels(variable: Variable) -> NDArray[np.object_]:
@@ -242,14 +244,29 @@ def _labelled_cases(estimator: Any, X: Any, y: ArrayLike) -> Table:
     """The cases to learn a classifier from; the class is the last variable."""
     labels = validate_data(estimator, y=y)
     check_classification_targets(labels)
-    table = _fitted_cases(estimator, X)
-    check_consistent_length(table.codes[0], labels)
-    estimator.classes_, states = np.unique(labels, return_inverse=True)
+    X = _checked(estimator, X, reset=True)
+    check_consistent_length(X, labels)
+    estimator.classes_ = _classes(estimator.classes, y, labels)
+    states = np.searchsorted(estimator.classes_, labels)
+    table = _fitted_cases(estimator, X, States(states, len(estimator.classes_)))
     name = str(getattr(y, "name", None) or "class")
     while name in table.names:
         name += "_"
     variable = Variable(name, tuple(map(_class_label, estimator.classes_.tolist())))
     return _kept(_with_class(table, variable, states), estimator.missing)
+
+
+def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
+    """All classes, sorted: those declared, those of a categorical column, or those there are."""
+    there = np.unique(labels)
+    known = getattr(getattr(y, "dtype", None), "categories", None) if declared is None else declared
+    if known is None:
+        return there
+    classes: NDArray[Any] = np.unique(np.asarray(known).astype(labels.dtype if labels.dtype.kind == "O" else None))
+    strange = there[~np.isin(there, classes)]
+    if len(strange):
+        raise ValueError(f"y has the label {strange[0]!r}, which is none of the classes {classes.tolist()}: add it")
+    return classes
 
 
 def _class_label(label: Any) -> str:
@@ -264,14 +281,16 @@ def _with_class(table: Table, variable: Variable, states: NDArray[Any]) -> Table
     return Table(variables, np.concatenate([table.codes.astype(kind), states[None].astype(kind)]))
 
 
-def _fitted_cases(estimator: Any, X: Any) -> Table:
+def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Table:
     """All cases to fit, missing cells as a state."""
-    if estimator.missing not in _MISSING_CHOICES:
-        raise ValueError(f"missing={estimator.missing!r} is not known: use 'error', 'state' or 'drop'")
-    X = _checked(estimator, X, reset=True)
+    for name, known in (("missing", _MISSING_CHOICES), ("unseen", _UNSEEN_CHOICES)):
+        if getattr(estimator, name) not in known:
+            listed = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+            raise ValueError(f"{name}={getattr(estimator, name)!r} is not known: use {listed}")
     if estimator.variables is not None:
         return _known_cases(X, estimator.variables, estimator.missing)
-    return read_binned(X, estimator.bins, estimator.binning, "error" if estimator.missing == "error" else "state")
+    missing = "error" if estimator.missing == "error" else "state"
+    return read_features(X, estimator.bins, estimator.binning, missing, towards)
 
 
 def _kept(table: Table, missing: str) -> Table:
@@ -288,11 +307,11 @@ def _kept(table: Table, missing: str) -> Table:
 
 
 def _new_cases(estimator: Any, X: Any, variables: Sequence[Variable]) -> Table:
-    return _known_cases(_checked(estimator, X, reset=False), variables, estimator.missing)
+    return _known_cases(_checked(estimator, X, reset=False), variables, estimator.missing, estimator.unseen)
 
 
-def _known_cases(X: Any, variables: Sequence[Variable], missing: str) -> Table:
-    return read(X, variables=variables, missing="error" if missing == "error" else "unknown")
+def _known_cases(X: Any, variables: Sequence[Variable], missing: str, unseen: str = "error") -> Table:
+    return read_new(X, variables, missing="error" if missing == "error" else "unknown", unseen=unseen)
 
 
 def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -305,25 +324,3 @@ def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
     if estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
         raise ValueError("X has cells that are NaN: pass missing='state' to make missing a state, or missing='drop'")
     return array
-
-
-# Predictions
-
-
-def _likeliest(estimator: Any, X: Any) -> NDArray[Any]:
-    best = _log_posterior(estimator, X).argmax(axis=1)
-    labels: NDArray[Any] = estimator.classes_[best]
-    return labels
-
-
-def _log_posterior(estimator: Any, X: Any) -> Floats:
-    """log p(class | features): the log probabilities of each case with the class set to each state, normalised."""
-    check_is_fitted(estimator)
-    network: Network = estimator.network_
-    *features, label = network.variables
-    table = _new_cases(estimator, X, features)
-    joint = np.empty((table.n_cases, label.n_states))
-    for state in range(label.n_states):
-        completed = _with_class(table, label, np.full(table.n_cases, state))
-        joint[:, state] = log_probabilities(network, completed)
-    return joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)

@@ -1,55 +1,70 @@
-"""Features with numbers among them: which columns are cut into bins, how many, and what new numbers count as.
+"""Features with numbers among them: which columns are cut into bins, where, and what new numbers count as.
 
-Knows how sources are opened and read.
+Knows how sources are opened and what their columns are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from math import cbrt
 
 import numpy as np
 
 from leafwise.binning import interval_labels
-from leafwise.columns import open_source
-from leafwise.encoding import read
+from leafwise.columns import Column, Source, open_source
+from leafwise.discretization import States
+from leafwise.kinds import Bins, Choices, Understood, understand
+from leafwise.new_data import assembled, complete
 from leafwise.table import Table, Variable
 
-_MOST_BINS = 8  # that "auto" makes
 
-
-def read_binned(
-    source: object, bins: str | int | Mapping[str, int] | None, binning: str = "quantile", missing: str = "error"
+def read_features(
+    source: object,
+    bins: Bins = "auto",
+    binning: str | None = None,
+    missing: str = "error",
+    towards: States | None = None,
 ) -> Table:
     """Read cases from a frame or an array whose columns of numbers take any number in new cases.
 
-    `bins="auto"` cuts columns with many distinct numbers into about the cube root of the number of cases, 2 to 8 bins;
-    `bins=k` into k. With fewer numbers, each is a state, and the cuts lie half-way between them. Columns that hold
-    anything else than numbers are read as ever. So are all of them where bins are None or a mapping.
+    Columns of numbers are cut as by `read`, towards a class where there is one. Where each number is a state, cuts lie
+    half-way between them, so that a new number counts as the nearest. Columns of texts are states, even if they spell
+    numbers. Without bins, so are all.
 
-    >>> table = read_binned(np.array([[0.5, 7], [1.5, 7], [2.5, 7], [3.5, 8]]), bins=2)
+    >>> table = read_features(np.array([[0.5, 7], [1.5, 7], [2.5, 7], [3.5, 8]]), bins=2)
     >>> [(variable.labels, variable.cuts) for variable in table.variables]
     [(('< 2.5', '>= 2.5'), (2.5,)), (('7', '8'), (7.5,))]
     """
-    if bins is None or isinstance(bins, Mapping):
-        return read(source, bins=bins, binning=binning, missing=missing)
     opened = open_source(source)
-    most = _n_bins(bins, len(opened.cells[0]))
-    numbers = {name: n for index, name in enumerate(opened.names) if (n := opened.n_numbers(index)) is not None}
-    table = read(source, bins={name: most for name, n in numbers.items() if n > most}, binning=binning, missing=missing)
-    variables, codes = list(table.variables), table.codes.copy()
-    for index, variable in enumerate(variables):
-        if variable.name in numbers and not variable.cuts:
-            variables[index], shift = _with_cuts(variable)
-            codes[index] += shift
-    return Table(tuple(variables), codes)
+    columns = [_typed(opened, index) for index in range(len(opened.names))]
+    if missing == "error":
+        complete(columns, columns, "error", "missing='state' to make missing a state of its own")
+    understood = understand(columns, Choices(bins, binning, towards=towards, keys=False))
+    _refuse(understood)
+    variables, states = [], []
+    for one in understood:
+        assert one.variable is not None
+        assert one.states is not None
+        is_number = bins is not None and one.column.numbers is not None
+        variable, shift = _with_cuts(one.variable) if is_number and not one.variable.cuts else (one.variable, 0)
+        variables.append(variable)
+        states.append(one.states + shift)
+    return assembled(tuple(variables), columns, states)
 
 
-def _n_bins(bins: str | int, n_cases: int) -> int:
-    if bins == "auto":
-        return min(max(round(cbrt(n_cases)), 2), _MOST_BINS)
-    if isinstance(bins, str):
-        raise ValueError(f"bins={bins!r} is not known: use 'auto', a whole number, a mapping {{'name': 8}}, or None")
-    return bins
+def _typed(opened: Source, index: int) -> Column:
+    """A column, with numbers only if its type says so."""
+    column = opened.column(index)
+    return column if opened.holds_numbers(index) else replace(column, numbers=None)
+
+
+def _refuse(understood: Sequence[Understood]) -> None:
+    refused = [one for one in understood if one.variable is None]
+    if refused:
+        what = ", ".join(f"{one.column.name!r} ({one.kind}, {one.n_values:,} values)" for one in refused[:5])
+        more = f" and {len(refused) - 5} more" if len(refused) > 5 else ""
+        raise ValueError(
+            f"column{'s' * (len(refused) > 1)} {what}{more} of X cannot be states as they are: leave them out, or make "
+            "them categorical if their values are states (astype('category'))"
+        )
 
 
 def _with_cuts(variable: Variable) -> tuple[Variable, int]:

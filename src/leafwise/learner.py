@@ -1,27 +1,32 @@
 """learn(...): the one place where the parts are wired together."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import read
+from leafwise.encoding import Reading, read
+from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import ParameterPrior, Uniform, log_kappa, parameter_prior, structure_prior_for
+from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScore, node_score
+from leafwise.scores import NodeScore, log_prior, node_score
 from leafwise.search.greedy import Greedy, Problem
+from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
+from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
 from leafwise.workers import Workers
 
-DEFAULT_STRUCTURE_PRIOR = "auto"
+DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
 
 
 def learn(
@@ -29,10 +34,11 @@ def learn(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = "uniform",
+    prior: str = DEFAULT_PRIOR,
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
 
@@ -40,12 +46,13 @@ def learn(
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
     or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
     greedy search ends.
-    `prior`: "uniform"; "bdeu:10" for a uniform prior network worth 10 cases; "network:FILE:10" for the prior network in
-    a file.
-    `structure_prior`: "kappa:0.1" for a factor of 0.1 for each parameter; "auto" for kappa = 1/n among n variables;
-    "uniform" for no cost at all.
+    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
+    for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
+    `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
+    "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -61,6 +68,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        **reading,
     )
     under_way.run()
     return under_way.network
@@ -71,10 +79,11 @@ def learning(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = "uniform",
+    prior: str = DEFAULT_PRIOR,
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
@@ -85,7 +94,8 @@ def learning(
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
     """
-    table = read(data, variables=None if start is None else start.variables)
+    _check_types(search, prior, structure_prior, constraints, start)
+    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     parameters, table = _prior_for(prior, table)
@@ -96,15 +106,31 @@ def learning(
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
+    rules = _with_arcs_of(start, constraints.resolve(table), targets, table)
     problem = Problem(
         table.variables,
         targets,
         parameters,
-        structure_prior_for(structure_prior, table.n_variables),
-        _with_arcs_of(start, constraints.resolve(table), targets, table),
+        _structure_prior(structure_prior, search),
+        rules,
+        _count_candidates(rules),
         _graphs_of(start, targets),
     )
     return search.begin(problem, counter, workers)
+
+
+def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+    if not hasattr(search, "begin"):
+        raise TypeError(
+            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
+        )
+    check_type(prior, str, "the prior", "a text: use 'uniform', 'bdeu:10' or 'network:FILE:10'")
+    check_type(structure_prior, str, "the structure prior", "a text: use 'auto', 'uniform' or 'kappa:0.1'")
+    check_type(
+        constraints, Constraints, "what is given as constraints", "leafwise.Constraints: use Constraints(order=...)"
+    )
+    if start is not None:
+        check_network(start, "start")
 
 
 def log_score(
@@ -118,6 +144,7 @@ def log_score(
     >>> round(log_score(alarm(), cases, prior="uniform", structure_prior="uniform")["HISTORY"].log_score, 2)
     -32.51
     """
+    check_network(network, "log_score")
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior
@@ -127,7 +154,7 @@ def log_score(
             "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
             "for instance 'uniform' and 'kappa:0.1'"
         )
-    kappa = log_kappa(structure_prior_for(structure_text, table.n_variables))
+    structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
     given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
     parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
     if encoded.variables != table.variables:
@@ -146,8 +173,24 @@ def log_score(
             counts = routes.leaf_counts(
                 table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
             )
-            scores[network.names[target]] = node_score(counts, exponents, kappa)
+            scores[network.names[target]] = node_score(counts, exponents, log_prior(network, target, structure))
     return scores
+
+
+def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
+    """How many variables each may test, cycles apart."""
+    n = len(rules.allowed)
+    if np.count_nonzero(rules.allowed) == n * (n - 1):  # the usual case, in a fraction of the time
+        return np.full(n, n - 1)
+    counts: NDArray[np.int64] = rules.allowed.sum(axis=1, dtype=np.int64)
+    return counts
+
+
+def _structure_prior(text: str, search: Settings) -> StructurePrior:
+    """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
+    if text == "auto":
+        text = "arcs" if isinstance(search, Tables) else "choices"
+    return structure_prior_of(text)
 
 
 def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:

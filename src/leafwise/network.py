@@ -5,7 +5,7 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -17,13 +17,21 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.table import Variable, index_of
+from leafwise.errors import check_type
+from leafwise.table import Variable, first_repeated, index_of, many
 
 if TYPE_CHECKING:
     import networkx
 
+    from leafwise.cpd import CPD
+    from leafwise.inference.evidence import Given
+    from leafwise.inference.explanation import Explanation
+    from leafwise.inference.prepared import PreparedQuery
+    from leafwise.inference.query import Answer
     from leafwise.kernels.routes import FlatGraphs
+    from leafwise.predictions import Predictions
     from leafwise.report.svg import Picture
+    from leafwise.table import Table
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
 
@@ -129,14 +137,16 @@ class Node:
         return hash((self.parents, self.graph))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """Variables and their nodes, one each; acyclic.
+    """Variables and their nodes, one each; acyclic. `network["name"]` is a variable's conditional distribution.
 
     >>> coin = Variable("coin", ("heads", "tails"))
     >>> network = Network((coin,), (Node((), DecisionGraph.single(), np.array([[0.5, 0.5]])),))
     >>> network.n_leaves, network.n_parameters, network.arcs
     (1, 1, ())
+    >>> network, list(network), "coin" in network
+    (Network(1 variable, 0 arcs, 1 leaf, 1 parameter), ['coin'], True)
     """
 
     variables: tuple[Variable, ...]
@@ -196,6 +206,35 @@ class Network:
         return tuple((parent, child) for child, row in enumerate(self._parents()) for parent in row)
 
     @property
+    def named_arcs(self) -> tuple[tuple[str, str], ...]:
+        """All arcs as (parent, child), by name."""
+        names = self.names
+        return tuple((names[parent], names[child]) for parent, child in self.arcs)
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The names of a variable's parents."""
+        return self[name].parents
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """The names of a variable's children."""
+        return self[name].children
+
+    def __getitem__(self, name: str) -> "CPD":
+        """The conditional distribution of a variable: its parents and children by name, its graph and leaves."""
+        from leafwise.cpd import CPD
+
+        return CPD(self, index_of(name, self.names))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    @property
     def n_leaves(self) -> int:
         """The leaves of all graphs."""
         return sum(node.graph.n_leaves for node in self.nodes if node is not None)
@@ -214,6 +253,38 @@ class Network:
         """The variables, each after its parents, the smallest first where there is a choice."""
         return dag.topological_order(self._parents())
 
+    def query(self, targets: str | Sequence[str], *, given: "Given | None" = None, **options: Any) -> "Answer":
+        """The distributions of targets given evidence, as by `leafwise.query`, with its options."""
+        from leafwise.inference.query import query
+
+        return query(self, targets, given=given, **options)
+
+    def explain(
+        self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
+    ) -> "Explanation":
+        """The most probable states of everything, or of targets, given evidence, as by `leafwise.explain`."""
+        from leafwise.inference.explanation import explain
+
+        return explain(self, targets, given=given, **options)
+
+    def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> "Table":
+        """Cases drawn, as by `leafwise.sample`."""
+        from leafwise.inference.sampling import sample
+
+        return sample(self, n_cases, seed, given=given, **options)
+
+    def log_probabilities(self, data: Any, **options: Any) -> NDArray[np.float64]:
+        """The natural log of the probability of each case of a table, a frame or a file."""
+        from leafwise.inference.likelihood import log_probabilities
+
+        return log_probabilities(self, data, **options)
+
+    def predict(self, data: Any, target: str, **options: Any) -> "Predictions":
+        """The distribution of a target in every case of a table, a frame or a file, as by `leafwise.predict`."""
+        from leafwise.predictions import predict
+
+        return predict(self, data, target, **options)
+
     def to_networkx(self) -> "networkx.DiGraph":
         """The arcs as a networkx DiGraph whose nodes are the variables' names."""
         try:
@@ -227,10 +298,41 @@ class Network:
         graph.add_edges_from((self.names[parent], self.names[child]) for parent, child in self.arcs)
         return graph
 
+    def prepare(
+        self, targets: str | Sequence[str], evidence_variables: str | Iterable[str] = (), *, joint: bool = False
+    ) -> "PreparedQuery":
+        """A question planned once, to be asked thousands of times: the targets given states of the evidence variables.
+
+        >>> from leafwise.examples import alarm
+        >>> question = alarm().prepare("LVFAILURE", ["BP", "CO"])
+        >>> round(question({"BP": "LOW", "CO": "LOW"})["LVFAILURE"]["TRUE"], 4)
+        0.2331
+        >>> question.batch([{"BP": "LOW", "CO": "LOW"}, {"BP": "HIGH", "CO": "LOW"}])["LVFAILURE"].round(4).tolist()
+        [[0.2331, 0.7669], [0.222, 0.778]]
+        """
+        from leafwise.inference.prepared import PreparedQuery
+
+        return PreparedQuery(self, targets, evidence_variables, joint=joint)
+
+    def do(self, states: Mapping[str, Any]) -> "Network":
+        """The network in which these variables are set, whatever their parents say: all questions can be put to it.
+
+        That answers then tell what would happen assumes that arcs point from causes to effects, and that no common
+        cause was left out; see `leafwise.reversible_arcs`.
+
+        >>> from leafwise.examples import alarm
+        >>> [len(network.nodes[35].parents) for network in (alarm(), alarm().do({"CO": "LOW"}))]
+        [2, 0]
+        """
+        from leafwise.inference.intervention import do
+
+        return do(self, states)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a file: a .json one, from which it loads back identical, or one of other programs."""
         from leafwise.formats.files import save
 
+        check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
         save(self, path)
 
     @classmethod
@@ -243,6 +345,7 @@ class Network:
         """
         from leafwise.formats.files import load
 
+        check_type(path, (str, os.PathLike), "what to load", "a path: use for example 'model.json'.")
         return load(path, most_cells=most_cells, most_bytes=most_bytes)
 
     def plot(self) -> "Picture":
@@ -262,6 +365,17 @@ class Network:
         from leafwise.report.dot import network_dot, node_dot
 
         return network_dot(self) if name is None else node_dot(self, index_of(name, self.names))
+
+    def __repr__(self) -> str:
+        sizes = [
+            many(len(self.variables), "variable"),
+            many(len(self.arcs), "arc"),
+            many(self.n_leaves, "leaf", "leaves"),
+            many(self.n_parameters, "parameter"),
+        ]
+        cases = self.learned.get("cases")
+        learned = [f"learned from {many(cases, 'case')}"] if isinstance(cases, int) else []
+        return f"Network({', '.join(sizes + learned)})"
 
     def _repr_html_(self) -> str:
         from leafwise.report.pictures import network_html
@@ -296,6 +410,13 @@ class Network:
 
     def _parents(self) -> list[tuple[int, ...]]:
         return [() if node is None else node.parents for node in self.nodes]
+
+
+def check_network(network: object, asker: str) -> None:
+    """Raise a TypeError unless this is a network."""
+    if not isinstance(network, Network):
+        advice = "Network.load(path) reads one" if isinstance(network, str | os.PathLike) else "learn or load one first"
+        raise TypeError(f"{asker} got an object of type {type(network).__name__}, and needs a Network: {advice}.")
 
 
 def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] | None:
@@ -335,7 +456,7 @@ def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
 
 def _check_names(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = first_repeated(names)
         raise ValueError(f"two variables are called {twice!r}, where names must differ: rename one.")
 
 

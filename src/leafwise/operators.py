@@ -1,4 +1,4 @@
-"""Operators: the three changes to the leaves of a decision graph (Section 4.1), as values that know their gain."""
+"""Operators: the changes to the leaves of a decision graph (Section 4.1), as values that know their gain."""
 
 from dataclasses import dataclass
 
@@ -36,6 +36,23 @@ class BinarySplit:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderedSplit:
+    """Two new leaves: one for the states of a variable below some state, one for the others, in their order.
+
+    Where missing cells are a state, it may go with either.
+    """
+
+    target: int
+    leaf: int
+    variable: int
+    groups: tuple[frozenset[int], ...]
+    gain: float
+
+    def apply(self, graph: DecisionGraph) -> DecisionGraph:
+        return graph.split(self.leaf, self.variable, self.groups)
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """Two leaves become one."""
 
@@ -48,4 +65,4 @@ class Merge:
         return graph.merge(self.leaf, self.other)
 
 
-Operator = CompleteSplit | BinarySplit | Merge
+Operator = CompleteSplit | BinarySplit | OrderedSplit | Merge

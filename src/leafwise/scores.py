@@ -1,4 +1,4 @@
-"""Scores: the log marginal likelihood of counts (Equation 5), and what a node's structure adds (Equation 6)."""
+"""Scores: the log marginal likelihood of counts (Equation 5), and what a node's structure adds."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.gains import log_likelihoods
+from leafwise.kernels.leaf_search.weights import log_likelihoods
+from leafwise.network import Network
+from leafwise.structure_priors import StructurePrior
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,28 @@ class NodeScore:
         return self.log_marginal_likelihood + self.log_prior
 
 
-def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_kappa: float) -> NodeScore:
-    """The score of one node from the counts and exponents of its leaves, one row each.
+def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
+    """Of the structure of a node; what its graph may have tested is what the network says, or all other variables.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.structure_priors import Kappa
+    >>> round(log_prior(alarm(), 0, Kappa(0.5)) / math.log(0.5))  # HISTORY, given LVFAILURE, has two parameters
+    2
+    """
+    node, variables = network.nodes[target], network.variables
+    if node is None:
+        raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
+    counted = network.learned.get("candidates")
+    n_candidates = len(variables) - 1
+    if isinstance(counted, list) and len(counted) == len(variables) and isinstance(counted[target], int):
+        n_candidates = counted[target]
+    return prior.log_prior(node.graph, node.n_states, variables, n_candidates)
+
+
+def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_prior: float) -> NodeScore:
+    """The score of one node from the counts and exponents of its leaves, one row each, and the prior of its structure.
 
     >>> round(node_score(np.array([[3, 1]]), np.ones((1, 2)), 0.0).log_score, 4)
     -2.9957
     """
-    n_leaves, n_states = counts.shape
-    return NodeScore(math.fsum(log_likelihoods(counts, exponents)), n_leaves * (n_states - 1) * log_kappa)
+    return NodeScore(math.fsum(log_likelihoods(counts, exponents)), log_prior)

@@ -3,21 +3,23 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.smoothing import arc_counts, shrunken_exponents
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, check_network
 from leafwise.table import Table
 
 
-def smoothed(network: Network, table: Table, strength: float) -> Network:
+def smoothed(network: Network, data: Any, strength: float) -> Network:
     """The same graphs, each leaf drawn towards the distribution of the node it was split from.
 
     From the root down, the exponents of a node are one for each state, as in the uniform prior, and `strength` cases
     that are distributed as in the node above; its distribution is the posterior mean. Leaves with few cases profit,
-    and in graphs without merges most. Counts are those of the table. The exponents depend on the data, so there is no
+    and in graphs without merges most. Counts are those of the data. The exponents depend on the data, so there is no
     parameter prior to score with: `prior` is None.
 
     >>> from leafwise.examples import alarm
@@ -25,13 +27,14 @@ def smoothed(network: Network, table: Table, strength: float) -> Network:
     >>> from leafwise.learner import learn
     >>> from leafwise.search.greedy import Greedy
     >>> cases = sample(alarm(), 500, seed=1)
-    >>> network = learn(cases, target="HRBP", search=Greedy("B"))
+    >>> network = learn(cases, target="HRBP", search=Greedy("B"), prior="uniform", structure_prior="kappa:0.027")
     >>> network.nodes[8].probabilities[1].round(2).tolist()
     [0.08, 0.88, 0.04]
     >>> smoothed(network, cases, 16).nodes[8].probabilities[1].round(2).tolist()
     [0.06, 0.57, 0.37]
     """
-    return smoothings(network, table, [strength])[0]
+    check_network(network, "smoothed")
+    return smoothings(network, read(data, variables=network.variables), [strength])[0]
 
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:

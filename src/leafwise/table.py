@@ -4,7 +4,7 @@ Knows NumPy and nothing else. How files and frames become tables is `encoding`'s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
@@ -13,16 +13,21 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.frames import Categories, Columns, Framed, html_table
+
 MISSING = "(missing)"
 MOST_STATES = 65_535
+_ROWS_SHOWN, _COLUMNS_SHOWN = 5, 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Variable:
     """A name and its states: one label a state, in natural order.
 
     A binned numeric column keeps its cut points: state s holds cuts[s - 1] <= value < cuts[s].
     With `missing`, the last state stands for a missing cell and is labelled "(missing)".
+    `ordered` says that the order of the states, but for the missing one, means something: numbers, bins, ranks. It
+    does not count when variables are compared.
 
     >>> Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True).n_states
     3
@@ -32,8 +37,11 @@ class Variable:
     labels: tuple[str, ...]
     cuts: tuple[float, ...] = ()
     missing: bool = False
+    ordered: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.cuts:
+            object.__setattr__(self, "ordered", True)
         problem = _variable_problem(self)
         if problem:
             raise ValueError(f"variable {self.name!r} {problem}")
@@ -41,6 +49,10 @@ class Variable:
     @property
     def n_states(self) -> int:
         return len(self.labels)
+
+    def __repr__(self) -> str:
+        order = " in order" if self.ordered else ""
+        return f"Variable({self.name!r}, {many(self.n_states, 'state')}{order}: {shortened(self.labels)})"
 
     @property
     def with_missing(self) -> "Variable":
@@ -55,7 +67,7 @@ def _variable_problem(variable: Variable) -> str | None:
     if not 1 <= len(labels) <= MOST_STATES:
         return f"has {len(labels)} states, not 1 to {MOST_STATES}: merge or bin some"
     if len(set(labels)) < len(labels):
-        twice = next(label for i, label in enumerate(labels) if label in labels[:i])
+        twice = first_repeated(labels)
         return f"has two states labelled {twice!r}, where labels must differ: rename one"
     if variable.missing and labels[-1] != MISSING:
         return f"says its last state is missing, which must be labelled {MISSING!r}, not {labels[-1]!r}: rename it"
@@ -66,16 +78,19 @@ def _variable_problem(variable: Variable) -> str | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Framed):
     """Encoded cases: `codes[i, case]` is the state of variable i.
 
-    Codes are C-contiguous, uint8 when no variable has more than 256 states and uint16 otherwise.
+    Codes are C-contiguous, uint8 when no variable has more than 256 states and uint16 otherwise. `to_pandas()`,
+    `to_polars()` and `to_arrow()` have the labels.
 
     >>> rain = Variable("rain", ("no", "yes"))
     >>> table = Table((rain,), np.array([[0, 1, 1]], dtype=np.uint8))
     >>> table.n_cases, table.n_variables, table.index("rain")
     (3, 1, 0)
+    >>> table
+    Table(3 cases, 1 variable: rain)
     """
 
     variables: tuple[Variable, ...]
@@ -106,6 +121,52 @@ class Table:
         """The variable with this name."""
         return index_of(name, self.names)
 
+    def frame_columns(self) -> Columns:
+        """The labels of all variables; a missing cell has none."""
+        return {
+            variable.name: Categories(
+                row,
+                variable.labels[: variable.n_states - variable.missing],
+                variable.ordered,
+                variable.n_states - 1 if variable.missing else None,
+            )
+            for variable, row in zip(self.variables, self.codes, strict=True)
+        }
+
+    def __len__(self) -> int:
+        return self.n_cases
+
+    def __repr__(self) -> str:
+        cases, variables = many(self.n_cases, "case"), many(self.n_variables, "variable")
+        return f"Table({cases}, {variables}: {shortened(self.names)})"
+
+    def _repr_html_(self) -> str:
+        columns = [[variable.labels[code] for code in row[:_ROWS_SHOWN]] for variable, row in self._shown()]
+        more = [["…"] * len(columns)] if self.n_cases > _ROWS_SHOWN else []
+        rows = [*zip(*columns, strict=True), *more]
+        return html_table(repr(self), [variable.name for variable, _ in self._shown()], rows)
+
+    def _shown(self) -> list[tuple[Variable, NDArray[np.uint8 | np.uint16]]]:
+        return list(zip(self.variables, self.codes, strict=True))[:_COLUMNS_SHOWN]
+
+
+def many(number: int, one: str, more: str | None = None) -> str:
+    """A number of things.
+
+    >>> many(1, "leaf", "leaves"), many(1200, "case")
+    ('1 leaf', '1,200 cases')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def shortened(texts: Sequence[str], most: int = 8) -> str:
+    """A few of many texts.
+
+    >>> shortened(["a", "b", "c"], 2)
+    'a, b, ...'
+    """
+    return ", ".join(texts[:most]) + ", ..." * (len(texts) > most)
+
 
 def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
     """How many states each of the variables has.
@@ -130,6 +191,16 @@ def index_of(name: str, names: Sequence[str]) -> int:
     raise ValueError(f"no variable is called {name!r} among the {len(names)} here ({known}): use one of them")
 
 
+def first_repeated(names: Sequence[str]) -> str:
+    """The first name that stands at an earlier place as well; there must be one.
+
+    >>> first_repeated(["a", "b", "b", "a"])
+    'b'
+    """
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
 def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:
     """The narrowest of the two code types that holds every state.
 
@@ -143,7 +214,7 @@ def _table_problem(table: Table) -> str | None:
     variables, codes = table.variables, table.codes
     names = [variable.name for variable in variables]
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = first_repeated(names)
         return f"two variables are called {twice!r}, where names must differ: rename one"
     if codes.ndim != 2 or codes.shape[0] != len(variables):
         return f"codes have shape {codes.shape}, not ({len(variables)}, cases): give one row of codes a variable"

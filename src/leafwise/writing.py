@@ -13,8 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.columns import MISSING_TOKENS, delimiter
+from leafwise.columns import PARQUET_ENDINGS, check_ending, text_array
+from leafwise.frames import Categories, Columns, arrow_table
 from leafwise.table import Table, Variable
+from leafwise.text_files import MISSING_TOKENS, separator_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,29 +24,60 @@ if TYPE_CHECKING:
 ROWS_A_WRITE = 65_536
 
 
-def write(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write a table's labels to a .csv, .tsv or .txt file, plain or .gz, or to .parquet, with a header.
-
-    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
-    otherwise. The file appears whole or not at all.
+def write_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table's labels to a file with a header.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "cases.csv"
-    ...     write(Table((Variable("rain", ("no", "yes")),), np.array([[0, 1]], dtype=np.uint8)), path)
+    ...     write_table(Table((Variable("rain", ("no", "yes")),), np.array([[0, 1]], dtype=np.uint8)), path)
     ...     path.read_text()
     'rain\\nno\\nyes\\n'
     """
     target = Path(os.fsdecode(path))
+    check_ending(target)
     with _replaced(target) as file:
-        if target.suffix.lower() in (".parquet", ".pq"):
+        if target.suffix.lower() in PARQUET_ENDINGS:
             _write_parquet(table, file)
         elif target.suffix.lower() == ".gz":
             # No time and no name inside: the same table gives the same bytes.
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-                _write_text(table, packed, delimiter(target))
+                _write_text(table, packed, separator_of(target))
         else:
-            _write_text(table, file, delimiter(target))
+            _write_text(table, file, separator_of(target))
+
+
+def write_columns(columns: Columns, place: str | os.PathLike[str] | IO[bytes]) -> None:
+    """Write columns of labels and numbers like a table, to a file or to a stream; numbers that are NaN are empty."""
+    if not isinstance(place, str | os.PathLike):
+        _write_rows(columns, place, ",")
+        return
+    target = Path(os.fsdecode(place))
+    check_ending(target)
+    with _replaced(target) as file:
+        if target.suffix.lower() in PARQUET_ENDINGS:
+            from pyarrow import parquet
+
+            parquet.write_table(arrow_table(columns), file)
+        elif target.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                _write_rows(columns, packed, separator_of(target))
+        else:
+            _write_rows(columns, file, separator_of(target))
+
+
+def _write_rows(columns: Columns, file: "IO[bytes] | gzip.GzipFile", separator: str) -> None:
+    texts = []
+    for column in columns.values():
+        if isinstance(column, Categories):
+            labels = [_quoted(label) for label in column.labels]
+            texts.append([labels[code] for code in column.codes.tolist()])
+        elif isinstance(column, np.ndarray):
+            texts.append(["" if value != value else repr(value) for value in column.tolist()])
+        else:
+            texts.append([_quoted(text) for text in column])
+    lines = [separator.join(map(_quoted, columns)), *map(separator.join, zip(*texts, strict=True)), ""]
+    file.write("\n".join(lines).encode())
 
 
 @contextmanager
@@ -66,10 +99,10 @@ def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str)
     from pyarrow import compute
 
     file.write((separator.join(_quoted(name) for name in table.names) + "\n").encode())
-    nothing = _text_array([""])[0]
+    nothing = text_array([""])[0]
     ends = [separator] * (table.n_variables - 1) + ["\n"]
     cells = [
-        _text_array([text + end for text in _cell_texts(variable, alone=table.n_variables == 1)])
+        text_array([text + end for text in _cell_texts(variable, alone=table.n_variables == 1)])
         for variable, end in zip(table.variables, ends, strict=True)
     ]
     for start in range(0, table.n_cases, ROWS_A_WRITE):
@@ -77,18 +110,6 @@ def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str)
         taken = [texts.take(_code_array(row)) for texts, row in zip(cells, codes, strict=True)]
         _, stops, text = compute.binary_join_element_wise(*taken, nothing).buffers()
         file.write(text[: int(np.frombuffer(stops, dtype=np.int64)[codes.shape[1]])])  # rows lie end to end
-
-
-# Arrays from buffers: pyarrow.array imports pandas wherever it is installed, a third of a second.
-
-
-def _text_array(texts: list[str]) -> "pa.LargeStringArray":
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    stops = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    buffers = [None, pa.py_buffer(stops), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
 def _code_array(codes: NDArray[Any]) -> "pa.Int32Array":
@@ -110,17 +131,6 @@ def _quoted(text: str) -> str:
 
 
 def _write_parquet(table: Table, file: IO[bytes]) -> None:
-    import pyarrow as pa
     from pyarrow import parquet
 
-    columns = [_arrow_column(variable, row) for variable, row in zip(table.variables, table.codes, strict=True)]
-    parquet.write_table(pa.table(columns, names=list(table.names)), file)
-
-
-def _arrow_column(variable: Variable, codes: NDArray[Any]) -> "pa.DictionaryArray":
-    import pyarrow as pa
-
-    # Ordered, so that the states keep their order when the file is read.
-    mask = codes == variable.n_states - 1 if variable.missing else None
-    labels = pa.array(variable.labels[: variable.n_states - variable.missing], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), labels, ordered=True)
+    parquet.write_table(table.to_arrow(), file)

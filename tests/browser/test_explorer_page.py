@@ -278,3 +278,52 @@ def test_answers_from_samples_are_marked_with_their_errors(page, learned, addres
         name, share, error = re.fullmatch(r"(\w+)\s+([\d.]+) ± ([\d.]+) %", line).groups()
         assert abs(float(share) / 100 - exact[name]) < 5 * float(error) / 100 + 0.001
     playwright.expect(page.locator("#details")).to_contain_text("Approximate, from samples")
+
+
+def test_what_was_before_the_evidence_is_marked(page, learned, address):
+    page.goto(address)
+    settle(page)
+    choose(page, "TPR")
+    assert page.locator(".states .before").count() == 0
+    before = shown(page)
+    choose(page, "BP")
+    page.click("button.state >> text=LOW")
+    settle(page)
+    playwright.expect(page.locator("#method")).to_contain_text("from no evidence to this evidence")
+    choose(page, "TPR")
+    assert page.locator(".states .before").count() > 0
+    for line in page.locator(".states .share").all_inner_texts():
+        was = re.search(r"was ([\d.]+) %", line)
+        assert was is None or float(was[1]) / 100 in [pytest.approx(share, abs=0.0006) for share in before.values()]
+    move = page.locator(".moves li").first.inner_text()
+    assert re.fullmatch(r"\w+ \w+ [\d.]+ → [\d.]+ %", move)
+
+
+def test_a_large_network_begins_with_groups(page, tmp_path):
+    page.goto(write(many(600), tmp_path))
+    assert page.get_attribute("#groups", "aria-pressed") == "true"
+    playwright.expect(page.locator("#hint")).to_contain_text("Click a group")
+    page.click("#everything")
+    assert page.get_attribute("#everything", "aria-pressed") == "true"
+    everything = page.locator("#canvas").screenshot()
+    choose(page, many(600).names[321])
+    assert page.locator("#canvas").screenshot() != everything
+    page.click("#groups")
+    assert page.get_attribute("#groups", "aria-pressed") == "true"
+    choose(page, many(600).names[321])
+    playwright.expect(page.locator("#hint")).to_contain_text("of the group of")
+
+
+def test_what_is_folded_opens_and_closes(page, tmp_path):
+    graph = DecisionGraph.complete([0, 1, 2], [4] * 4)
+    node = Node((0, 1, 2), graph, np.random.default_rng(1).dirichlet([1.0] * 4, 64))
+    coin = Node((), DecisionGraph.single(), np.full((1, 4), 0.25))
+    variables = tuple(Variable(f"x{k}", ("a", "b", "c", "d")) for k in range(4))
+    page.goto(write(Network(variables, (coin, coin, coin, node)), tmp_path))
+    choose(page, "x3")
+    folds = page.locator("#details [data-fold]").count()
+    assert folds == 16
+    page.locator("#details [data-fold]").first.click()
+    assert page.locator("dialog[open] .leaf:not(.named)").count() == 4
+    page.click("dialog[open] >> text=Back up")
+    assert page.locator("dialog[open] [data-fold]").count() == folds

@@ -23,7 +23,10 @@ PROMISED = {
 def test_prints_a_summary_and_saves(leafwise, data, tmp_path):
     output = tmp_path / "model.json"
     result = leafwise("learn", data, "-o", output)
-    assert (result.code, result.stderr) == (0, "")
+    assert result.code == 0
+    said = result.stderr.splitlines()
+    assert said[0].endswith("garden.csv': 400 rows, 4 columns; commas, UTF-8")
+    assert said[1] == "states  cloudy (2), rain (2), sprinkler (2), wet grass (2)"
     assert "log score" in result.stdout
     assert str(output) in result.stdout
     assert json.loads(output.read_text())["format"] == "leafwise-network"
@@ -64,13 +67,14 @@ def test_target_learns_one_node(leafwise, data, tmp_path):
     assert score["log_score"] == pytest.approx(result.object["log_score"], abs=1e-6)
 
 
-def test_the_network_says_which_kappa_auto_was(leafwise, data, tmp_path):
+def test_the_network_says_which_priors_auto_were(leafwise, data, tmp_path):
     output = tmp_path / "model.json"
     by_default, by_name = (
         leafwise("learn", data, "-o", output, "--json", *given).object["log_score"]
-        for given in ([], ["--structure-prior", "kappa:0.25"])
+        for given in ([], ["--structure-prior", "choices", "--prior", "symmetric:2"])
     )
-    assert json.loads(output.read_text())["structure_prior"] == "kappa:0.25"
+    saved = json.loads(output.read_text())
+    assert (saved["prior"], saved["structure_prior"]) == ("symmetric:2", "choices")
     assert by_default == by_name
     scored = [leafwise("score", output, data, "--json", *given).object for given in ([], ["--structure-prior", "auto"])]
     assert scored[0] == scored[1]
@@ -239,8 +243,11 @@ def test_the_smallest_tables_learn(leafwise, tmp_path, text):
 def test_missing_and_unreadable_files(leafwise, tmp_path):
     assert "nowhere.csv" in leafwise("learn", "nowhere.csv", "-o", tmp_path / "model.json").complaint
     latin = tmp_path / "latin.csv"
-    latin.write_bytes("a,b\nä,ö\n".encode("latin-1"))
-    assert "latin.csv" in leafwise("learn", latin, "-o", tmp_path / "model.json").complaint
+    latin.write_bytes(b"a,b\n\x81,\x82\n")
+    complaint = leafwise("learn", latin, "-o", tmp_path / "model.json").complaint
+    assert "latin.csv" in complaint
+    assert "--encoding latin-1" in complaint
+    assert leafwise("learn", latin, "-o", tmp_path / "model.json", "--encoding", "latin-1", "-q").code == 0
 
 
 def test_kept_networks_never_take_the_place_of_an_input(leafwise, data, model, tmp_path):

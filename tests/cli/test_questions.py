@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from leafwise.inference.query import explain, query
+from leafwise.inference.explanation import explain
+from leafwise.inference.independence import dependence_path, markov_blanket
+from leafwise.inference.query import query
 from leafwise.network import Network
 
 
@@ -88,8 +90,13 @@ def test_limits_are_obeyed(leafwise, model):
     complaint = leafwise("query", model, "--method", "exact", "--operations", 1).complaint
     assert "an exact answer takes about" in complaint
     assert leafwise("query", model, "--operations", 1, "--json").object["method"] == "weighting"
-    assert "an exact answer" in leafwise("mpe", model, "--memory", 1e-9).complaint
-    assert "an exact answer" in leafwise("sample", model, "--given", "rain=yes", "--operations", 1).complaint
+    assert "raise --memory" in leafwise("mpe", model, "--memory", 1e-9, "--method", "exact").complaint
+    found = leafwise("mpe", model, "--memory", 1e-9, "--json").object
+    assert (found["method"], "not known to be the best" in found["notes"][0]) == ("search", True)
+    drawn = leafwise("sample", model, "--given", "rain=yes", "--operations", 1, "-n", 5)
+    assert (drawn.code, len(drawn.stdout.splitlines())) == (0, 6)
+    assert "note: the cases are chosen by weight" in drawn.stderr
+    assert "raise --operations" in drawn.stderr
 
 
 def test_mpe(leafwise, model):
@@ -165,3 +172,72 @@ def test_names_in_quotes_and_weights_of_odd_labels(leafwise, tmp_path):
     soft = leafwise("query", model, "--target", "d", "--given", '"a,b=x|y:0.5"', "--json").object
     sure = leafwise("query", model, "--target", "d", "--given", '"a,b=x|y"', "--json").object
     assert soft["probabilities"] == sure["probabilities"]
+
+
+def test_anytime_and_messages(leafwise, model):
+    given = ("query", model, "--target", "rain", "--given", "wet grass=yes")
+    exact = leafwise(*given, "--seconds", 5, "--json").object
+    assert exact["method"] == "exact"
+    found = leafwise(*given, "--operations", 1, "--error", 0.02, "--json").object
+    assert found["method"] == "importance"
+    assert max(found["standard_errors"]["rain"].values()) <= 0.02
+    assert "raise Limits(operations=...)" in found["notes"][0]
+    lines = leafwise(*given, "--method", "loopy").stdout.splitlines()
+    assert lines[0] == "method: loopy"
+    assert lines[1].endswith("no error is known")
+    assert "does not stop by seconds" in leafwise(*given, "--method", "gibbs", "--error", 0.1).complaint
+
+
+def test_what_is_set(leafwise, model):
+    seen = leafwise("query", model, "--target", "cloudy", "--given", "rain=yes", "--json").object
+    done = leafwise("query", model, "--target", "cloudy", "--do", "rain=yes", "--json").object
+    expected = query(Network.load(model).do({"rain": "yes"}), "cloudy")
+    assert done["probabilities"]["cloudy"] == pytest.approx(expected["cloudy"])
+    assert done["probabilities"] != seen["probabilities"]
+    assert "reads arcs as causes" in done["notes"][0]
+    assert "could as well point the other way" in " ".join(done["notes"])
+    assert "reads arcs as causes" in leafwise("mpe", model, "--do", "rain=yes").stdout
+    assert "reads arcs as causes" in leafwise("sample", model, "--do", "rain=yes", "-n", 2).stderr
+    assert "--do got 'rain'" in leafwise("query", model, "--do", "rain").complaint
+
+
+def test_the_most_probable_states_of_some(leafwise, model):
+    best = explain(Network.load(model), ["rain", "sprinkler"], given={"wet grass": "yes"})
+    found = leafwise("mpe", model, "--target", "rain,sprinkler", "--given", "wet grass=yes", "--json").object
+    assert found["states"] == best.states
+    assert found["log_posterior"] == pytest.approx(best.log_posterior)
+
+
+def test_independence(leafwise, model):
+    network = Network.load(model)
+    found = leafwise("independence", model, "rain", "--json").object
+    assert found["markov_blanket"] == list(markov_blanket(network, "rain"))
+    assert leafwise("independence", model, "rain").stdout.startswith("Markov blanket: ")
+    for given in ("cloudy", "wet grass=yes,cloudy=no"):
+        found = leafwise("independence", model, "rain", "sprinkler", "--given", given, "--json").object
+        text = leafwise("independence", model, "rain", "sprinkler", "--given", given).stdout
+        known = {"cloudy": None} if given == "cloudy" else {"wet grass": "yes", "cloudy": "no"}
+        path = dependence_path(network, "rain", "sprinkler", known)
+        assert found == {"independent": path is None, "path": path and list(path)}
+        assert text.startswith("independent" if path is None else "not independent by the graphs: rain - ")
+    assert "give one, or two" in leafwise("independence", model, "rain", "cloudy", "sprinkler").complaint
+    assert "asked about and given" in leafwise("independence", model, "rain", "cloudy", "--given", "rain").complaint
+
+
+def test_information(leafwise, model):
+    found = leafwise("information", model, "--target", "rain", "--given", "cloudy=yes", "--json").object
+    values = [value["information"] for value in found["values"].values()]
+    assert set(found["values"]) == {"wet grass", "sprinkler"}
+    assert values == sorted(values, reverse=True)
+    lines = leafwise("information", model, "--target", "rain", "--candidate", "cloudy").stdout.splitlines()
+    assert lines[0].startswith("entropy of rain: ")
+    assert len(lines) == 3
+
+
+def test_importance(leafwise, model, tmp_path):
+    found = leafwise("importance", model, "--target", "cloudy", "--json").object["importance"]
+    assert set(found) == {"rain", "sprinkler", "wet grass"}
+    assert all(value["beyond"] >= 0 and value["alone"] >= 0 for value in found.values())
+    leafwise("sample", model, "-n", 500, "-o", tmp_path / "cases.csv")
+    lines = leafwise("importance", model, tmp_path / "cases.csv", "--target", "cloudy").stdout.splitlines()
+    assert len(lines) == 4

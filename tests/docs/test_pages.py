@@ -7,7 +7,6 @@ print. Commands elsewhere, and those that take long or never end, are checked fo
 
 import doctest
 import importlib.util
-import random
 import re
 import shlex
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ import pytest
 from leafwise.cli import cli, run
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"^ {4,}((?:leafwise|python -m benchmarks) .*)$", re.MULTILINE)
 ONLY_PARSED = {"explore", "reproduce", "benchmark"}
@@ -45,15 +44,9 @@ def blocks(page: Path) -> Iterator[Block]:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the files that README only names, and no other."""
+    """An empty folder: a page makes the files that it needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    draw = random.Random(1)
-    people = [(draw.randint(18, 80), draw.choice("ABC"), draw.choice(["low", "high"])) for _ in range(300)]
-    rows = "".join(f"{age},{job},{income}\n" for age, job, income in people)
-    for name in ("data.csv", "adult.csv"):
-        Path(name).write_text("age,job,income\n" + rows)
-    Path("new.csv").write_text("age,job\n40,A\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -26,7 +26,7 @@ from strategies import (
 )
 
 from leafwise import learning
-from leafwise.operators import BinarySplit, CompleteSplit, Merge
+from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
 from leafwise.search import leaves
 
 pytestmark = pytest.mark.interpreted
@@ -40,6 +40,8 @@ def as_move(operator):
         case BinarySplit(target, leaf, variable, state, n_states, gain):
             groups = (frozenset({state}), frozenset(range(n_states)) - {state})
             return oracle.Move("binary", target, leaf, gain, variable, groups)
+        case OrderedSplit(target, leaf, variable, groups, gain):
+            return oracle.Move("ordered", target, leaf, gain, variable, groups)
         case Merge(target, leaf, other, gain):
             return oracle.Move("merge", target, min(leaf, other), gain, other=max(leaf, other))
 
@@ -67,7 +69,8 @@ def check_against_oracle(table, setup, target=None, max_steps=40, start=None, de
     assert fast.log_score == pytest.approx(slow.log_score, abs=1e-6)
     network = fast.network
     for target, node in slow.nodes.items():
-        check_node(network.nodes[target], node, slow.parents(target))
+        fixed = {parent for parent, child in slow.rules.arcs_at_start() if child == target}
+        check_node(network.nodes[target], node, node.relevant_parents() | fixed)
 
 
 def check_node(found, expected, parents):
@@ -165,5 +168,5 @@ def test_variables_that_would_test_each_other(random):
     table = near_copies(random)
     setup = replace(random_setup(random, table, free), prior="uniform")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaves, "_AHEAD", 0.1)
+        patch.setattr(leaves, "_SPECULATION_RATIO", 0.1)
         check_against_oracle(table, setup, max_steps=25)

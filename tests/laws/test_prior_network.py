@@ -154,8 +154,6 @@ def test_bdeu_exponents_are_those_of_a_uniform_network():
         variables,
         tuple(Node((), DecisionGraph.single(), np.full((1, v.n_states), 1 / v.n_states)) for v in variables),
     )
-    region = Region(({1: 0b011}, {1: 0b100, 2: 0b0110}))
-    layout = _layout([2, 3, 4])
-    np.testing.assert_allclose(
-        _prior(uniform).exponents(0, region, layout)[4:], Bdeu(7.0).exponents(0, region, layout)[4:], rtol=1e-12
-    )
+    region, n_states = Region(({1: 0b011}, {1: 0b100, 2: 0b0110})), np.array([2, 3, 4])
+    expected = Bdeu(7.0).leaf_exponents(0, region, n_states)
+    np.testing.assert_allclose(_prior(uniform).leaf_exponents(0, region, n_states), expected, rtol=1e-12)

@@ -36,6 +36,7 @@ from leafwise.priors import parameter_prior
 from leafwise.search import table_nodes
 from leafwise.search.greedy import Problem
 from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, Tables, TableSearch
+from leafwise.structure_priors import structure_prior
 from leafwise.workers import Workers
 
 LIMITS = {"max_cases": 100, "max_states": 5, "max_assignments": 120}
@@ -55,8 +56,9 @@ def searching(table, setup, start=(), target=None, **limits):
         table.variables,
         targets,
         parameter_prior(setup.prior),
-        setup.structure_prior,
+        structure_prior("arcs" if setup.structure_prior == "choices" else setup.structure_prior),
         rules._replace(is_parent=is_parent),
+        np.full(table.n_variables, table.n_variables - 1),
         {},
     )
     how = Tables(**{"threads": 1, **limits})
@@ -77,7 +79,8 @@ def check_against_oracle(table, setup, start=(), target=None, max_steps=25):
     slow = oracle_tables.TableSearch(
         table,
         alpha=PRIORS[setup.prior],
-        log_kappa=STRUCTURE_PRIORS[setup.structure_prior],
+        log_kappa=STRUCTURE_PRIORS[setup.structure_prior] or 0.0,
+        arc_cost=math.log(max(table.n_variables - 1, 1)) if setup.structure_prior == "choices" else 0.0,
         rules=setup.rules,
         targets=None if target is None else [target],
         start=start,

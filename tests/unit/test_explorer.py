@@ -49,7 +49,9 @@ def test_a_page_holds_everything():
     assert data["marginals"]["method"] == "exact"
     assert data["marginals"]["values"][1] == pytest.approx(list(leafwise.query(network, "y")["y"].values()), abs=1e-7)
     assert len(graphs) == 2
-    assert "leaf 1" in graphs[1]
+    assert "leaf 1" in graphs[1][0]
+    assert 0 < data["strengths"][0] < 1
+    assert data["clusters"] is None
     scores = [variable["score"] for variable in data["variables"]]
     beta = [math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b) for a, b in ((26, 6), (2, 10))]
     assert scores[1] == pytest.approx(sum(beta) + 2 * math.log(0.1))
@@ -75,7 +77,7 @@ def test_names_cannot_break_out_of_the_page():
         assert text.count(sign) == plain.count(sign)
     data, graphs = read_page(text)
     assert data["variables"][0]["name"] == HOSTILE
-    for graph in graphs:
+    for (graph,) in graphs:
         tags = {found.tag.split("}")[1] for found in ElementTree.fromstring(graph).iter()}
         assert tags <= {"svg", "title", "g", "rect", "path", "text"}
 
@@ -86,7 +88,7 @@ def test_any_network_has_a_page(network):
     data, graphs = read_page(page(network, "model.json", live=True))
     assert [variable["name"] for variable in data["variables"]] == list(network.names)
     assert len(data["routes"]) == len(network.arcs)
-    for graph in graphs:
+    for (graph,) in graphs:
         ElementTree.fromstring(graph)
 
 
@@ -94,7 +96,8 @@ def test_a_network_of_one_target_has_no_marginals():
     network = small()
     data, graphs = read_page(page(Network(network.variables, (None, network.nodes[1])), "model.json"))
     assert "only given" in data["marginals"]["problem"]
-    assert graphs[0].startswith("<pre>")
+    assert graphs[0][0].startswith("<pre>")
+    assert data["strengths"] == [None]
     assert data["variables"][0]["score"] is None
 
 
@@ -113,8 +116,9 @@ def test_marginals_that_are_too_costly_are_sampled_and_say_so():
     exact = leafwise.query(small(), "x", given={"y": "yes"}).distributions[0]
     assert abs(found["values"][0][1] - exact[1]) < 5 * found["errors"][0][1]
     assert found["worth"] > 100
-    with pytest.raises(ValueError, match="give more evidence"):
-        explanation(small(), {}, Limits(operations=1))
+    found = explanation(small(), {}, Limits(operations=1))
+    assert found["states"] == explanation(small(), {})["states"]
+    assert found["note"].endswith("multiplications, and the limit is 1.0e+00: give more evidence.")
 
 
 def test_the_explanation_is_that_of_the_library():
@@ -240,6 +244,43 @@ def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "waitress", None)
     with pytest.raises(ValueError, match="leafwise\\[explore\\]"):
         start(Explorer(small(), "model.json"))
+
+
+def test_large_networks_are_grouped():
+    n = 300
+    coin = Node((), DecisionGraph.single(), np.array([[0.5, 0.5]]))
+    copies = [Node((k - 1,), DecisionGraph.complete([k - 1], [2] * n), np.eye(2) * 0.8 + 0.1) for k in range(1, n - 2)]
+    variables = tuple(Variable(f"x{k}", ("no", "yes")) for k in range(n))
+    data, _ = read_page(page(Network(variables, (coin, *copies, coin, coin)), "chain.json", live=True))
+    groups = data["clusters"]
+    assert sorted(v for group in groups for v in group["members"]) == list(range(n))
+    assert 5 < len(groups) < 60
+    assert groups[-1]["members"] == [n - 2, n - 1]
+    for group in groups:
+        assert group["head"] in group["members"]
+        assert len(group["places"]) == len(group["members"])
+    links = {(min(k, other), max(k, other)) for k, group in enumerate(groups) for other, _ in group["links"]}
+    assert len(links) == len(groups) - 2  # a chain of groups, and those without arcs
+
+
+def test_large_graphs_are_folded():
+    n_states = [4] * 5
+    graph = DecisionGraph.complete([0, 1, 2, 3], n_states)
+    node = Node((0, 1, 2, 3), graph, np.random.default_rng(1).dirichlet([1.0] * 4, 256))
+    coin = Node((), DecisionGraph.single(), np.full((1, 4), 0.25))
+    variables = tuple(Variable(f"x{k}", ("a", "b", "c", "d")) for k in range(5))
+    _, graphs = read_page(page(Network(variables, (coin,) * 4 + (node,)), "wide.json", live=True))
+    drawings = graphs[4]
+    seen, todo = set(), [0]
+    while todo:
+        number = todo.pop()
+        if number not in seen:
+            seen.add(number)
+            todo += [int(fold) for fold in re.findall(r'data-fold="(\d+)"', drawings[number])]
+    assert seen == set(range(len(drawings)))
+    shown = {int(leaf) for text in drawings for leaf in re.findall(r">leaf (\d+)<", text)}
+    assert shown == set(range(256))
+    assert max(len(re.findall(r"<rect", text)) for text in drawings) < 400
 
 
 def test_deep_json_is_a_bad_request(server):

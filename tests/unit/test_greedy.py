@@ -18,10 +18,10 @@ COPY = make_table([2, 2, 2], [[0, 1] * 20, [0, 1] * 20, [0] * 10 + [1] * 30])
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"operators": ""}, "operators are '': give one of C, B, CB, CM, BM, CBM"),
-        ({"operators": "M"}, "give one of C, B, CB, CM, BM, CBM"),
-        ({"operators": "CC"}, "give one of"),
-        ({"operators": "CX"}, "give one of"),
+        ({"operators": ""}, "operators are '': give some of the letters C, B, I and M"),
+        ({"operators": "M"}, "give some of the letters C, B, I and M"),
+        ({"operators": "CC"}, "give some of"),
+        ({"operators": "CX"}, "give some of"),
         ({"schedule": "merges-first"}, "the schedule is 'merges-first': give one of best-first, splits-first"),
         ({"max_steps": -1}, "max_steps is -1, and must be at least 0"),
         ({"seconds": -0.5}, "seconds is -0.5, and must be at least 0"),
@@ -43,9 +43,10 @@ def test_one_split_is_enough_for_a_copy():
     assert (operator.target, operator.leaf, operator.variable) == (0, 0, 1)
     assert operator.groups == (frozenset({0}), frozenset({1}))
     assert (steps[0].n_leaves, steps[0].n_arcs) == (4, 1)
-    # 40 cases, 20 a state: log(20! 20! / 41!) alone, and twice log(20! / 21!) after
+    # 40 cases, 20 a state: log(20! 20! / 41!) alone, and twice log(20! / 21!) after; the parent is one of two, and one
+    # parent is a third as likely as none
     before, after = 2 * math.lgamma(21) - math.lgamma(42), -2 * math.log(21)
-    assert operator.gain == pytest.approx(after - before - math.log(COPY.n_variables), rel=1e-6)
+    assert operator.gain == pytest.approx(after - before - math.log(2) - math.log(3), rel=1e-6)
     assert search.stopped == "no operator gains"
 
 
@@ -99,7 +100,7 @@ def test_next_to_no_cases(n_cases):
 def test_one_variable():
     network = learn(make_table([3], [[0, 0, 1]]))
     assert network.nodes[0].counts.tolist() == [[2, 1, 0]]
-    assert network.nodes[0].probabilities[0] == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+    assert network.nodes[0].probabilities[0] == pytest.approx([8 / 15, 5 / 15, 2 / 15])
 
 
 def test_no_cases():
@@ -183,8 +184,7 @@ def test_beginning_with_arcs_that_are_ruled_out():
 def test_a_parent_that_stops_mattering_is_deleted():
     start = started([(2, 0), (2, 1)])
     kept, deleted = (learn(COPY, start=start, search=Greedy("CM", delete_parents=d)) for d in (False, True))
-    assert kept.arcs == ((1, 0), (2, 0), (2, 1))
-    assert deleted.arcs == ((1, 0),)
+    assert kept.arcs == deleted.arcs == ((1, 0),)  # what does not matter is left out in the end, in any case
     assert (kept.learned["deleted_parents"], deleted.learned["deleted_parents"]) == (0, 2)
     assert deleted.learned["log_score"] == pytest.approx(kept.learned["log_score"])
 

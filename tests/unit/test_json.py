@@ -23,7 +23,7 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 def golden_network():
     """All that the format can say, in four variables."""
     age = Variable("age", ("< 30", "30 to 50.5", "≥ 50.5", "(missing)"), cuts=(30.0, 50.5), missing=True)
-    town = Variable("town", ("A", "B", "C", "D", "E", "F"))
+    town = Variable("town", ("A", "B", "C", "D", "E", "F"), ordered=True)
     smoker = Variable("smoker", ("no", "yes"))
     given_only = Variable("region", ("north", 'the "south"'))
     graph = DecisionGraph.single().split(0, 1, [{2}, {0, 1, 3, 4, 5}]).split(1, 0, [{0, 3}, {1}, {2}]).merge(0, 2)

@@ -58,7 +58,7 @@ def test_a_start_must_have_no_leaf_out_of_reach(table):
 def test_columns_too_large_to_cross_are_refused_at_once():
     wide = np.stack([np.arange(60_000), np.arange(60_000)[::-1]], axis=1)
     with pytest.raises(ValueError, match=r"more than the limit .* 'x1' \(60000 states\) and 'x2' \(60000 states\)"):
-        leafwise.learn(wide)
+        leafwise.learn(wide, states="*")
 
 
 def test_histograms_that_were_given_back_are_counted_again(monkeypatch):
@@ -71,8 +71,8 @@ def test_histograms_that_were_given_back_are_counted_again(monkeypatch):
 def cache_hits(folder):
     """How many kernels a new process finds in the cache: 1 or 0, of one kernel of the copy in the folder."""
     script = (
-        "import numpy as np; from leafwise.kernels import gains;"
-        "gains.log_factorials(3); print(len(gains.log_factorials.stats.cache_hits))"
+        "import numpy as np; from leafwise.kernels.scoring import rises;"
+        "rises.fill(1.0, 1.0, np.zeros(3)); print(len(rises.fill.stats.cache_hits))"
     )
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     ran = subprocess.run(
@@ -89,6 +89,6 @@ def test_a_change_in_any_kernel_file_makes_kernels_anew(tmp_path):
     with (tmp_path / "leafwise" / "kernels" / "words.py").open("a") as file:
         file.write("# changed\n")
     assert cache_hits(tmp_path) == 0
-    (index,) = (tmp_path / "cache").rglob("gains.log_factorials*.nbi")
+    (index,) = (tmp_path / "cache").rglob("rises.fill*.nbi")
     index.write_bytes(pickle.dumps("another version") + b"what only that version can read")
     assert [cache_hits(tmp_path), cache_hits(tmp_path)] == [0, 1]

@@ -106,8 +106,10 @@ def test_strengths_that_are_none(table, network, strength):
         smoothed(network, table, strength)
 
 
-def test_a_table_of_other_variables_is_refused():
-    network = leafwise.learn(leafwise.sample(leafwise.examples.alarm(), 50, seed=1), target="HRBP")
-    other = leafwise.Table(network.variables[::-1], np.zeros((37, 3), np.uint8))
-    with pytest.raises(ValueError, match="another order"):
-        smoothed(network, other, 8)
+def test_data_are_matched_by_name():
+    cases = leafwise.sample(leafwise.examples.alarm(), 50, seed=1)
+    network = leafwise.learn(cases, target="HRBP")
+    turned = leafwise.Table(cases.variables[::-1], np.ascontiguousarray(cases.codes[::-1]))
+    assert smoothed(network, turned, 8) == smoothed(network, cases, 8) == smoothed(network, cases.to_pandas(), 8)
+    with pytest.raises(ValueError, match="no variable is called"):
+        smoothed(network, leafwise.Table(cases.variables[:9], np.ascontiguousarray(cases.codes[:9])), 8)

@@ -7,18 +7,24 @@ Exit codes: 0 all is well, 2 bad input (one line on standard error says what, an
 import io
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
 from leafwise.cli.benchmark import benchmark
+from leafwise.cli.compare import compare
+from leafwise.cli.completion import completion
 from leafwise.cli.convert import convert
+from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
+from leafwise.cli.structure import importance, independence, information
 from leafwise.report.signs import printable
 
 # The library's advice names its arguments; here they are options.
@@ -29,6 +35,7 @@ SPELLINGS = (
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
     (re.compile(r"\bmost_(cells|bytes)\b"), r"--most-\1"),
     (re.compile(r"\bmethod='(\w+)' or '(\w+)'"), r"--method \1 or \2"),
+    (re.compile(r"\bLimits\((memory|operations)=\.\.\.\)"), r"--\1"),
     (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
 )
 BAD_INPUT = 2
@@ -46,7 +53,13 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (learn, show, explore, query, mpe, sample, evaluate, score, convert, reproduce, benchmark):
+COMMANDS = (
+    *(describe, learn, show, explore, query, mpe, predict, sample, evaluate, score),
+    *(compare, convert, completion, reproduce, benchmark),
+)
+for command in COMMANDS:
+    cli.add_command(command)
+for command in (independence, information, importance):
     cli.add_command(command)
 
 
@@ -71,7 +84,10 @@ class _Plain(io.TextIOWrapper):
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and give its exit code; errors become one line on standard error."""
     try:
-        code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_: _note(str(message))
+            code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
     except click.ClickException as error:
         return _fail(_usage_message(error))
     except click.Abort:
@@ -82,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("there is not enough memory for this: use fewer cases or fewer variables.")
     except (ValueError, TypeError) as error:
-        return _fail(_in_options(str(error)))
+        return _fail(in_options(str(error)))
     return code if isinstance(code, int) else 0
 
 
@@ -93,7 +109,13 @@ def _usage_message(error: click.ClickException) -> str:
     return message
 
 
-def _in_options(message: str) -> str:
+def _note(message: str) -> None:
+    """What the library warns of, in one line."""
+    click.echo(f"leafwise: note: {in_options(message)}", err=True)
+
+
+def in_options(message: str) -> str:
+    """The library's advice, in the words of the command line."""
     for pattern, spelling in SPELLINGS:
         message = pattern.sub(spelling, message)
     return message

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from leafwise.cli.data import READING, advice_in_options, column_names, reading_options
 from leafwise.cli.options import (
     INPUT_FILE,
     OUTPUT_FILE,
-    bin_options,
+    STANDARD,
     check_output,
-    data_options,
     json_option,
+    load_model,
     print_json,
     print_rows,
     stacked,
@@ -22,6 +23,7 @@ from leafwise.cli.progress import follow, narrate, not_interrupted
 
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
+    from leafwise.description import Description
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -37,14 +39,11 @@ COUNT = click.IntRange(1, MOST)
 class Request:
     """What the command line asked for, one field an option."""
 
-    data: Path | None
+    data: tuple[Path, ...]
     example: str | None
     seed: int
     output: Path | None
-    no_header: bool
-    missing: str
-    bins: int | dict[str, int] | None
-    binning: str
+    reading: dict[str, Any]
     target: str | None
     search: str
     rounds: int | None
@@ -72,7 +71,12 @@ class Request:
 
 # How to search and how to score.
 search_options = stacked(
-    click.option("--target", metavar="NAME", help="Learn this variable alone, all others being possible parents."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        shell_complete=column_names,
+        help="Learn this variable alone, all others being possible parents.",
+    ),
     click.option(
         "--search",
         type=click.Choice(["greedy", "tables", "edges", "restarts"]),
@@ -91,9 +95,9 @@ search_options = stacked(
     click.option("--keep", type=COUNT, metavar="K", help="With --search restarts: save the K best distinct networks."),
     click.option(
         "--operators",
-        default="CBM",
+        default="CBIM",
         show_default=True,
-        help="Any of C (complete splits), B (binary splits), M (merges).",
+        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges).",
     ),
     click.option(
         "--schedule",
@@ -104,16 +108,16 @@ search_options = stacked(
     ),
     click.option(
         "--prior",
-        default="uniform",
+        default="auto",
         show_default=True,
-        help="Of the parameters: uniform, bdeu:10, or network:FILE:10.",
+        help="Of the parameters: auto (two cases a leaf), symmetric:5, uniform, bdeu:10, or network:FILE:10.",
     ),
     click.option(
         "--structure-prior",
         default="auto",
         show_default=True,
-        help="Of the structure: kappa:0.1 (each parameter costs log 0.1), auto (kappa is 1 by the number of "
-        "variables), or uniform.",
+        help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
+        "costs log 0.1), or uniform.",
     ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
@@ -144,21 +148,20 @@ limit_options = stacked(
 
 
 @click.command()
-@click.argument("data", type=INPUT_FILE, required=False)
+@click.argument("data", type=OUTPUT_FILE, nargs=-1)
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
 )
-@data_options
-@bin_options
+@reading_options("error", "state", "drop", states=True)
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="A line on standard error for every step.")
 @json_option
 def learn(**given: Any) -> int:
-    """Learn a network from DATA (.csv, .tsv, .txt, each also .gz, or .parquet).
+    """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
 
     Ctrl-C stops the search and saves the network found so far.
     """
@@ -168,10 +171,12 @@ def learn(**given: Any) -> int:
     if output is not None:
         constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
         for file in _names(output, request.keep or 1):
-            check_output(file, request.data, request.start, *constraint_files)
+            check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
-    table, start = _table(request)
+    table, understood, start = _table(request)
     search = _search(request, table, start)
+    if understood is not None and not request.quiet and not request.as_json:
+        click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if request.verbose:
         interrupted = narrate(search, table.names)
     else:
@@ -183,7 +188,11 @@ def learn(**given: Any) -> int:
 def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: bool) -> int:
     """Save the network, and say what was found."""
     network = search.network
-    if output is not None:
+    if output == STANDARD:
+        from leafwise.formats.json import dumps
+
+        click.echo(dumps(network), nl=False)
+    elif output is not None:
         network.save(output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
@@ -195,7 +204,7 @@ def _finish(request: Request, search: "UnderWay", output: Path | None, interrupt
     if request.as_json:
         print_json(values)
     elif not request.quiet:
-        print_rows(_summary(values), right=2)
+        print_rows(_summary(values), right=2, err=output == STANDARD)
     return INTERRUPTED if interrupted else 0
 
 
@@ -211,7 +220,7 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": ("no_header", "missing", "bins", "binning") if request.example is not None else (),
+        "--example": READING if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
     }
     context = click.get_current_context()
@@ -222,39 +231,39 @@ def _refuse_unused(request: Request) -> None:
 
 
 def _output(request: Request) -> Path | None:
-    if request.example is None and request.data is None:
+    if request.example is None and not request.data:
         raise click.UsageError("there is nothing to learn from: give a DATA file, or --example alarm.")
-    if request.example is not None and request.data is not None:
-        raise click.UsageError(f"both '{request.data}' and --example {request.example} were given: give one of them.")
+    if request.example is not None and request.data:
+        raise click.UsageError(
+            f"both '{request.data[0]}' and --example {request.example} were given: give one of them."
+        )
     if request.example is not None and request.example not in EXAMPLES:
         raise click.UsageError(f"there is no example {request.example!r}: the examples are {', '.join(EXAMPLES)}.")
     if request.output is None and request.example is not None:
         return Path(f"{request.example}-model.json")
+    if request.output == STANDARD and (request.as_json or request.keep is not None):
+        raise click.UsageError("the network alone goes to standard output: leave out -o -, or --json and --keep.")
     if request.output is None and not request.as_json:
         raise click.UsageError("there is no place to save the network: name one with -o model.json.")
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Network | None]":
-    """The cases to learn from, in the states of the starting network where there is one."""
-    from leafwise.encoding import read
-    from leafwise.formats.files import load
+def _table(request: Request) -> "tuple[Table, Description | None, Network | None]":
+    """The cases to learn from and what they were understood as, or the states of the starting network."""
+    from leafwise.encoding import read_and_describe
 
-    start = None if request.start is None else load(request.start)
-    if request.data is None:
+    start = None if request.start is None else load_model(request.start)
+    if not request.data:
         from leafwise.examples import alarm
         from leafwise.inference.sampling import sample
 
-        return sample(alarm(), EXAMPLE_CASES, request.seed), start
-    table = read(
-        request.data,
-        header=not request.no_header,
-        missing=request.missing,
-        bins=request.bins,
-        binning=request.binning,
-        variables=None if start is None else start.variables,
-    )
-    return table, start
+        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start
+    variables = None if start is None else start.variables
+    with advice_in_options():
+        table, understood = read_and_describe(
+            list(request.data), target=request.target, variables=variables, **request.reading
+        )
+    return table, understood, start
 
 
 def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
@@ -308,7 +317,7 @@ def _check_format(output: Path) -> None:
     """Only JSON holds every network: others might be refused when the search is over."""
     from leafwise.formats.files import format_of
 
-    if format_of(output) != "JSON":
+    if output != STANDARD and format_of(output) != "JSON":
         raise ValueError(f"cannot write '{output}': learn saves .json, which loses nothing: convert it later.")
 
 

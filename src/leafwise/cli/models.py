@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from leafwise.cli.data import data_argument, read_for_model, reading_options, titles
 from leafwise.cli.options import (
-    INPUT_FILE,
     OUTPUT_FILE,
+    STANDARD,
     check_output,
-    data_options,
+    do_option,
     exactness_options,
     given_option,
+    intervened,
     json_option,
+    limits_of,
+    load_model,
     model_argument,
     parse_given,
     print_json,
     print_rows,
-    read_for_model,
+    variable_names,
 )
 from leafwise.cli.progress import telling
 
@@ -36,33 +40,30 @@ if TYPE_CHECKING:
 
 SCORE_PARTS = ("log_score", "log_marginal_likelihood", "log_prior")
 MOST_CASES = 2**31 - 1
-data_argument = click.argument("data", type=INPUT_FILE)
 
 
 @click.command()
 @model_argument
 @data_argument
-@data_options
+@reading_options("error", "state", "drop")
 @click.option("--prior", help="Of the parameters: uniform, bdeu:10 or network:FILE:10.  [default: the one of learning]")
 @click.option("--structure-prior", help="Of the structure: auto, uniform or kappa:0.1.  [default: the one of learning]")
 @json_option
 def score(
     model: Path,
-    data: Path,
-    no_header: bool,
-    missing: str,
+    data: Sequence[Path],
+    reading: dict[str, Any],
     prior: str | None,
     structure_prior: str | None,
     as_json: bool,
 ) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
-    from leafwise.formats.files import load
     from leafwise.learner import log_score
 
     with telling(quiet=as_json) as tell:
-        tell(f"reading {model.name} and {data.name}")
-        network = load(model)
-        table = read_for_model(network, data, no_header=no_header, missing=missing)
+        tell(f"reading {model.name} and {titles(data)}")
+        network = load_model(model)
+        table = read_for_model(network, data, reading)
         tell(f"scoring {table.n_cases:,} cases")
         scores = log_score(network, table, prior=prior, structure_prior=structure_prior)
     nodes = {name: {part: getattr(node, part) for part in SCORE_PARTS} for name, node in scores.items()}
@@ -79,32 +80,26 @@ def score(
 @click.command()
 @model_argument
 @data_argument
-@click.option("--no-header", is_flag=True, help="The first row is a case, not the names.")
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "unknown", "drop"]),
-    default="error",
-    show_default=True,
-    help="Empty cells: refuse them, sum over what they may hold, or drop their rows. Where a model has a state for "
-    "them they are in it.",
-)
+@reading_options("error", "unknown", "drop")
 @exactness_options
 @json_option
 def evaluate(
-    model: Path, data: Path, no_header: bool, missing: str, memory: float, operations: float, as_json: bool
+    model: Path,
+    data: Sequence[Path],
+    reading: dict[str, Any],
+    memory: float | None,
+    operations: float | None,
+    as_json: bool,
 ) -> None:
     """The log-likelihood of the cases of DATA under the network MODEL: mean per case, and its standard error."""
-    from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
     from leafwise.inference.likelihood import log_probabilities
 
     with telling(quiet=as_json) as tell:
-        tell(f"reading {model.name} and {data.name}")
-        network = load(model)
-        table = read_for_model(network, data, no_header=no_header, missing=missing)
+        tell(f"reading {model.name} and {titles(data)}")
+        network = load_model(model)
+        table = read_for_model(network, data, reading)
         tell(f"evaluating {table.n_cases:,} cases")
-        limits = Limits(memory * 2**30, operations)
-        values = _likelihood(log_probabilities(network, table, limits=limits))
+        values = _likelihood(log_probabilities(network, table, limits=limits_of(memory, operations)))
     if as_json:
         print_json(values)
         return
@@ -138,6 +133,7 @@ def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same cases.")
 @given_option
+@do_option
 @exactness_options
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Where to write.  [default: standard output]")
 @json_option
@@ -146,33 +142,34 @@ def sample(
     cases: int,
     seed: int,
     given: Sequence[str],
-    memory: float,
-    operations: float,
+    set_to: Sequence[str],
+    memory: float | None,
+    operations: float | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
     """Draw cases from the network MODEL, given what is known of some variables or of none."""
-    if as_json and output is None:
+    if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
     if output is not None:
         check_output(output, model)
     from leafwise.encoding import write
-    from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
     from leafwise.inference.sampling import sample as draw
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network, notes = intervened(load_model(model), set_to)
         tell(f"drawing {cases:,} cases")
-        limits = Limits(memory * 2**30, operations)
+        limits = limits_of(memory, operations)
         table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
+    for note in notes:
+        click.echo(f"leafwise: note: {note}", err=True)
     if output is None and sys.stdout.isatty():
         shown = io.BytesIO()
         _write_to(shown, table)
         click.echo(shown.getvalue().decode(), nl=False)  # as text: names may not steer the terminal
         return
-    if output is None:
+    if output is None or output == STANDARD:
         _write_to(sys.stdout.buffer, table)
         return
     if output.exists() and not output.is_file():  # a pipe or a device: it is written to, not replaced
@@ -199,13 +196,12 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 
 @click.command()
 @model_argument
-@click.option("--node", metavar="NAME", help="Only this variable: its decision graph.")
+@click.option("--node", metavar="NAME", shell_complete=variable_names, help="Only this variable: its decision graph.")
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture: .svg, .png, or .dot text.")
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save a page to explore, which needs no network access.")
 @json_option
 def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
-    from leafwise.formats.files import load
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
 
@@ -218,7 +214,7 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
         raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network = load_model(model)
         if output is not None:
             tell("drawing the picture")
             _save_picture(network, node, output)

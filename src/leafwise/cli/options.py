@@ -1,9 +1,10 @@
-"""What the commands share: options about the data file, reading it, checking where to write, and printing."""
+"""What the commands share: options, loading networks, checking where to write, and printing."""
 
 import csv
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,15 +15,33 @@ import click
 from leafwise.report.signs import printable
 
 if TYPE_CHECKING:
+    from leafwise.inference.exact import Limits
     from leafwise.network import Network
-    from leafwise.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
-INPUT_FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
+INPUT_FILE = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True, path_type=Path)
 OUTPUT_FILE = click.Path(path_type=Path)
+
+STANDARD = Path("-")  # standard input, or standard output
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 model_argument = click.argument("model", type=INPUT_FILE)
+
+
+def variable_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """The names of the model's variables that complete what was begun after the last comma; of a NAME=, its states."""
+    model = context.params.get("model") or next(iter(context.args), "-")  # what stands before an option is not parsed
+    try:
+        network = None if str(model) == "-" else load_model(Path(model))
+    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+        network = None
+    if network is None:
+        return []
+    before, comma, last = begun.rpartition(",")
+    name, equals, _ = last.partition("=")
+    states = network[name].labels if equals and name in network else ()
+    ends = [f"{name}={label}" for label in states] or list(network)
+    return [f"{before}{comma}{end}" for end in ends if end.startswith(last)]
 
 
 def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -36,93 +55,77 @@ def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-def _bins(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | dict[str, int] | None:
-    if text is None:
-        return None
-    if "=" not in text:
-        return _bin_count(text, text)
-    bins: dict[str, int] = {}
-    for part in text.split(","):
-        name, equals, count = part.rpartition("=")
-        if not equals or not name.strip():
-            raise click.BadParameter(f"{part!r} in {text!r} is not NAME=K: write for example --bins age=8,pay=4.")
-        if name.strip() in bins:
-            raise click.BadParameter(f"{text!r} names {name.strip()!r} twice: name every column once.")
-        bins[name.strip()] = _bin_count(count, text)
-    return bins
-
-
-def _bin_count(count: str, text: str) -> int:
-    if not count.strip().isdecimal() or int(count) < 2:
-        raise click.BadParameter(f"{text!r} has no whole number of bins >= 2: write --bins 8 or --bins age=8,pay=4.")
-    return int(count)
-
-
-# About the data file: the same on every command that reads one.
-data_options = stacked(
-    click.option("--no-header", is_flag=True, help="The first row is a case, not the names."),
-    click.option(
-        "--missing",
-        type=click.Choice(["error", "state", "drop"]),
-        default="error",
-        show_default=True,
-        help="Empty cells: refuse them, make them a state of their own, or drop their rows. Where a model has such a "
-        "state they are in it.",
-    ),
-)
-
-# How numeric columns become states: only where states are made, since a model brings its own cut points.
-bin_options = stacked(
-    click.option("--bins", metavar="K|NAME=K,...", callback=_bins, help="Bin numeric columns: all, or those named."),
-    click.option(
-        "--binning",
-        type=click.Choice(["quantile", "uniform"]),
-        default="quantile",
-        show_default=True,
-        help="Bins with about equally many cases each, or bins of equal width.",
-    ),
-)
-
-
 # What an exact answer may take.
 exactness_options = stacked(
     click.option(
         "--memory",
         type=click.FloatRange(min=0, min_open=True),
-        default=1.0,
-        show_default=True,
+        show_default="half of the machine's",
         help="The most GiB an exact answer may take.",
     ),
     click.option(
         "--operations",
         type=click.FloatRange(min=1),
-        default=1e10,
-        show_default="1e10",
+        show_default="1e10, about 20 seconds",
         help="The most multiplications an exact answer may take.",
     ),
 )
+
+
+def limits_of(memory: float | None, operations: float | None) -> "Limits":
+    """The limits of an exact answer; the defaults where nothing is said."""
+    from leafwise.inference.exact import DEFAULT_LIMITS, Limits
+
+    return Limits(
+        DEFAULT_LIMITS.memory if memory is None else memory * 2**30,
+        DEFAULT_LIMITS.operations if operations is None else operations,
+    )
+
+
+do_option = click.option(
+    "--do", "set_to", multiple=True, metavar="NAME=STATE,...", help="What somebody sets, whatever its parents say."
+)
+
+
+def intervened(network: "Network", texts: Sequence[str]) -> "tuple[Network, list[str]]":
+    """The network with what somebody sets, and what that assumes."""
+    from leafwise.inference.intervention import do, reversible_arcs
+
+    states = parse_given(texts, network, "--do")
+    if not states:
+        return network, []
+    notes = [
+        "what is set with --do reads arcs as causes: it assumes that they are, and that no common cause is left out"
+    ]
+    for name in states:
+        either = reversible_arcs(network, name)
+        if either:
+            notes.append(f"the arcs between {name} and {', '.join(either)} could as well point the other way")
+    return do(network, states), notes
+
 
 given_option = click.option(
     "--given",
     multiple=True,
     metavar="NAME=STATE,...",
+    shell_complete=variable_names,
     help="What is known: 'smoke=yes,dysp=no'; several states 'age=young|old', or weights 'age=young:1|old:0.5'.",
 )
 
 
-def parse_given(texts: Sequence[str], network: "Network") -> dict[str, Any]:
+def parse_given(texts: Sequence[str], network: "Network", option: str = "--given") -> dict[str, Any]:
     """Evidence as it is typed. Commas part entries, unless in double quotes; known names and labels are kept whole."""
     from leafwise.table import index_of
 
     given: dict[str, Any] = {}
-    for entry in split_entries(texts, "--given"):
+    for entry in split_entries(texts, option):
         cuts = [place for place, sign in enumerate(entry) if sign == "="]
         if not cuts:
-            raise ValueError(f"--given got {entry!r}, which is not NAME=STATE: write for example --given smoke=yes.")
+            raise ValueError(f"{option} got {entry!r}, which is not NAME=STATE: write for example {option} smoke=yes.")
         cut = next((cut for cut in cuts if entry[:cut].strip() in network.names), cuts[0])
         name = entry[:cut].strip()
         if name in given:
-            raise ValueError(f"--given names {name!r} twice: name every variable once, with | between its states.")
+            raise ValueError(f"{option} names {name!r} twice: name every variable once, with | between its states.")
         labels = network.variables[index_of(name, network.names)].labels
         given[name] = _states(entry[cut + 1 :].strip(), labels)
     return given
@@ -163,15 +166,21 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def read_for_model(network: "Network", data: Path, *, no_header: bool, missing: str) -> "Table":
-    """The data in the states and cut points of a network."""
-    from leafwise.encoding import read
+def load_model(model: Path) -> "Network":
+    """The network in a file, or on standard input as JSON."""
+    if model == STANDARD:
+        from leafwise.formats.json import loads
 
-    return read(data, header=not no_header, missing=missing, variables=network.variables)
+        return loads(sys.stdin.buffer.read())
+    from leafwise.formats.files import load
+
+    return load(model)
 
 
 def check_output(output: Path, *inputs: Path | None) -> None:
     """Refuse at once what could only fail after the work is done, and never write over an input."""
+    if output == STANDARD:
+        return
     folder = output.parent
     if output.is_dir():
         raise ValueError(f"cannot write '{output}': it is a folder: name a file in it.")
@@ -180,7 +189,7 @@ def check_output(output: Path, *inputs: Path | None) -> None:
     if not (os.access(output, os.W_OK) if output.exists() else _can_make_files(folder)):
         raise ValueError(f"cannot write '{output}': permission denied: choose a place you may write to.")
     for path in inputs:
-        if path is not None and output.exists() and output.samefile(path):
+        if path is not None and output.exists() and path.exists() and output.samefile(path):
             raise ValueError(f"cannot write '{output}': it is also read from: choose another name for the output.")
 
 
@@ -207,7 +216,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1) -> None:
+def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1, err: bool = False) -> None:
     """Aligned columns; those from `right` on are numbers, aligned to the right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -216,4 +225,4 @@ def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1) -> None:
         pairs = enumerate(zip(row, widths, strict=True))
         cells = [cell.ljust(width) if place < right else cell.rjust(width) for place, (cell, width) in pairs]
         lines.append("  ".join(cells).rstrip())
-    click.echo("\n".join(lines))
+    click.echo("\n".join(lines), err=err)

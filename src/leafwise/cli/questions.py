@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leafwise.cli.options import (
+    do_option,
     exactness_options,
     given_option,
+    intervened,
     json_option,
+    limits_of,
+    load_model,
     model_argument,
     parse_given,
     print_json,
     print_rows,
-    split_entries,
+    variable_names,
 )
 from leafwise.cli.progress import telling
+from leafwise.cli.structure import split_names
 
 if TYPE_CHECKING:
     from leafwise.inference.query import Answer
@@ -29,16 +34,29 @@ MOST_ROWS = 100  # of a joint distribution: the most probable ones are printed
 @click.command()
 @model_argument
 @click.option(
-    "--target", "targets", multiple=True, metavar="NAME,...", help="What to ask for.  [default: all not given]"
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME,...",
+    shell_complete=variable_names,
+    help="What to ask for.  [default: all not given]",
 )
 @given_option
+@do_option
 @click.option("--joint", is_flag=True, help="One distribution over all targets, not one for each.")
 @click.option(
     "--method",
-    type=click.Choice(["auto", "exact", "weighting", "gibbs"]),
+    type=click.Choice(["auto", "exact", "weighting", "importance", "gibbs", "loopy"]),
     default="auto",
     show_default=True,
-    help="Exact, or from samples: auto is exact where that is within the limits.",
+    help="Exact, from samples, or by messages whose error nobody knows: auto is exact where that is within the limits, "
+    "else from samples.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=0, min_open=True), help="The best answer in so much time: exact, or samples."
+)
+@click.option(
+    "--error", type=click.FloatRange(min=0, min_open=True), help="Draw samples until no standard error is larger."
 )
 @exactness_options
 @click.option(
@@ -52,72 +70,117 @@ def query(
     model: Path,
     targets: Sequence[str],
     given: Sequence[str],
+    set_to: Sequence[str],
     joint: bool,
     method: str,
-    memory: float,
-    operations: float,
+    seconds: float | None,
+    error: float | None,
+    memory: float | None,
+    operations: float | None,
     samples: int,
     seed: int,
     as_json: bool,
 ) -> None:
     """The distribution of variables of the network MODEL, given what is known of others."""
-    from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
     from leafwise.inference.query import query as ask
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
+        network, notes = intervened(load_model(model), set_to)
         known = parse_given(given, network)
-        names = split_names(targets, network.names) or [name for name in network.names if name not in known]
+        names = split_names(targets, network.names, "--target") or [name for name in network.names if name not in known]
         tell(f"asking for {len(names):,} of {len(network.names):,} variables")
-        limits = Limits(memory * 2**30, operations)
         answer = ask(
-            network, names, given=known, joint=joint, method=method, limits=limits, n_samples=samples, seed=seed
+            network,
+            names,
+            given=known,
+            joint=joint,
+            method=method,
+            limits=limits_of(memory, operations),
+            n_samples=samples,
+            seed=seed,
+            seconds=seconds,
+            error=error,
         )
+    notes += [] if answer.note is None else [answer.note]
     if as_json:
-        print_json({**_about(answer), **(_joint_json(answer) if joint else _json(answer))})
+        print_json({**_about(answer), **(_joint_json(answer) if joint else _json(answer)), **_notes(notes)})
         return
     about = _about(answer)
     warnings = about.pop("warnings", [])
     click.echo("  ".join(f"{key.replace('_', ' ')}: {_short(value)}" for key, value in about.items()))
     for warning in warnings:
         click.echo(f"warning: {warning}")
+    _say(notes)
     print_rows(_joint_rows(answer) if joint else _rows(answer), right=len(answer.variables) if joint else 2)
 
 
 @click.command()
 @model_argument
+@click.option(
+    "--target", "targets", multiple=True, metavar="NAME,...", help="Look for these states only, all else summed over."
+)
 @given_option
+@do_option
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "search"]),
+    default="auto",
+    show_default=True,
+    help="Exact, or a search among samples: auto is exact where that is within the limits.",
+)
 @exactness_options
 @json_option
-def mpe(model: Path, given: Sequence[str], memory: float, operations: float, as_json: bool) -> None:
-    """The most probable explanation: the states of all variables of MODEL, together, given what is known of some."""
+def mpe(
+    model: Path,
+    targets: Sequence[str],
+    given: Sequence[str],
+    set_to: Sequence[str],
+    method: str,
+    memory: float | None,
+    operations: float | None,
+    as_json: bool,
+) -> None:
+    """The most probable explanation: the states of all variables of MODEL, together, given what is known of some.
+
+    With --target, the most probable states of these variables, whatever the others are (MAP).
+    """
     from leafwise.formats.files import load
-    from leafwise.inference.exact import Limits
-    from leafwise.inference.query import explain
+    from leafwise.inference.explanation import explain
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load(model)
-        tell(f"looking for the best states of {len(network.names):,} variables")
-        best = explain(network, given=parse_given(given, network), limits=Limits(memory * 2**30, operations))
+        network, notes = intervened(load(model), set_to)
+        names = split_names(targets, network.names, "--target")
+        tell(f"looking for the best states of {len(names or network.names):,} variables")
+        known, limits = parse_given(given, network), limits_of(memory, operations)
+        best = explain(network, names or None, given=known, method=method, limits=limits)
+    notes += [] if best.note is None else [best.note]
     if as_json:
         print_json(
             {
                 "log_probability": best.log_probability,
                 "log_posterior": best.log_posterior,
                 "states": dict(best.states),
+                "method": best.method,
+                **_notes(notes),
             }
         )
         return
     click.echo(f"log probability: {best.log_probability:.6f}  log posterior: {best.log_posterior:.6f}")
+    _say(notes)
     print_rows(list(best.states.items()))
 
 
-def split_names(texts: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The names in texts that are one name each, or several with commas between."""
-    return [name for text in texts for name in ([text] if text in names else split_entries([text], "--target"))]
+def _notes(notes: Sequence[str]) -> dict[str, Any]:
+    return {"notes": list(notes)} if notes else {}
+
+
+def _say(notes: Sequence[str]) -> None:
+    from leafwise.cli import in_options
+
+    for note in notes:
+        click.echo(f"note: {in_options(note)}")
 
 
 def _about(answer: "Answer") -> dict[str, Any]:

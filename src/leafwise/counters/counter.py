@@ -21,6 +21,7 @@ class Counter(Protocol):
     """Cuts, joins and counts sets of cases."""
 
     n_cases: int
+    unit: float  # cases that one row stands for
 
     @property
     def codes(self) -> Codes:

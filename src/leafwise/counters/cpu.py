@@ -20,8 +20,8 @@ _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 class CpuCounter:
     """A `Counter` over a table in memory. All of its own is made when it is first needed."""
 
-    def __init__(self, table: Table, workers: Workers) -> None:
-        self.n_cases = table.n_cases
+    def __init__(self, table: Table, workers: Workers, unit: float = 1.0) -> None:
+        self.n_cases, self.unit = table.n_cases, unit
         self._table = table
         self._workers = workers
         self._laid_out: Callable[[], Planes] | None = None
@@ -95,7 +95,7 @@ class CpuCounter:
     def copying(self, variables: list[int]) -> "CpuCounter":
         copies = [replace(self._table.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
         codes = np.concatenate([self._table.codes, self._table.codes[variables]])
-        return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers)
+        return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers, self.unit)
 
     def release(self, gone: Integers) -> None:
         sets.release_sets(gone, self.cases)

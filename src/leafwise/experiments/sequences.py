@@ -17,7 +17,7 @@ def read_sequences(path: Path) -> Table:
         table = read(path)
         table.index(CLASS)
         return table
-    table = read(path, header=False)
+    table = read(path, header=False, delimiter=",", states="*")
     label, _, sequence = table.variables
     texts = ["".join(text.split()) for text in sequence.labels]
     if len({len(text) for text in texts}) != 1:

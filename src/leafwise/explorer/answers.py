@@ -5,12 +5,12 @@ Knows networks and inference. Exact where that is within the limits, else from s
 
 from typing import Any
 
-from leafwise.inference.evidence import weights_of
-from leafwise.inference.exact import Exact, Limits
-from leafwise.inference.query import Answer, explain, query
+from leafwise.inference.exact import Limits, TooCostly
+from leafwise.inference.explanation import explain
+from leafwise.inference.query import Answer, query
 from leafwise.network import Network
 
-AT_ONCE = Limits(memory=2**29, operations=2e9)  # an exact answer that a person will wait for
+AT_ONCE = Limits.within(seconds=4)  # an exact answer that a person will wait for
 FEW_SAMPLES, FEW_SWEEPS = 20_000, 4_000
 _WORTH = 50.0  # independent draws: weighted samples that are worth fewer are not worth showing
 
@@ -63,19 +63,17 @@ def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_sample
     }
 
 
-def _question(network: Network, given: Given, limits: Limits) -> Exact:
-    return Exact.of(network, weights_of(network, given), [(k,) for k in range(len(network.variables))], limits)
-
-
 def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> Answer:
     names = list(network.names)
-    if _question(network, given, limits).is_affordable:
+    try:
         return query(network, names, given=given, method="exact", limits=limits)
-    weighted = query(network, names, given=given, method="weighting", n_samples=n_samples)
-    if (weighted.effective_sample_size or 0.0) >= _WORTH and not weighted.warnings:
-        return weighted
-    sampled = query(network, names, given=given, method="gibbs", n_samples=FEW_SWEEPS)
-    return max(weighted, sampled, key=lambda answer: (not answer.warnings, answer.effective_sample_size or 0.0))
+    except TooCostly:
+        found = []
+    for method, n in (("weighting", n_samples), ("importance", n_samples), ("gibbs", FEW_SWEEPS)):
+        found.append(query(network, names, given=given, method=method, n_samples=n))
+        if (found[-1].effective_sample_size or 0.0) >= _WORTH and not found[-1].warnings:
+            return found[-1]
+    return max(found, key=lambda answer: (not answer.warnings, answer.effective_sample_size or 0.0))
 
 
 def _digits(row: Any, digits: int) -> list[float]:
@@ -84,12 +82,7 @@ def _digits(row: Any, digits: int) -> list[float]:
 
 def explanation(network: Network, given: Given, limits: Limits = AT_ONCE) -> dict[str, Any]:
     """The most probable states of all variables together, by number, and how probable they are given the evidence."""
-    question = _question(network, given, limits)
-    if not question.is_affordable:
-        raise ValueError(
-            f"The most probable explanation takes about {question.operations:.0e} multiplications here, more than "
-            f"{limits.operations:.0e}: give more evidence."
-        )
     best = explain(network, given=given, limits=limits)
     states = [variable.labels.index(best.states[variable.name]) for variable in network.variables]
-    return {"states": states, "log_posterior": best.log_posterior}
+    note = None if best.note is None else best.note.partition(": raise ")[0] + ": give more evidence."
+    return {"states": states, "log_posterior": best.log_posterior, "note": note}

@@ -7,13 +7,18 @@ const children = variables.map(() => []);
 const arcs = [];
 variables.forEach((variable, child) => variable.parents.forEach((parent) => {
   children[parent].push(child);
-  arcs.push([parent, child, data.routes[arcs.length]]);
+  const strength = data.strengths[arcs.length];
+  arcs.push([parent, child, data.routes[arcs.length], strength === null ? 1 : 0.6 + 3.4 * Math.sqrt(strength), arcs.length]);
 }));
 const degree = variables.map((variable, v) => variable.parents.length + children[v].length);
 const byDegree = [...variables.keys()].sort((a, b) => degree[b] - degree[a]);
 const total = variables.reduce((sum, variable) => sum + (variable.score || 0), 0);
 
-let chosen = null, hovered = null, alone = false;
+const groups = data.clusters;  // of a network too large to be seen at once; on the map group g is the box -1 - g
+const groupOf = [];
+(groups || []).forEach((group, g) => group.members.forEach((v) => { groupOf[v] = g; }));
+
+let chosen = null, hovered = null, alone = false, opened = null, everything = !groups;
 let given = {};  // variable: [state, ...]
 const past = [];  // evidence before each change
 let marginals = data.marginals, before = null, asked = 0, graphs = null;
@@ -39,39 +44,67 @@ const say = (text) => { byId("status").textContent = text; };
 const known = (v) => v in given;
 
 // ---- where things are: the whole network, or one variable with its parents above and its children below
-const whole = variables.map((variable) => ({x: variable.at[0], y: variable.at[1], w: variable.at[2], h: 28}));
+const whole = variables.map((variable) => ({x: variable.at[0], y: variable.at[1], w: variable.at[2], h: variable.at[3]}));
 let shown = whole, visible = [...variables.keys()];
 const view = {x: 0, y: 0, k: 1};
 
-const rowsOf = (members, y, step) => {  // boxes in rows of about equal width, away from the middle
-  const width = members.reduce((sum, v) => sum + whole[v].w + 16, 0);
-  const most = Math.max(700, Math.sqrt(width * 90));
+const cardOf = (v) => {  // room for a labelled bar for each state
+  if (whole[v].h > 40) return {w: whole[v].w, h: whole[v].h};
+  pen.font = "10.5px system-ui, sans-serif";
+  const labels = Math.min(84, Math.max(...variables[v].labels.slice(0, 40).map((label) => pen.measureText(label).width + 4)));
+  return {w: Math.max(whole[v].w, labels + 84), h: 24 + 13 * Math.min(6, variables[v].labels.length)};
+};
+const rowsOf = (members, from, step) => {  // cards in rows of about equal width, away from the middle
+  const cards = members.map(cardOf);
+  const most = Math.max(700, Math.sqrt(cards.reduce((sum, {w}) => sum + w + 16, 0) * 150));
   const rows = [[]];
   let used = 0;
-  for (const v of members) {
-    if (used + whole[v].w > most) { rows.push([]); used = 0; }
-    rows[rows.length - 1].push(v);
-    used += whole[v].w + 16;
-  }
-  const places = {};
-  rows.forEach((row, r) => {
-    let x = -row.reduce((sum, v) => sum + whole[v].w + 16, -16) / 2;
-    for (const v of row) {
-      places[v] = {...whole[v], x: x + whole[v].w / 2, y: y + step * r};
-      x += whole[v].w + 16;
-    }
+  members.forEach((v, k) => {
+    if (used + cards[k].w > most) { rows.push([]); used = 0; }
+    rows[rows.length - 1].push(k);
+    used += cards[k].w + 16;
   });
+  const places = {};
+  let edge = from;
+  for (const row of rows) {
+    let x = -row.reduce((sum, k) => sum + cards[k].w + 16, -16) / 2;
+    const tall = Math.max(...row.map((k) => cards[k].h), 0);
+    for (const k of row) {
+      places[members[k]] = {...cards[k], x: x + cards[k].w / 2, y: step * (edge + tall / 2)};
+      x += cards[k].w + 16;
+    }
+    edge += tall + 24;
+  }
   return places;
 };
 const arrange = () => {
   shown = whole;
   visible = [...variables.keys()];
+  routeOf = (arc) => arc[2];
   if (alone && chosen !== null) {
-    const parents = variables[chosen].parents;
-    shown = {[chosen]: {...whole[chosen], x: 0, y: 0}, ...rowsOf(parents, -110, -52), ...rowsOf(children[chosen], 110, 52)};
+    const parents = variables[chosen].parents, own = cardOf(chosen), far = own.h / 2 + 60;
+    shown = {[chosen]: {...own, x: 0, y: 0}, ...rowsOf(parents, far, -1), ...rowsOf(children[chosen], far, 1)};
     visible = [chosen, ...parents, ...children[chosen]];
+    routeOf = () => null;
+  } else if (opened !== null) {
+    const group = groups[opened];
+    shown = {};
+    group.members.forEach((v, k) => { shown[v] = {...whole[v], x: group.places[k][0], y: group.places[k][1]}; });
+    visible = group.members;
+    routeOf = (arc) => group.routes[arc[4]];
+  } else if (!everything) {
+    shown = {};
+    groups.forEach(({at: [x, y, w, h]}, g) => { shown[-1 - g] = {x, y, w, h}; });
+    visible = groups.map((_, g) => -1 - g);
   }
+  if (!groups) return;
+  byId("groups").setAttribute("aria-pressed", opened === null && !everything && !alone);
+  byId("everything").setAttribute("aria-pressed", everything && opened === null && !alone);
+  const names = opened === null ? "" : `: ${count(groups[opened].members.length, "variable")} of the group of ${variables[groups[opened].head].name}`;
+  byId("hint").textContent = !everything && opened === null ? "Click a group to open it, or search for a variable. Drag to move, scroll to zoom."
+    : "Drag to move, scroll to zoom, click a variable" + names + ".";
 };
+let routeOf = (arc) => arc[2];
 
 // ---- drawing
 const canvas = byId("canvas");
@@ -101,12 +134,21 @@ const head = (x, y, dx, dy, size) => {
   pen.lineTo(x - size * dx - size * 0.45 * dy, y - size * dy + size * 0.45 * dx);
   pen.lineTo(x - size * dx + size * 0.45 * dy, y - size * dy - size * 0.45 * dx);
 };
-const drawArcs = (which, colour, thick, heads) => {
+const drawArcs = (all, colour, thick, heads) => {  // those of about one width at a time
+  const byWidth = new Map();
+  for (const arc of all) {
+    const step = Math.round(2 * arc[3]) / 2;
+    if (!byWidth.has(step)) byWidth.set(step, []);
+    byWidth.get(step).push(arc);
+  }
+  for (const [step, some] of byWidth) drawAlike(some, colour, thick * step, heads);
+};
+const drawAlike = (which, colour, thick, heads) => {
   const tips = [];
   pen.beginPath();
-  for (const [parent, child, route] of which) {
-    const from = shown[parent], to = shown[child];
-    if (route && !alone) {
+  for (const arc of which) {
+    const from = shown[arc[0]], to = shown[arc[1]], route = routeOf(arc);
+    if (route) {
       curve(route);
       tips.push([route[route.length - 2], route[route.length - 1], 0, 1]);
       continue;
@@ -127,12 +169,95 @@ const drawArcs = (which, colour, thick, heads) => {
     pen.fill();
   }
 };
+const drawGroups = () => {
+  pen.strokeStyle = colours.arc;
+  pen.globalAlpha = 0.5;
+  groups.forEach(({links}, g) => links.forEach(([other, n]) => {
+    if (other < g) return;
+    pen.beginPath();
+    pen.moveTo(shown[-1 - g].x, shown[-1 - g].y);
+    pen.lineTo(shown[-1 - other].x, shown[-1 - other].y);
+    pen.lineWidth = Math.min(10, 0.8 + Math.sqrt(n)) / view.k;
+    pen.stroke();
+  }));
+  pen.globalAlpha = 1;
+  groups.forEach((group, g) => {
+    const {x, y, w, h} = shown[-1 - g];
+    const some = group.members.some(known);
+    pen.beginPath();
+    pen.roundRect(x - w / 2, y - h / 2, w, h, 14);
+    pen.fillStyle = hovered === -1 - g ? colours.track : colours.box;
+    pen.fill();
+    pen.strokeStyle = some ? colours.known : hovered === -1 - g ? colours.accent : colours.edge;
+    pen.lineWidth = some ? 3 : 1.4;
+    pen.stroke();
+    pen.fillStyle = colours.ink;
+    pen.font = "600 14px system-ui, sans-serif";
+    pen.fillText(names[group.head], x, y - 7);
+    pen.fillStyle = colours.quiet;
+    pen.font = "12px system-ui, sans-serif";
+    const most = before && Object.keys(given).length ? Math.max(...group.members.map(moved_)) : 0;
+    const size = group.members.length === 1 ? "1 variable" : `and ${group.members.length - 1} more`;
+    pen.fillText(most > 0.0005 ? `${size}, up to ${(100 * most).toFixed(0)} points` : size, x, y + 11);
+  });
+};
+const moved_ = (v) => {  // how far the evidence moved a distribution: half the sum over its states
+  if (!before || !before.values || !marginals || !marginals.values || known(v)) return 0;
+  return marginals.values[v].reduce((sum, share, s) => sum + Math.abs(share - before.values[v][s]), 0) / 2;
+};
+const drawCard = (v, focus, shares) => {  // the name, and a labelled bar for each state
+  const {x, y, w, h} = shown[v];
+  const left = x - w / 2 + 8, labels = variables[v].labels;
+  const nameless = w - 16 - 6 - 30 - 32;  // room for a label: beside it are a bar and a number
+  pen.textAlign = "left";
+  pen.fillStyle = v === focus ? colours.sheet : colours.ink;
+  pen.font = "600 12px system-ui, sans-serif";
+  pen.fillText(names[v], left, y - h / 2 + 11);
+  pen.font = "10.5px system-ui, sans-serif";
+  const rows = Math.round((h - 24) / 13);
+  const states = labels.length > rows ? likeliest(shares, rows - 1) : [...labels.keys()];
+  const was = before && before.values && Object.keys(given).length && !known(v) ? before.values[v] : null;
+  states.forEach((state, row) => {
+    const middle = y - h / 2 + 26 + 13 * row, from = left + nameless + 6;
+    pen.fillStyle = v === focus ? colours.sheet : colours.ink;
+    pen.fillText(cut(labels[state] === "" ? "(empty)" : labels[state], nameless), left, middle);
+    pen.fillStyle = v === focus ? colours.edge : colours.track;
+    pen.fillRect(from, middle - 4.5, 30, 9);
+    pen.fillStyle = known(v) ? colours.known : v === focus ? colours.sheet : colours.bar;
+    pen.fillRect(from, middle - 4.5, 30 * shares[state], 9);
+    if (was && Math.abs(was[state] - shares[state]) > 0.005) {
+      pen.fillStyle = v === focus ? colours.sheet : colours.ink;
+      pen.fillRect(from + 30 * was[state] - 0.75, middle - 6, 1.5, 12);
+    }
+    pen.textAlign = "right";
+    pen.fillStyle = v === focus ? colours.sheet : colours.ink;
+    pen.fillText((100 * shares[state]).toFixed(shares[state] < 0.9995 ? 1 : 0), x + w / 2 - 8, middle);
+    pen.textAlign = "left";
+  });
+  if (states.length < labels.length) {
+    pen.fillStyle = v === focus ? colours.sheet : colours.quiet;
+    pen.fillText(`and ${labels.length - states.length} more`, left, y - h / 2 + 26 + 13 * states.length);
+  }
+  pen.textAlign = "center";
+};
+const likeliest = (shares, n) => [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, n);
+const texts = new Map();  // as much of a text as fits into so much room
+const cut = (text, room) => {
+  const key = `${pen.font}|${Math.round(room)}|${text}`;
+  if (!texts.has(key)) {
+    let part = text;
+    while (part.length > 1 && pen.measureText(part).width > room) part = part.slice(0, -2) + "…";
+    texts.set(key, part);
+  }
+  return texts.get(key);
+};
 const drawBox = (v, focus, roles) => {
   const {x, y, w, h} = shown[v];
   const role = v === focus ? "accent" : roles[v];
   pen.beginPath();
   pen.roundRect(x - w / 2, y - h / 2, w, h, 7);
-  const far = view.k * 13 < 5.5;  // too far away for names
+  const large = h > 40 ? Math.min(h * 0.42, 26, 13 * (w - 12) / widths[v]) : 13;  // a card has room for a large name
+  const far = view.k * large < 6;  // too far away for names
   pen.fillStyle = v === focus ? colours.accent : far ? known(v) ? colours.known : colours[role] || colours.edge : colours.box;
   pen.fill();
   if (far && v !== focus) return;
@@ -140,16 +265,18 @@ const drawBox = (v, focus, roles) => {
   pen.lineWidth = known(v) || role ? Math.max(2, 1.6 / view.k) : 1;
   pen.stroke();
   if (far) return;
-  pen.fillStyle = v === focus ? colours.sheet : colours.ink;
-  pen.fillText(names[v], x, y - 2.5);
   const shares = marginals && marginals.values && marginals.values[v];
+  if (h > 40 && shares && view.k * 10.5 > 6) return drawCard(v, focus, shares);
+  pen.fillStyle = v === focus ? colours.sheet : colours.ink;
+  pen.font = `${large}px system-ui, sans-serif`;
+  pen.fillText(names[v], x, y - (h > 40 ? 3 : 2.5));
   if (!shares) return;
   let left = x - w / 2 + 9;
   shares.forEach((share, state) => {  // the marginal as one bar: darker for later states
     const part = share * (w - 18);
     pen.globalAlpha = shares.length === 1 ? 1 : 0.18 + 0.82 * state / (shares.length - 1);
     pen.fillStyle = known(v) ? colours.known : v === focus ? colours.sheet : colours.bar;
-    pen.fillRect(left, y + h / 2 - 7.5, part, 4);
+    pen.fillRect(left, y + h / 2 - (h > 40 ? 13 : 7.5), part, h > 40 ? 7 : 4);
     left += part;
   });
   pen.globalAlpha = 1;
@@ -177,12 +304,14 @@ const drawLabels = (focus, roles) => {  // where boxes are too small for names: 
   }
 };
 const names = variables.map((variable) => variable.name);
+const widths = names.map(() => 1);  // of the names, 13 px high
 const shorten = () => {
   pen.font = "13px system-ui, sans-serif";
   names.forEach((name, v) => {
     let text = name;
     while (text.length > 1 && pen.measureText(text).width > whole[v].w - 10) text = text.slice(0, -2) + "…";
     names[v] = text;
+    widths[v] = Math.max(1, pen.measureText(text).width);
   });
 };
 const draw = () => {
@@ -190,6 +319,9 @@ const draw = () => {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
   pen.setTransform(ratio * view.k, 0, 0, ratio * view.k, -view.x * view.k * ratio, -view.y * view.k * ratio);
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  if (visible[0] < 0) return drawGroups();
   const focus = hovered === null ? chosen : hovered;
   const roles = {};
   if (focus !== null) {
@@ -201,17 +333,16 @@ const draw = () => {
   pen.globalAlpha = (n > 60 ? 0.45 : 0.9) * (focus === null ? 1 : 0.4);
   drawArcs(others, colours.arc, n > 60 ? 0.8 : 1.2, view.k > 0.55 && n <= 400 && !alone);
   pen.globalAlpha = 1;
-  drawArcs(here.filter(([, child]) => child === focus), colours.parent, 1.8, true);
-  drawArcs(here.filter(([parent]) => parent === focus), colours.child, 1.8, true);
+  drawArcs(here.filter(([, child]) => child === focus), colours.parent, 1.3, true);
+  drawArcs(here.filter(([parent]) => parent === focus), colours.child, 1.3, true);
   pen.font = "13px system-ui, sans-serif";
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
   const [left, top] = [view.x, view.y], [right, bottom] = [view.x + width / view.k, view.y + height / view.k];
   for (const v of visible) {
     const {x, y, w, h} = shown[v];
+    pen.font = "13px system-ui, sans-serif";
     if (x + w > left && x - w < right && y + h > top && y - h < bottom) drawBox(v, focus, roles);
   }
-  if (view.k * 13 < 8) {
+  if (view.k * 13 < 6 && whole[0].h < 40) {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawLabels(focus, roles);
   }
@@ -224,7 +355,7 @@ const fit = () => {
   const top = Math.min(...boxes.map((b) => b.y - b.h / 2)), bottom = Math.max(...boxes.map((b) => b.y + b.h / 2));
   view.k = Math.min(1.25, (width - 40) / (right - left), (height - 110) / (bottom - top));
   view.x = (left + right) / 2 - width / 2 / view.k;
-  view.y = (top + bottom) / 2 - (height + 20) / 2 / view.k;
+  view.y = (top + bottom) / 2 - (height - 8) / 2 / view.k;  // above are buttons, below is the key
   redraw();
 };
 const zoom = (factor, x = width / 2, y = height / 2) => {
@@ -281,7 +412,8 @@ canvas.addEventListener("pointermove", (event) => {
 canvas.addEventListener("pointerup", (event) => {
   fingers.delete(event.pointerId);
   const v = at(event);
-  if (moved < 5 && v !== null) choose(v, false);
+  if (moved < 5 && v !== null && v < 0) open_(-1 - v);
+  else if (moved < 5 && v !== null) choose(v, false);
 });
 canvas.addEventListener("pointercancel", (event) => fingers.delete(event.pointerId));
 canvas.addEventListener("pointerleave", () => { if (hovered !== null) { hovered = null; redraw(); } });
@@ -304,6 +436,17 @@ canvas.addEventListener("keydown", (event) => {
 byId("larger").onclick = () => zoom(1.4);
 byId("smaller").onclick = () => zoom(1 / 1.4);
 byId("fit").onclick = fit;
+const open_ = (g, all = false) => {  // a group, all groups (null), or all variables
+  opened = g;
+  everything = !groups || all;
+  alone = false;
+  hovered = null;
+  byId("around").setAttribute("aria-pressed", false);
+  arrange();
+  fit();
+};
+byId("groups").onclick = () => open_(null);
+byId("everything").onclick = () => open_(null, true);
 byId("around").onclick = () => {
   alone = !alone;
   byId("around").setAttribute("aria-pressed", alone);

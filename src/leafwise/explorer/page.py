@@ -9,24 +9,33 @@ import base64
 import gzip
 import hashlib
 import json
+from collections import Counter
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 from leafwise.explorer.answers import marginals
+from leafwise.explorer.clusters import clusters
+from leafwise.explorer.strengths import strengths
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.network import Network, Node
-from leafwise.priors import log_kappa
-from leafwise.report.graph_picture import GraphDrawing
-from leafwise.report.map_layout import arranged
+from leafwise.report.graph_picture import folded_drawings
+from leafwise.report.layout import Layout, Size
+from leafwise.report.map_layout import arranged, as_map, is_small
 from leafwise.report.pictures import name_size
-from leafwise.report.svg import drawing, element, printable
+from leafwise.report.svg import drawing, element, printable, width_of
 from leafwise.report.text import node_text
-from leafwise.scores import node_score
+from leafwise.scores import log_prior, node_score
+from leafwise.structure_priors import structure_prior
+from leafwise.table import Variable
 
 MANY_SAMPLES = 100_000
 _SCRIPTS = ("map.js", "side.js", "start.js")  # one script, in this order
-_MOST_LEAVES = 250  # a graph with more is shown as text
+_MOST_LEAVES = 1000  # a graph with more is shown as text
+_MOST_CARDS = 60  # variables whose distributions are all on the map
+_LINE, _SMALL = 13, 10.5  # how far apart the bars of one of them are, and the size of their labels
+_BARS = (8, 6, 4, 3)  # how many of them, at most: the first that fits into what can be read at once,
+_READABLE = (1350, 1200)  # on a common screen
 
 
 def page(network: Network, name: str, *, live: bool = False) -> str:
@@ -72,8 +81,7 @@ def _json(value: Any) -> str:
 
 
 def _data(network: Network, live: bool) -> dict[str, Any]:
-    sizes = [name_size(one) for one in network.names]
-    layout = arranged(sizes, network.arcs)
+    sizes, layout = _map(network)
     scores = _scores(network)
     return {
         "live": live,
@@ -89,16 +97,85 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
                 "name": variable.name,
                 "labels": variable.labels,
                 "parents": () if (node := network.nodes[index]) is None else node.parents,
-                "at": [round(layout.centres[index][0]), round(layout.centres[index][1]), round(sizes[index][0])],
+                "at": [*map(round, layout.centres[index]), *map(round, sizes[index])],
                 "leaves": None if node is None else node.graph.n_leaves,
                 "parameters": None if node is None else node.n_parameters,
                 "score": scores[index],
             }
             for index, variable in enumerate(network.variables)
         ],
-        "routes": [[round(value) for point in route for value in point] or None for route in layout.routes],
+        "routes": _routes(layout),
+        "strengths": strengths(network),
+        "clusters": None if is_small(len(sizes), network.arcs) else _clusters(network),
         "marginals": None if live else _marginals(network),
     }
+
+
+def _routes(layout: Layout) -> list[list[int] | None]:
+    return [[round(value) for point in route for value in point] or None for route in layout.routes]
+
+
+def _map(network: Network) -> tuple[list[Size], Layout]:
+    """The boxes of all variables, with room for as many bars as can be read when all are seen; and where they are."""
+    if len(network.variables) > _MOST_CARDS:
+        sizes = [name_size(name) for name in network.names]
+        return sizes, arranged(sizes, network.arcs)
+    for bars in _BARS:
+        sizes = [_card_size(variable, bars) for variable in network.variables]
+        layout = arranged(sizes, network.arcs, apart=10, below=26)
+        if layout.width <= _READABLE[0] and layout.height <= _READABLE[1]:
+            break
+    return sizes, layout
+
+
+def _card_size(variable: Variable, bars: int) -> Size:
+    """Room for the name and a labelled bar for each state, of which there may be too many for all."""
+    labels = min(84.0, max(width_of(label, _SMALL) for label in variable.labels))
+    return max(name_size(variable.name)[0], labels + 90), 24.0 + _LINE * min(variable.n_states, bars)
+
+
+def _clusters(network: Network) -> list[dict[str, Any]]:
+    """Groups of variables: where each is on the map of groups, and where its variables are on its own map."""
+    groups = clusters(len(network.variables), network.arcs)
+    group_of = {variable: number for number, group in enumerate(groups) for variable in group}
+    linked = Counter(variable for arc in network.arcs for variable in arc)
+    ends = [(group_of[parent], group_of[child]) for parent, child in network.arcs]
+    between = Counter((min(pair), max(pair)) for pair in ends if pair[0] != pair[1])
+    heads = [max(group, key=lambda variable: linked[variable]) for group in groups]
+    sizes = [(max(name_size(network.names[head])[0], 110.0), 44.0) for head in heads]
+    centres = _group_places(sizes, list(between))
+    out = []
+    for number, (group, head) in enumerate(zip(groups, heads, strict=True)):
+        place = {variable: k for k, variable in enumerate(group)}
+        arcs = [(k, arc) for k, arc in enumerate(network.arcs) if arc[0] in place and arc[1] in place]
+        boxes = [name_size(network.names[variable]) for variable in group]
+        inside = arranged(boxes, [(place[a], place[b]) for _, (a, b) in arcs])
+        out.append(
+            {
+                "head": head,
+                "members": group,
+                "at": [*map(round, centres[number]), *map(round, sizes[number])],
+                "links": [[b if a == number else a, count] for (a, b), count in between.items() if number in (a, b)],
+                "places": [[*map(round, centre)] for centre in inside.centres],
+                "routes": {k: route for (k, _), route in zip(arcs, _routes(inside), strict=True) if route},
+            }
+        )
+    return out
+
+
+def _group_places(sizes: list[Size], links: list[tuple[int, int]]) -> list[tuple[float, float]]:
+    """Linked groups as a map; the others in a row below it."""
+    linked = sorted({group for link in links for group in link})
+    place = {group: k for k, group in enumerate(linked)}
+    drawn = as_map([sizes[group] for group in linked], [(place[a], place[b]) for a, b in links]) if linked else None
+    centres, left = [], 0.0
+    for group, (width, height) in enumerate(sizes):
+        if drawn is not None and group in place:
+            centres.append(drawn.centres[place[group]])
+        else:
+            centres.append((left + width / 2, (0.0 if drawn is None else drawn.height + 30) + height / 2))
+            left += width + 20
+    return centres
 
 
 def _marginals(network: Network) -> dict[str, Any]:
@@ -109,24 +186,26 @@ def _marginals(network: Network) -> dict[str, Any]:
 
 def _scores(network: Network) -> list[float | None]:
     """The log score of each node, where counts tell it."""
-    kappa = log_kappa(network.structure_prior or "uniform")
+    prior = structure_prior(network.structure_prior or "uniform")
     return [
         None
         if node is None or node.counts is None or node.exponents is None
-        else node_score(node.counts, node.exponents, kappa).log_score
-        for node in network.nodes
+        else node_score(node.counts, node.exponents, log_prior(network, target, prior)).log_score
+        for target, node in enumerate(network.nodes)
     ]
 
 
-def _graphs(network: Network) -> list[str]:
+def _graphs(network: Network) -> list[list[str]]:
     return [_graph(network, index, node) for index, node in enumerate(network.nodes)]
 
 
-def _graph(network: Network, variable: int, node: Node | None) -> str:
+def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
+    """The decision graph, and where it is folded what is below each fold."""
     if node is None or node.graph.n_leaves > _MOST_LEAVES:
-        return element("pre", escape(printable_lines(node_text(network, variable))))
-    graph = GraphDrawing.of(network, variable, node)
-    return drawing(graph.parts, graph.width, graph.height, f"The decision graph of {network.variables[variable].name}")
+        return [element("pre", escape(printable_lines(node_text(network, variable))))]
+    title = f"The decision graph of {network.variables[variable].name}"
+    drawings = folded_drawings(network, variable, node)
+    return [drawing(graph.parts, graph.width, graph.height, title) for graph in drawings]
 
 
 def printable_lines(text: str) -> str:

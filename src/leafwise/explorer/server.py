@@ -104,8 +104,11 @@ class Explorer:
             return {"problem": str(error)}
 
 
-def start(explorer: Explorer) -> tuple[str, Any]:
-    """The address, at a free port, and the server, which `run()` lets answer until Ctrl-C and `close()` ends."""
+def start(explorer: Explorer, port: int = 0) -> tuple[str, Any]:
+    """The address, at this port or a free one, and the server, which `run()` lets answer until Ctrl-C.
+
+    `close()` ends it.
+    """
     try:
         import waitress
     except ModuleNotFoundError:
@@ -115,7 +118,7 @@ def start(explorer: Explorer) -> tuple[str, Any]:
     server = waitress.create_server(
         explorer,
         host=HOST,
-        port=0,
+        port=port,
         threads=4,
         ident="",
         max_request_body_size=_MOST_BYTES,

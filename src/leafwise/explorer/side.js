@@ -3,8 +3,10 @@
 const choose = (v, move = true) => {
   chosen = v;
   byId("around").disabled = false;
+  const elsewhere = groups && !everything && !alone && opened !== groupOf[v];
+  if (elsewhere) opened = groupOf[v];
   arrange();
-  if (alone) fit(); else if (move) centre(v);
+  if (alone || elsewhere) fit(); else if (move) centre(v);
   history.replaceState(null, "", "#" + encodeURIComponent(variables[v].name));
   tell();
   redraw();
@@ -18,15 +20,20 @@ const chips = (members, kind) => {
 const states = (v) => {
   const list = make("ul", {className: "states"});
   const shares = marginals && marginals.values ? marginals.values[v] : null;
+  const was_ = before && before.values && Object.keys(given).length ? before.values[v] : null;
   variables[v].labels.forEach((label, state) => {
     const share = shares ? shares[state] : null;
     const error = shares && marginals.errors ? marginals.errors[v][state] : null;
     const bar = make("span", {className: "bar"});
     bar.style.width = 100 * (share || 0) + "%";
+    const was = was_ && share !== null && Math.abs(was_[state] - share) > 0.0005 ? was_[state] : null;
+    const mark = was === null ? [] : [make("span", {className: "before", title: "before the evidence: " + percent(was)})];
+    mark.forEach((one) => { one.style.left = 100 * was + "%"; });
+    const text = share === null ? "" : !error ? percent(share) : withError(share, error);
     const inside = [
       make("span", {className: "name"}, label === "" ? "(empty)" : label),
-      make("span", {className: "track"}, bar),
-      make("span", {className: "share"}, share === null ? "" : !error ? percent(share) : withError(share, error)),
+      make("span", {className: "track"}, bar, ...mark),
+      make("span", {className: "share"}, text, ...(was === null ? [] : [make("span", {className: "was"}, ` was ${percent(was)}`)])),
     ];
     const line = data.live
       ? make("button", {type: "button", className: "state", onclick: (event) => set(v, state, event.shiftKey),
@@ -36,17 +43,26 @@ const states = (v) => {
   });
   return list;
 };
-const graphOf = (v, least = 0.58) => {  // shrunk to the room there is, but not below that
+const graphOf = (v, least = 0.58, fold = 0) => {  // shrunk to the room there is, but not below that
   const holder = make("div", {className: "graph"});
   holder.tabIndex = 0;
   if (!graphs) holder.textContent = "…";
   else {
-    holder.innerHTML = graphs[v];  // escaped by the library
+    holder.innerHTML = graphs[v][fold];  // escaped by the library
     const drawn = holder.querySelector("svg");
     if (drawn) drawn.style.minWidth = least * drawn.width.baseVal.value + "px";
+    const unfold = (event) => {  // what is folded is seen in the large view, with a way back
+      const box = event.target.closest("[data-fold]");
+      if (!box || (event.key && event.key !== "Enter")) return;
+      const back = make("button", {type: "button", onclick: () => show(variables[v].name, ...pageOf(v, fold))}, "Back up");
+      show(variables[v].name, back, graphOf(v, 1, Number(box.dataset.fold)));
+    };
+    holder.onclick = unfold;
+    holder.onkeydown = unfold;
   }
   return holder;
 };
+const pageOf = (v, fold) => [graphOf(v, 1, fold)];
 const facts = (entries) => {
   const list = make("dl");
   for (const [key, value] of entries) {
@@ -108,13 +124,13 @@ const overview = () => {
 };
 const changes = () => {  // the variables whose distributions the evidence changed most
   if (!before || !marginals || !marginals.values || !Object.keys(given).length) return [];
-  const change = marginals.values.map((row, v) => known(v) ? 0 : row.reduce((sum, share, s) => sum + Math.abs(share - before.values[v][s]), 0) / 2);
+  const change = variables.map((_, v) => moved_(v));
   return [...change.keys()].filter((v) => change[v] > 0.0005).sort((a, b) => change[b] - change[a]).slice(0, 8).map((v) => [v, change[v]]);
 };
 const show = (title, ...inside) => {
   byId("large-head").textContent = title;
   byId("large-body").replaceChildren(...inside);
-  byId("large").showModal();
+  if (!byId("large").open) byId("large").showModal();
 };
 
 // ---- evidence, with the server's help
@@ -158,7 +174,8 @@ const chipsOfEvidence = () => {
   const keys = Object.keys(given).map(Number);
   const box = make("div", {className: "chips"});
   keys.forEach((v) => {
-    const text = `${variables[v].name} = ${given[v].map((state) => variables[v].labels[state]).join(" or ")}`;
+    const states = given[v].map((state) => variables[v].labels[state]).join(" or ");
+    const text = `${variables[v].name} ${/^[<>]/.test(states) ? "" : "= "}${states}`;  // bins are "< 30" or ">= 30"
     const drop = () => { const all = {...given}; delete all[v]; change(all); };
     box.append(make("button", {type: "button", onclick: drop, "aria-label": `${text}: take back`}, text + " ×"));
   });
@@ -172,16 +189,21 @@ const chipsOfEvidence = () => {
 const method = () => {
   if (marginals.problem) return [marginals.problem];
   const worst = marginals.errors ? Math.max(...marginals.errors.map((row) => Math.max(...row))) : 0;
-  const how = {weighting: "weighted samples", gibbs: "Gibbs sampling"}[marginals.method];
+  const how = {weighting: "weighted samples", importance: "adaptive samples", gibbs: "Gibbs sampling"}[marginals.method];
   const text = marginals.errors
     ? `Approximate (${how} worth ${count(marginals.worth, "draw")}): standard errors up to ${points(worst)}.`
     : "All marginals are exact.";
   const warned = (marginals.warnings || []).map((warning) => make("p", {className: "problem"}, "Warning: " + warning));
   const most = changes();
   if (!most.length) return [text, ...warned];
-  const box = make("div", {className: "chips"});
-  most.forEach(([v, moved]) => box.append(make("button", {type: "button", onclick: () => choose(v)}, `${variables[v].name} ${(100 * moved).toFixed(0)} %`)));
-  return [text, ...warned, make("h3", {}, "Changed most"), box];
+  const list = make("ul", {className: "moves"});
+  most.forEach(([v]) => {
+    const now = marginals.values[v], was = before.values[v];
+    const state = [...now.keys()].reduce((a, b) => Math.abs(now[b] - was[b]) > Math.abs(now[a] - was[a]) ? b : a);
+    const move = ` ${variables[v].labels[state]} ${(100 * was[state]).toFixed(1)} → ${(100 * now[state]).toFixed(1)} %`;
+    list.append(make("li", {}, make("button", {type: "button", onclick: () => choose(v)}, variables[v].name), make("span", {}, move)));
+  });
+  return [text, ...warned, make("h3", {}, "Changed most, from no evidence to this evidence"), list];
 };
 const undo = () => {
   if (!past.length) return;
@@ -200,6 +222,7 @@ byId("explain").onclick = async () => {
   const rows = variables.map((variable, v) => [v, variable.name, variable.labels[answer.states[v]]]).filter(([v]) => !known(v));
   const body = make("tbody", {}, ...rows.map(([, name, label]) => make("tr", {}, make("td", {}, name), make("td", {}, label))));
   show("Most probable explanation",
+    ...(answer.note ? [make("p", {className: "problem"}, answer.note)] : []),
     make("p", {className: "note"}, `All together they have probability ${Math.exp(answer.log_posterior).toPrecision(3)} given the evidence (log ${answer.log_posterior.toFixed(3)}).`),
     make("table", {}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "variable"), make("th", {scope: "col"}, "state"))), body));
 };

@@ -72,6 +72,8 @@ byId("sizes").textContent = `${count(n, "variable")}, ${count(arcs.length, "arc"
 canvas.setAttribute("aria-label", `The network: ${byId("sizes").textContent}. Use the search field to reach a variable.`);
 readColours();
 shorten();
+byId("groups").hidden = byId("everything").hidden = !groups;
+arrange();
 new ResizeObserver(resize).observe(canvas);
 const start = variables.findIndex((variable) => "#" + encodeURIComponent(variable.name) === location.hash);
 tell();

@@ -119,6 +119,8 @@ def _variable_entry(variable: Variable) -> dict[str, Any]:
         entry["cuts"] = [float(cut) for cut in variable.cuts]
     if variable.missing:
         entry["missing"] = True
+    if variable.ordered and not variable.cuts:
+        entry["ordered"] = True
     return entry
 
 

@@ -88,9 +88,8 @@ def _read_variable(entry: Any, where: str) -> Variable:
         float(_kind(cut, float, f"cut of {name!r}"))
         for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')
     ]
-    return Variable(
-        name, tuple(labels), tuple(cuts), _kind(entry.get("missing", False), bool, f'"missing" of {name!r}')
-    )
+    flags = (_kind(entry.get(key, False), bool, f'"{key}" of {name!r}') for key in ("missing", "ordered"))
+    return Variable(name, tuple(labels), tuple(cuts), *flags)
 
 
 def _number(names: _Names, name: str, where: str) -> int:

@@ -4,7 +4,7 @@ The order comes from eliminating one index after another (`kernels.elimination`)
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,14 +42,21 @@ class Plan:
     numbers: float  # held at once
 
     @classmethod
-    def of(cls, sets: Sequence[tuple[int, ...]], extents: dict[int, int], most_operations: float) -> "Plan":
-        """The cheapest order found, and if it is not too costly its steps."""
+    def of(
+        cls,
+        sets: Sequence[tuple[int, ...]],
+        extents: dict[int, int],
+        most_operations: float,
+        last: Collection[int] = (),
+    ) -> "Plan":
+        """The cheapest order found, and if it is not too costly its steps; some indices may have to be the last."""
         used = sorted({index for one in sets for index in one})
         place = {index: number for number, index in enumerate(used)}
         first = np.cumsum([0, *map(len, sets)])
         member = np.array([place[index] for one in sets for index in one], np.int64)
         extent = np.array([extents[index] for index in used], np.int64)
-        order, log_operations = _order(first, member, np.log(extent), math.log(most_operations))
+        is_last = np.array([index in last for index in used], np.bool_)
+        order, log_operations = _order(first, member, np.log(extent), is_last, math.log(most_operations))
         if log_operations > math.log(most_operations):
             too_many = math.exp(min(log_operations, 700.0))
             return cls((), None, too_many, too_many)
@@ -71,7 +78,11 @@ class Plan:
 
 
 def _order(
-    first: NDArray[np.int64], member: NDArray[np.int64], log_extent: Floats, log_most: float
+    first: NDArray[np.int64],
+    member: NDArray[np.int64],
+    log_extent: Floats,
+    is_last: NDArray[np.bool_],
+    log_most: float,
 ) -> tuple[NDArray[np.int64], float]:
     """The cheapest of some greedy orders: two, and if much depends on it others that take a chance here and there."""
     n = len(log_extent)
@@ -79,6 +90,7 @@ def _order(
     best: tuple[NDArray[np.int64], float] = (np.zeros(0, np.int64), math.inf)
     for trial in range(1 + _MOST_TRIALS):
         bias = np.exp(random.normal(0.0, _SPREADS[trial % 2], n)) if trial else np.ones(n)
+        bias[is_last] = elimination.LAST
         for rule in (elimination.SMALLEST, elimination.FEWEST_JOINED):
             order = np.empty(n, np.int64)
             log_operations = elimination.eliminate(first, member, log_extent, rule, bias, order)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import known_state
 from leafwise.network import Network
+from leafwise.new_data import known_state
 from leafwise.table import Variable, index_of
 
 Given = Mapping[str, Any]  # a name to a state's label, several labels, or {label: weight}

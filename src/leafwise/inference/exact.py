@@ -4,12 +4,16 @@ Knows factors and contractions. What an answer costs is known, and can be refuse
 """
 
 import math
+import os
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
 from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
@@ -19,12 +23,44 @@ from leafwise.network import Network
 Floats = NDArray[np.float64]
 
 
+OPERATIONS_A_SECOND = 5e8  # multiplications, roughly
+_SECONDS = 20.0  # that an exact answer may take unless somebody says otherwise
+_UNKNOWN_MEMORY = 4 * 2**30  # bytes, where the machine does not tell
+_LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def _machine_memory() -> float:
+    """The bytes of memory that this machine has, or allows the container that this process is in."""
+    try:
+        found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
+    except (AttributeError, OSError, ValueError):
+        return _UNKNOWN_MEMORY
+    for place in _LIMITS_OF_CONTAINERS:
+        try:
+            text = Path(place).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        found += [float(text)] if text.isdecimal() else []
+    return min(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most an exact answer may take: bytes of memory, and multiplications."""
+    """The most an exact answer may take: bytes of memory, and multiplications.
 
-    memory: float = 2**30
-    operations: float = 1e10
+    Unless said otherwise that is half of the machine's memory, and what takes about 20 seconds.
+
+    >>> Limits.within(seconds=2).operations
+    1000000000.0
+    """
+
+    memory: float = field(default_factory=lambda: _machine_memory() / 2)
+    operations: float = _SECONDS * OPERATIONS_A_SECOND
+
+    @classmethod
+    def within(cls, seconds: float) -> "Limits":
+        """What takes about so many seconds."""
+        return cls(operations=max(1.0, seconds * OPERATIONS_A_SECOND))
 
     def __post_init__(self) -> None:
         if not self.memory > 0 or not self.operations >= 1:
@@ -35,6 +71,12 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class TooCostly(ValueError):
+    """An exact answer would take more than the limits allow."""
+
+
 IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
 
 
@@ -56,8 +98,21 @@ class Exact:
     log_weight: float  # of the largest weights of evidence, which are left out of the factors
 
     @classmethod
-    def of(cls, network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> "Exact":
-        """Plan the answer. Whether it is affordable is asked afterwards."""
+    def of(
+        cls,
+        network: Network,
+        weights: Weights,
+        targets: Sequence[tuple[int, ...]],
+        limits: Limits,
+        targets_last: bool = False,
+    ) -> "Exact":
+        """Plan the answer. Whether it is affordable is asked afterwards.
+
+        With `targets_last` all else is summed over before any target, as `best_targets` needs it.
+        """
+        check_type(
+            limits, Limits, "what is given as limits", "leafwise.Limits: use for example Limits(operations=1e11)."
+        )
         scope = Scope.of(network, weights, {variable for target in targets for variable in target})
         factors, extents = factors_of(scope, limits.memory / 8)
         for variable, weight in weights.items():
@@ -67,7 +122,8 @@ class Exact:
             free = tuple(filter(scope.is_free, target))
             shape = [extents[variable] for variable in free]
             factors.append(Factor(free, np.ones(shape) if len(free) < 2 else np.broadcast_to(1.0, shape)))
-        plan = Plan.of([factor.indices for factor in factors], extents, limits.operations)
+        last = {v for target in targets for v in target} if targets_last or len(targets) == 1 else ()
+        plan = Plan.of([factor.indices for factor in factors], extents, limits.operations, last)
         log_weight = math.fsum(math.log(weight.max()) for weight in weights.values())
         return cls(scope, tuple(targets), tuple(factors), plan, limits, log_weight)
 
@@ -84,8 +140,22 @@ class Exact:
     @property
     def is_affordable(self) -> bool:
         """Whether that is within the limits."""
-        within = self.operations <= self.limits.operations and self.memory <= self.limits.memory
-        return self.plan.program is not None and within
+        return self.refusal is None
+
+    @property
+    def refusal(self) -> str | None:
+        """What is too much, and which limit to raise; None if the answer is affordable."""
+        limits, parts = self.limits, []
+        if self.operations > limits.operations:
+            takes = f"{self.operations:.1e} multiplications"
+            parts.append((takes, f"{limits.operations:.1e}", "Limits(operations=...)"))
+        if self.plan.program is not None and self.memory > limits.memory:
+            parts.append((f"{_bytes(self.memory)} of memory", _bytes(limits.memory), "Limits(memory=...)"))
+        if not parts:
+            return None
+        takes, allowed, names = (" and ".join(column) for column in zip(*parts, strict=True))
+        limit = "limit is" if len(parts) == 1 else "limits are"
+        return f"an exact answer takes about {takes}, and the {limit} {allowed}: raise {names}"
 
     def log_evidence(self) -> float:
         """The log probability of the evidence; -inf if it is impossible."""
@@ -108,6 +178,30 @@ class Exact:
         The targets must be single variables.
         """
         _, memory, log_probability = self._up(kernel.MAX)
+        if log_probability == -math.inf:
+            raise ValueError(IMPOSSIBLE)
+        return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
+
+    def best_targets(self) -> tuple[float, NDArray[np.int64]]:
+        """The log probability of the most probable states of the targets together, all else summed over; the states.
+
+        The targets must be single variables, and planned as the last.
+        """
+        wanted = {target[0] for target in self.targets}
+        holders = Counter(index for factor in self.factors for index in factor.indices)
+        sets: list[set[int]] = [set(factor.indices) for factor in self.factors] + [set()]
+        kinds = []
+        for left, right in zip(self.program.left.tolist(), self.program.right.tolist(), strict=True):
+            union = sets[left] | sets[right]
+            holders.subtract(sets[left] & sets[right])
+            sets.append({index for index in union if holders[index] > 1})
+            kinds.append(kernel.MAX if union <= wanted else kernel.LOG_SUM)
+        memory = self.plan.memory(self.factors)
+        leaves = memory[: self.program.offset[len(self.factors) + 1]]
+        with np.errstate(divide="ignore"):
+            np.log(leaves, out=leaves)
+        kernel.go_up_by_kinds(self.program, memory, np.array(kinds, np.int64))
+        log_probability = float(memory[-1]) + self.log_weight
         if log_probability == -math.inf:
             raise ValueError(IMPOSSIBLE)
         return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
@@ -181,15 +275,17 @@ class Exact:
         return np.array([self.scope.states[target[0]][place[:, factor]] for factor, target in pairs])
 
 
-def affordable(network: Network, weights: Weights, targets: Sequence[tuple[int, ...]], limits: Limits) -> Exact:
+def affordable(
+    network: Network,
+    weights: Weights,
+    targets: Sequence[tuple[int, ...]],
+    limits: Limits,
+    targets_last: bool = False,
+) -> Exact:
     """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
-    question = Exact.of(network, weights, targets, limits)
-    if not question.is_affordable:
-        raise ValueError(
-            f"an exact answer takes about {question.operations:.1e} multiplications and {_bytes(question.memory)}, "
-            f"and the limits are {limits.operations:.1e} and {_bytes(limits.memory)}: raise them, give more evidence, "
-            f"or use method='weighting' or 'gibbs' where there is a choice."
-        )
+    question = Exact.of(network, weights, targets, limits, targets_last)
+    if question.refusal is not None:
+        raise TooCostly(f"{question.refusal}, give more evidence, or use another method where there is a choice.")
     return question
 
 

@@ -29,11 +29,13 @@ class Scope:
     variables: tuple[int, ...]
     states: Mapping[int, NDArray[np.int64]]  # of each variable in scope
     known: frozenset[int]  # the variables of which something is known
+    told: frozenset[int] = frozenset()  # those whose state will be told later
 
     @classmethod
-    def of(cls, network: Network, weights: Weights, targets: Iterable[int]) -> "Scope":
+    def of(cls, network: Network, weights: Weights, targets: Iterable[int], told: Iterable[int] = ()) -> "Scope":
         """The targets, what is known, and all their ancestors: nothing else changes the answer."""
-        variables = _with_ancestors(network, {*weights, *targets})
+        told = frozenset(told)
+        variables = _with_ancestors(network, {*weights, *targets, *told})
         states = {
             variable: np.flatnonzero(weights[variable])
             if variable in weights
@@ -41,12 +43,12 @@ class Scope:
             for variable in variables
         }
         for variable in variables:
-            if network.nodes[variable] is None and len(states[variable]) > 1:
+            if network.nodes[variable] is None and variable not in told and len(states[variable]) > 1:
                 raise ValueError(
                     f"the network has no distribution of {network.names[variable]!r}, which the question depends on: "
                     f"give its state, or learn all variables, without a target."
                 )
-        return cls(network, variables, states, frozenset(weights))
+        return cls(network, variables, states, frozenset(weights), told)
 
     def n_states(self, variables: Iterable[int]) -> int:
         """How many states these variables have left, all together."""
@@ -57,8 +59,8 @@ class Scope:
         return math.prod(len(self.states[variable]) for variable in variables)
 
     def is_free(self, variable: int) -> bool:
-        """Whether evidence leaves a variable more than one state."""
-        return len(self.states[variable]) > 1
+        """Whether evidence leaves a variable more than one state, and none will be told."""
+        return len(self.states[variable]) > 1 and variable not in self.told
 
     def reduced(self, factor: Factor) -> Factor:
         """The part of a factor over variables that evidence leaves possible, without axes of a single state."""
@@ -81,14 +83,15 @@ def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[in
         node = scope.network.nodes[variable]
         if node is not None:
             way = len(scope.network.variables) + variable
-            made = _node_factors(scope, variable, node, way, most_numbers)
+            made = node_factors(scope, variable, node, way, most_numbers)
             out += made
             if way in made[0].indices:
                 extents[way] = made[0].values.shape[0]
     return out, extents
 
 
-def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[Factor]:
+def node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[Factor]:
+    """The factors of one node, none of whose family will be told later."""
     table = scope.network.tables[variable]
     if table is not None:
         return [scope.reduced(Factor((*node.parents, variable), table))]
@@ -97,7 +100,7 @@ def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_number
     size = scope.n_assignments(free) * probabilities.shape[1]
     width = scope.n_states(free) + probabilities.shape[1]
     most = int(min(size, most_numbers, 2**40) / width) + 1  # more ways than these would take more than a table
-    leaves, possible = _ways(scope, node, free, most)
+    leaves, possible = ways_of(scope, node, free, most)
     if len(leaves) <= most:
         free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left
         size = scope.n_assignments(free) * probabilities.shape[1]
@@ -108,14 +111,14 @@ def _node_factors(scope: Scope, variable: int, node: Node, way: int, most_number
     if size > most_numbers:
         return [Factor((*free, variable) if scope.is_free(variable) else tuple(free), np.zeros(0))]
     shape = [len(scope.states[parent]) for parent in free]
-    values = probabilities[_leaf_table(scope, node, free, shape)].reshape(*shape, -1)
+    values = probabilities[leaf_table(scope, node, free, shape)].reshape(*shape, -1)
     return [_lean(scope, Factor((*free, variable), values))]
 
 
-def _ways(
-    scope: Scope, node: Node, free: list[int], most: int
+def ways_of(
+    scope: Scope, node: Node, parents: Sequence[int], most: int
 ) -> tuple[NDArray[np.int32], dict[int, NDArray[np.float64]]]:
-    """The leaf at the end of each way, and for each free parent which of its states are possible on it."""
+    """The leaf at the end of each way, and for each of these parents which of its states are possible on it."""
     n_states = [scope.network.variables[parent].n_states for parent in node.parents]
     column = _columns(scope, node.parents, n_states)
     flags = np.zeros(sum(n_states), np.bool_)
@@ -123,10 +126,10 @@ def _ways(
         flags[column[parent] + scope.states[parent]] = True
     ways = paths.paths_of(*node.flat[:3], column, flags, most)
     rows = ways[:, 1:]
-    return ways[:, 0], {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in free}
+    return ways[:, 0], {parent: rows[:, column[parent] + scope.states[parent]].astype(np.float64) for parent in parents}
 
 
-def _leaf_table(scope: Scope, node: Node, free: list[int], shape: list[int]) -> NDArray[np.int32]:
+def leaf_table(scope: Scope, node: Node, free: Sequence[int], shape: Sequence[int]) -> NDArray[np.int32]:
     """The leaf of each assignment of the free parents. Other parents have one state left, or do not matter."""
     left = [scope.states[parent] for parent in node.parents]
     column = _columns(scope, node.parents, [len(states) for states in left])

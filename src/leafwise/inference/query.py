@@ -1,39 +1,47 @@
-"""Questions put by name: distributions given evidence, the best explanation, mutual information.
+"""Questions put by name: distributions given evidence.
 
 Here a method is chosen, and refused when it costs too much. Knows the exact and the approximate ways.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import check_type
+from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate
-from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
+from leafwise.inference.importance import importance
+from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
-METHODS = ("auto", "exact", "weighting", "gibbs")
+METHODS = ("auto", "exact", "weighting", "importance", "gibbs", "loopy")
+_SHOWN = 20  # lines of an answer
 _ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer(Framed):
     """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
 
-    `method` is "exact", "weighting" or "gibbs"; the last two have standard errors, of the same shapes, intervals that
-    hold with a probability of 0.95, their lower and upper limits first, and say how many independent draws they are
-    worth. `warnings` say why they may be further off. `log_evidence` is the log probability of the evidence where the
-    method tells. `mixing` tells how far the chains of Gibbs sampling agree.
+    `method` is "exact", "weighting", "importance", "gibbs" or "loopy"; those from samples have standard errors, of the
+    same shapes, intervals that hold with a probability of 0.95, their lower and upper limits first, and say how many
+    independent draws they are worth. `warnings` say why they may be further off. `log_evidence` is the log probability
+    of the evidence where the method tells. `mixing` tells how far the chains of Gibbs sampling agree. `note` says why
+    the answer is not exact, or that no error is known.
     """
 
     variables: tuple[Variable, ...]
@@ -46,6 +54,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     log_evidence_error: float | None = None
     mixing: Mixing | None = None
+    note: str | None = None
 
     def __getitem__(self, name: str) -> dict[str, float]:
         """The probability of each state of a target that was asked for alone."""
@@ -53,6 +62,34 @@ class Answer:
             raise TypeError(f"{name!r} was asked for together with others: read distributions[0], with an axis each.")
         place = index_of(name, [variable.name for variable in self.variables])
         return dict(zip(self.variables[place].labels, self.distributions[place].tolist(), strict=True))
+
+    def frame_columns(self) -> Columns:
+        """A row for each state of each target, or for each joint state; samples have their standard errors."""
+        labels = [variable.labels for variable in self.variables]
+        errors = () if self.standard_errors is None else (np.concatenate([e.ravel() for e in self.standard_errors]),)
+        columns: dict[str, Any]
+        if len(self.distributions) == len(self.variables):
+            names = [[variable.name] * variable.n_states for variable in self.variables]
+            columns = {"variable": list(chain(*names)), "state": list(chain(*labels))}
+        else:
+            states = list(zip(*product(*labels), strict=True))
+            columns = {variable.name: list(column) for variable, column in zip(self.variables, states, strict=True)}
+        columns["probability"] = np.concatenate([shares.ravel() for shares in self.distributions])
+        return columns | dict(zip(("standard_error",), errors, strict=False))
+
+    def _lines(self) -> list[tuple[str, ...]]:
+        columns: Any = self.frame_columns().values()
+        cells = ([f"{value:.4f}" for value in c] if isinstance(c, np.ndarray) else c for c in columns)
+        return list(zip(*cells, strict=True))
+
+    def __repr__(self) -> str:
+        rows = self._lines()
+        widths = [max(map(len, column)) for column in zip(*rows[:_SHOWN], strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows[:_SHOWN]]
+        return "\n".join([f"Answer ({self.method})", *lines, *["..."] * (len(rows) > _SHOWN)])
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Answer ({self.method})", list(self.frame_columns()), self._lines()[:_SHOWN])
 
 
 def query(
@@ -65,11 +102,22 @@ def query(
     limits: Limits = DEFAULT_LIMITS,
     n_samples: int = 100_000,
     seed: int = 1,
+    seconds: float | None = None,
+    error: float | None = None,
 ) -> Answer:
     """The distribution of each target given evidence, or with `joint` of all targets together.
 
-    `given` maps names to a state, several states, or weights of states. `method` is "exact", "weighting", "gibbs", or
-    "auto": exact within the limits, else by weighted samples, or where these are worth too little by Gibbs sampling.
+    `targets`: the name of a variable, or several.
+    `given`: evidence: names to a state, several states, or weights of states.
+    `joint`: one distribution over all targets.
+    `method`: "exact", "weighting", "importance", "gibbs", "loopy", or "auto": exact within the limits, else by weighted
+    samples, where these are worth too little by samples that adapt to the evidence, or else by Gibbs sampling.
+    `limits`: the most an exact answer may take.
+    `n_samples`: how many samples to draw, where it is not exact.
+    `seed`: the same seed draws the same samples.
+    `seconds`: exact if that takes no longer, else from as many adaptive samples as fit into the time.
+    `error`: else from adaptive samples until no standard error is larger.
+
     An answer from samples has intervals, and warnings where it may be further off than they say.
 
     >>> from leafwise.examples import alarm
@@ -77,38 +125,63 @@ def query(
     >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
     ('exact', 0.1842)
     """
+    check_network(network, "query")
+    check_type(
+        targets, (str, Sequence), "what is asked for", "the name of a variable, or several: query(network, 'rain')."
+    )
     if method not in METHODS:
-        raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'gibbs'.")
-    names, known = [targets] if isinstance(targets, str) else list(targets), network.names
-    wanted = [index_of(name, known) for name in names]
-    if len(set(names)) < len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise ValueError(f"the target {twice!r} is named twice: name each target once.")
+        raise ValueError(f"method {method!r} is not known: use {', '.join(map(repr, METHODS[:-1]))} or 'loopy'.")
+    wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint)
     if n_samples < 1 or seed < 0:
         raise ValueError(
             f"query got {n_samples} samples and the seed {seed}: give at least 1 sample, and a seed from 0 on."
         )
+    weights = weights_of(network, given or {})
+    variables = tuple(network.variables[index] for index in wanted)
+    tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
+    if method == "loopy":
+        return _loopy(network, variables, wanted, weights, joint)
+    anytime = _check_anytime(method, seconds, error)
+    if seconds is not None:
+        limits = replace(limits, operations=min(limits.operations, Limits.within(seconds).operations))
+    if method == "exact":
+        return _exact(variables, affordable(network, weights, tables, limits))
+    why = None
+    if method == "auto" and (why := (question := Exact.of(network, weights, tables, limits)).refusal) is None:
+        return _exact(variables, question)
+    if method == "importance" or anytime:
+        found = importance(
+            network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed, seconds=seconds, error=error
+        )
+        worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
+        if error is not None and worst > error:
+            short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
+            why = short if why is None else f"{why}; {short}"
+        return _answer(variables, "importance", found, why)
+    samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
+    estimates: dict[str, Estimate] = {}
+    for name in samplers if method == "auto" else [method]:
+        found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        if method == name or (found.effective_sample_size >= _ENOUGH and not found.warnings):
+            return _answer(variables, name, found, why)
+        estimates[name] = found
+    best = max(estimates, key=lambda name: (not estimates[name].warnings, estimates[name].effective_sample_size))
+    return _answer(variables, best, estimates[best], why)
+
+
+def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:
+    """The numbers of the targets; a ValueError if one is named twice, or they are too many for one table."""
+    known = network.names
+    wanted = [index_of(name, known) for name in targets]
+    if len(set(targets)) < len(targets):
+        twice = next(name for name, times in Counter(targets).items() if times > 1)
+        raise ValueError(f"the target {twice!r} is named twice: name each target once.")
     if joint and (cells := math.prod(network.variables[index].n_states for index in wanted)) > MOST_CELLS:
         raise ValueError(
             f"the joint distribution of the {len(wanted)} targets has {cells:.2g} cells, and the most are "
             f"{MOST_CELLS:,}: ask for fewer targets, or for each alone."
         )
-    weights = weights_of(network, given or {})
-    variables = tuple(network.variables[index] for index in wanted)
-    tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
-    if method == "exact":
-        return _exact(variables, affordable(network, weights, tables, limits))
-    if method == "auto" and (question := Exact.of(network, weights, tables, limits)).is_affordable:
-        return _exact(variables, question)
-    estimates: dict[str, Estimate] = {}
-    if method != "gibbs":
-        found = weighting(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-        if method == "weighting" or (found.effective_sample_size >= _ENOUGH and not found.warnings):
-            return _answer(variables, "weighting", found)
-        estimates["weighting"] = found
-    estimates["gibbs"] = gibbs(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
-    best = max(estimates, key=lambda name: (not estimates[name].warnings, estimates[name].effective_sample_size))
-    return _answer(variables, best, estimates[best])
+    return wanted
 
 
 def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
@@ -116,7 +189,26 @@ def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
     return Answer(variables, tuple(distributions), "exact", log_evidence)
 
 
-def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) -> Answer:
+def _check_anytime(method: str, seconds: float | None, error: float | None) -> bool:
+    """Whether time or errors decide; a ValueError if they cannot."""
+    for name, value in (("seconds", seconds), ("error", error)):
+        if value is not None and not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}: give a finite number above 0.")
+    if (seconds is None and error is None) or method in ("auto", "importance"):
+        return seconds is not None or error is not None
+    raise ValueError(f"method {method!r} does not stop by seconds or error: leave these out, or use method 'auto'.")
+
+
+def _loopy(
+    network: Network, variables: tuple[Variable, ...], wanted: Sequence[int], weights: Weights, joint: bool
+) -> Answer:
+    if joint and len(wanted) > 1:
+        raise ValueError("loopy belief propagation has no joint distributions: ask for each target alone.")
+    found = propagate(network, wanted, weights)
+    return Answer(variables, found.distributions, "loopy", None, note=found.note)
+
+
+def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate, why: str | None) -> Answer:
     return Answer(
         variables,
         estimate.probabilities,
@@ -128,59 +220,5 @@ def _answer(variables: tuple[Variable, ...], method: str, estimate: Estimate) ->
         estimate.warnings,
         estimate.log_evidence_error,
         estimate.mixing,
+        why,
     )
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The most probable states of everything that is not known for sure."""
-
-    states: Mapping[str, str]
-    log_probability: float  # of these states and the evidence together
-    log_posterior: float  # of these states given the evidence
-
-
-def explain(network: Network, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS) -> Explanation:
-    """The most probable explanation: the states of all variables together that are most probable given evidence.
-
-    >>> from leafwise.examples import alarm
-    >>> best = explain(alarm(), given={"BP": "LOW"})
-    >>> best.states["CO"], round(best.log_posterior, 3)
-    ('HIGH', -3.23)
-    """
-    weights = weights_of(network, given or {})
-    everything = range(len(network.variables))
-    question = affordable(network, weights, [(variable,) for variable in everything], limits)
-    log_probability, states = question.best()
-    labels = {network.names[v]: network.variables[v].labels[states[v]] for v in everything}
-    return Explanation(labels, log_probability, log_probability - question.log_evidence())
-
-
-def mutual_information(
-    network: Network,
-    one: str,
-    others: str | Sequence[str] | None = None,
-    *,
-    given: Given | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> dict[str, float]:
-    """The mutual information, in nats, between one variable and each of others, or of all others, given evidence.
-
-    >>> from leafwise.examples import alarm
-    >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
-    {'BP': 0.1234, 'HISTORY': 0.0408}
-    """
-    chosen = index_of(one, network.names)
-    others = [others] if isinstance(others, str) else others
-    names = [name for name in network.names if name != one] if others is None else list(others)
-    targets = [(index_of(name, network.names),) for name in names]
-    weights = weights_of(network, given or {})
-    _, (shares, *margins) = affordable(network, weights, [(chosen,), *targets], limits).distributions()
-    information = np.zeros(len(names))
-    for state in np.flatnonzero(shares):
-        known = {**weights, chosen: np.eye(len(shares))[state]}
-        _, conditionals = affordable(network, known, targets, limits).distributions()
-        for place, (conditional, margin) in enumerate(zip(conditionals, margins, strict=True)):
-            held = conditional > 0
-            information[place] += shares[state] * (conditional[held] @ np.log(conditional[held] / margin[held]))
-    return dict(zip(names, np.maximum(information, 0.0).tolist(), strict=True))

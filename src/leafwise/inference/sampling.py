@@ -3,14 +3,23 @@
 Knows networks, tables, kernels, and exact inference.
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.inference.evidence import Given, weights_of
-from leafwise.inference.exact import DEFAULT_LIMITS, Limits, affordable
+from leafwise.errors import check_type
+from leafwise.inference.evidence import Given, Weights, weights_of
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels import routes
-from leafwise.network import Network
+from leafwise.network import Network, check_network
 from leafwise.table import Table, code_type
+
+_LEAST = 20_000  # weighted cases to choose from
+
+
+class Approximate(UserWarning):
+    """What is returned is not exact, and says so in no other way."""
 
 
 def sample(
@@ -19,6 +28,7 @@ def sample(
     """Draw cases; the same seed gives the same cases.
 
     `given`: evidence, as for `query`; cases are then drawn from the exact distribution, if that is within the limits.
+    Else they are chosen among weighted cases, by their weights, and an `Approximate` warning says so.
 
     >>> from leafwise.examples import alarm
     >>> sample(alarm(), 1000, seed=1).n_cases
@@ -26,14 +36,20 @@ def sample(
     >>> sample(alarm(), 3, seed=1, given={"BP": "LOW"}).codes[36].tolist()
     [0, 0, 0]
     """
+    check_network(network, "sample")
+    for what, number in (("the number of cases", n_cases), ("the seed", seed)):
+        check_type(number, (int, np.integer), what, "a whole number: give one such as 10.")
     if n_cases < 1:
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:
         raise ValueError(f"sample got the seed {seed}, and the least is 0: use a seed of 0 or more.")
     if given:
         everything = [(index,) for index in range(len(network.variables))]
-        drawn = affordable(network, weights_of(network, given), everything, limits).draw(n_cases, seed)
-        return Table(network.variables, drawn.astype(code_type(network.variables)))
+        weights = weights_of(network, given)
+        question = Exact.of(network, weights, everything, limits)
+        if question.refusal is not None:
+            return _resampled(network, weights, n_cases, seed, question.refusal)
+        return Table(network.variables, question.draw(n_cases, seed).astype(code_type(network.variables)))
     random = np.random.default_rng(seed)
     codes = np.zeros((len(network.variables), n_cases), code_type(network.variables))
     for index in network.order():
@@ -45,6 +61,24 @@ def sample(
             )
         routes.draw(codes, *node.flat[:3], 0, index, cumulative(node.probabilities), random.random(n_cases))
     return Table(network.variables, codes)
+
+
+def _resampled(network: Network, weights: Weights, n_cases: int, seed: int, refusal: str) -> Table:
+    """Cases chosen by weight among more that were drawn: nearly as if drawn given the evidence."""
+    from leafwise.inference.importance import proposed_cases  # which draws from the network, as is done here
+
+    table, log_weights = proposed_cases(network, weights, max(_LEAST, 10 * n_cases), seed)
+    weight = np.exp(log_weights - log_weights.max())
+    worth = weight.sum() ** 2 / (weight**2).sum()
+    places = (np.arange(n_cases) + np.random.default_rng(seed).random()) / n_cases
+    chosen = np.searchsorted(weight.cumsum() / weight.sum(), places, side="right")
+    np.random.default_rng(seed).shuffle(chosen)
+    warnings.warn(
+        f"the cases are chosen by weight among {len(weight):,} that are worth {worth:,.0f} draws: {refusal}",
+        Approximate,
+        stacklevel=3,
+    )
+    return Table(network.variables, np.ascontiguousarray(table.codes[:, chosen]))
 
 
 def cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

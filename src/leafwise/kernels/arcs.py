@@ -6,8 +6,8 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.book import ADDED, DELETED, Book
-from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, jit, part
+from leafwise.kernels.leaf_search.splits import TIE
 
 STOP, ADD, DELETE, REVERSE = range(4)
 

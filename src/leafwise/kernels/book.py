@@ -81,6 +81,7 @@ NUMBERS = np.dtype(
         ("exchanges", np.int64),  # whether three variables that are all linked have one score, whatever the order
         ("divides", np.int64),  # whether the exponent is divided evenly among rows
         ("log_kappa", np.float64),
+        ("arc_cost", np.float64),
         ("by_case", np.int64),  # how far it is to the next case in `codes`,
         ("by_variable", np.int64),  # and to the next variable
     ],

@@ -20,7 +20,7 @@ _caching: Any = caching  # it has no published types
 
 # Kernels are made of parts from several files, so a change in any of them must make all of them anew. Left alone, numba
 # looks only at the file of the kernel itself.
-_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+_SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))).hexdigest()
 
 
 class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.jit import bare, jit, part
 
 SUM = 0  # sums of products
 LOG_SUM = 1  # the same, with logs in memory: slow, and nothing is too small for it
@@ -66,23 +66,13 @@ def _multiply(
     if inner < 0:
         out[0] = a[0] * b[0] if kind == SUM else a[0] + b[0]
         return
-    n, step_a, step_b, step_out = extent[inner], in_a[inner], in_b[inner], in_out[inner]
-    state = np.zeros(inner + 1, np.int64)
+    lines = extent[inner - 1] if inner > 0 else 1
+    above = max(inner - 1, 0)
+    state = np.zeros(above + 1, np.int64)
     x = y = z = 0
     while True:
-        if kind == SUM and step_out == 0:
-            total = 0.0
-            for i in range(n):
-                total += a[x + i * step_a] * b[y + i * step_b]
-            out[z] += total
-        elif kind == SUM:
-            for i in range(n):
-                out[z + i * step_out] += a[x + i * step_a] * b[y + i * step_b]
-        else:
-            for i in range(n):
-                at = z + i * step_out
-                out[at] = _add(kind, out[at], a[x + i * step_a] + b[y + i * step_b])
-        d = inner - 1
+        _add_lines(kind, a, b, out, lines, extent[inner], in_a, in_b, in_out, above, inner, x, y, z)
+        d = inner - 2
         while d >= 0:
             state[d] += 1
             x += in_a[d]
@@ -97,6 +87,66 @@ def _multiply(
             d -= 1
         if d < 0:
             return
+
+
+@bare
+def _add_lines(
+    kind: int,
+    a: Floats,
+    b: Floats,
+    out: Floats,
+    lines: int,
+    n: int,
+    in_a: Longs,
+    in_b: Longs,
+    in_out: Longs,
+    above: int,
+    inner: int,
+    x: int,
+    y: int,
+    z: int,
+) -> None:
+    """Add the products along the two innermost dimensions."""
+    at_a, at_b, at_out = np.uint64(x), np.uint64(y), np.uint64(z)
+    line_a, line_b, line_out = np.uint64(in_a[above]), np.uint64(in_b[above]), np.uint64(in_out[above])
+    step_a, step_b, step_out = np.uint64(in_a[inner]), np.uint64(in_b[inner]), np.uint64(in_out[inner])
+    if kind == SUM and in_out[inner] == 0 and 1 < n <= 4:  # most sums are as short as that
+        for _ in range(lines):
+            i_a, i_b = at_a + step_a, at_b + step_b
+            total = a[at_a] * b[at_b] + a[i_a] * b[i_b]
+            if n > 2:
+                total += a[i_a + step_a] * b[i_b + step_b]
+            if n > 3:
+                total += a[i_a + step_a + step_a] * b[i_b + step_b + step_b]
+            out[at_out] += total
+            at_a += line_a
+            at_b += line_b
+            at_out += line_out
+        return
+    for _ in range(lines):
+        i_a, i_b, i_out = at_a, at_b, at_out
+        if kind == SUM and in_out[inner] == 0:
+            total = 0.0
+            for _ in range(n):
+                total += a[i_a] * b[i_b]
+                i_a += step_a
+                i_b += step_b
+            out[i_out] += total
+        elif kind == SUM:
+            for _ in range(n):
+                out[i_out] += a[i_a] * b[i_b]
+                i_a += step_a
+                i_b += step_b
+                i_out += step_out
+        else:
+            for _ in range(n):
+                out[i_out] = _add(kind, out[i_out], a[i_a] + b[i_b])
+                i_a += step_a
+                i_b += step_b
+                i_out += step_out
+        at_a += line_a
+        at_b += line_b
+        at_out += line_out
 
 
 @part
@@ -147,6 +197,26 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> boo
         trusted = trusted and fine
         log_scale[out] = log_scale[left] + log_scale[right] + taken
     return trusted
+
+
+@jit
+def go_up_by_kinds(program: Program, memory: Floats, kinds: Longs) -> None:
+    """Do all steps, each of its own kind, with logs in memory: sums first, then maxima of what is left."""
+    n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
+    offset = program.offset
+    for s in range(program.left.shape[0]):
+        left, right, out = program.left[s], program.right[s], n_leaves + s
+        dims = slice(program.first[s], program.first[s + 1])
+        _multiply(
+            kinds[s],
+            memory[offset[left] : offset[left + 1]],
+            memory[offset[right] : offset[right + 1]],
+            memory[offset[out] : offset[out + 1]],
+            program.extent[dims],
+            program.in_left[dims],
+            program.in_right[dims],
+            program.in_out[dims],
+        )
 
 
 @jit

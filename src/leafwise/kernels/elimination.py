@@ -12,6 +12,7 @@ from leafwise.kernels.words import lowest, popcount
 
 FEWEST_JOINED = 0  # next comes the index whose elimination joins the fewest pairs that are not joined yet
 SMALLEST = 1  # next comes the index whose elimination makes the smallest product
+LAST = 1e12  # the bias of an index that goes after all others
 _NEVER = 1e300
 
 Bits = NDArray[np.uint64]
@@ -77,7 +78,8 @@ def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: 
                 continue
             if stale[v]:
                 log_size[v] = _log_size(adjacent, log_extent, v)
-                rank[v] = (_joined(adjacent, v) if rule == FEWEST_JOINED else log_size[v]) * bias[v]
+                rank[v] = _joined(adjacent, v) if rule == FEWEST_JOINED else log_size[v]
+                rank[v] = rank[v] * bias[v] if bias[v] < LAST else rank[v] + bias[v]
                 stale[v] = False
             if best < 0 or rank[v] < rank[best] or (rank[v] == rank[best] and log_size[v] < log_size[best]):
                 best = v

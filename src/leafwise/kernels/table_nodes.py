@@ -121,7 +121,8 @@ def _settle_deletions(row: Int, memory: Memory, setting: Setting, scratch: Scrat
             value = rows[other]["log_likelihood"]
         else:
             value = _log_likelihood_without(parent, stride, row, memory, setting, scratch)
-        memory.book.gains[row, DELETED, parent] = value - now + (n_rows // radix - n_rows) * kappa
+        refund = (n_rows // radix - n_rows) * kappa + setting.numbers[0]["arc_cost"]
+        memory.book.gains[row, DELETED, parent] = value - now + refund
         stride *= radix
 
 
@@ -209,7 +210,7 @@ def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scra
     kappa = record["n_rows"] * (n_classes - 1) * setting.numbers[0]["log_kappa"]
     variables, n_states = counted.variables, counted.n_states
     for c in range(sums.shape[0]):
-        gain = sums[c] - now + (n_states[c] - 1) * kappa
+        gain = sums[c] - now + (n_states[c] - 1) * kappa - setting.numbers[0]["arc_cost"]
         gains[new, ADDED, variables[c]] = gain
         record["bound"] = max(record["bound"], gain)
 
@@ -231,7 +232,8 @@ def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting, scr
     row, n_states = book.new_row(target, parents, memory, setting.variables), setting.variables["n_states"]
     gain, more = gains[alone, ADDED, parent], (n_states[parent] - 1) * (n_states[target] - 1)
     gains[row, DELETED, parent] = -gain
-    rows[row]["log_likelihood"] = rows[alone]["log_likelihood"] + gain - more * setting.numbers[0]["log_kappa"]
+    cost = setting.numbers[0]["arc_cost"] - more * setting.numbers[0]["log_kappa"]
+    rows[row]["log_likelihood"] = rows[alone]["log_likelihood"] + gain + cost
     for third in range(n_states.shape[0]):
         if third != target and third != parent:
             gain = gains[turned, ADDED, third] + gains[alone, ADDED, third] - gains[alone_parent, ADDED, third]

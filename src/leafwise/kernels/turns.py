@@ -10,8 +10,8 @@ import numpy as np
 from leafwise.kernels.arcs import ADD, DELETE, STOP, Rules, find_order
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.book import ADDED, DELETED, Book
-from leafwise.kernels.gains import TIE
 from leafwise.kernels.jit import bare, jit, part
+from leafwise.kernels.leaf_search.splits import TIE
 
 PARENT, NEIGHBOUR = 1, 2  # kinds of links
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from leafwise.decision_graph import LEAF
 from leafwise.network import Network
 from leafwise.report.svg import printable
-from leafwise.report.text import arc_states, many
+from leafwise.report.text import arc_states
+from leafwise.table import many
 
 
 def network_dot(network: Network) -> str:

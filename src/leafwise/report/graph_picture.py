@@ -11,13 +11,15 @@ from leafwise.network import Network, Node
 from leafwise.report.layout import Layout, Point, Size, layered
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import arc_states, many
-from leafwise.table import Variable
+from leafwise.report.text import arc_states
+from leafwise.table import Variable, many
 
 _MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
 _WIDEST = 1100  # a graph that would be wider grows to the right instead of down
 _MANY_ARCS, _FEW_ARCS = 24, 3  # in a graph with many arcs, a leaf has a few, and the others name it
 _LINE = 17
+_MOST_UNFOLDED, _MOST_PLACES = 40, 36  # leaves of a graph that is drawn whole; places of one that is folded
+_FOLD = 96.0  # the least width of what is folded
 
 
 def node_picture(network: Network, variable: int) -> Picture:
@@ -47,28 +49,90 @@ class GraphDrawing:
     height: float
 
     @classmethod
-    def of(cls, network: Network, variable: int, node: Node) -> "GraphDrawing":
-        """Boxes for tests, leaves and words; then the arcs between them."""
-        graph = node.graph
+    def of(cls, network: Network, variable: int, node: Node, folds: "_Folds | None" = None) -> "GraphDrawing":
+        """Boxes for tests, leaves and words; then the arcs between them. What is folded is one box."""
+        graph, folds = node.graph, folds or _Folds(tuple(range(len(node.graph.tests))), {})
         leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
         cards = _Cards.of(node, network.variables[variable])
         tests = [network.variables[test].name if test != LEAF else "" for test in graph.tests]
-        notes, arcs = _noted_arcs(graph, network.variables)
-        sizes = [cards.size if place in leaf_numbers else name_size(tests[place]) for place in range(len(graph.tests))]
+        below = _n_leaves_below(graph) if folds.drawing else []
+        notes, arcs = _noted_arcs(graph, network.variables, folds)
+        sizes = []
+        for place in folds.shown:
+            width, height = cards.size if place in leaf_numbers else name_size(tests[place])
+            sizes.append((max(width, _FOLD), height + 14) if place in folds.drawing else (width, height))
         sizes += [note.size for note in notes]
         layout = layered(sizes, arcs, apart=16, below=20)
         turned = layout.width > _WIDEST
         if turned:
             layout = _turned(layered([(height, width) for width, height in sizes], arcs, apart=12, below=26))
-        has_tip = [True] * len(tests) + [note.kind != "label" for note in notes]
+        n = len(folds.shown)
+        has_tip = [True] * n + [note.kind != "label" for note in notes]
         parts = list(_arcs(layout, arcs, has_tip, turned))
-        parts += [note.drawn(layout.centres[len(tests) + k]) for k, note in enumerate(notes)]
-        for place, centre in enumerate(layout.centres[: len(tests)]):
+        parts += [note.drawn(layout.centres[n + k]) for k, note in enumerate(notes)]
+        for place, centre, size in zip(folds.shown, layout.centres, sizes, strict=False):
             if place in leaf_numbers:
                 parts.append(cards.drawn(leaf_numbers[place], centre))
+            elif place in folds.drawing:
+                parts.append(_fold(tests[place], below[place], folds.drawing[place], centre, size))
             else:
-                parts.append(_test(tests[place], centre, sizes[place]))
+                parts.append(_test(tests[place], centre, size))
         return cls(tuple(parts), layout.width, layout.height)
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """The places of a graph that are drawn, and which of them are folded: each with the number of its own drawing."""
+
+    shown: tuple[int, ...]
+    drawing: dict[int, int]
+
+
+def folded_drawings(network: Network, variable: int, node: Node) -> list[GraphDrawing]:
+    """A decision graph in one drawing, or where it is large the top of it, folded below a depth, and what is below.
+
+    A fold's box has the number of the drawing of what is below it in `data-fold`.
+    """
+    graph = node.graph
+    if graph.n_leaves <= _MOST_UNFOLDED:
+        return [GraphDrawing.of(network, variable, node)]
+    tops, number, drawings = [0], {0: 0}, []
+    for top in tops:  # grows while it is read
+        shown, edge = {top}, [top]
+        while True:
+            level = sorted({child for place in edge for child in graph.children[place]} - shown)
+            if not level or (len(shown) + len(level) > _MOST_PLACES and len(shown) > 1):
+                break
+            shown.update(level)
+            edge = level
+        folded = [place for place in edge if graph.tests[place] != LEAF and not set(graph.children[place]) <= shown]
+        for place in folded:
+            if place not in number:
+                number[place] = len(tops)
+                tops.append(place)
+        folds = _Folds(tuple(sorted(shown)), {place: number[place] for place in folded if place != top})
+        drawings.append(GraphDrawing.of(network, variable, node, folds))
+    return drawings
+
+
+def _n_leaves_below(graph: DecisionGraph) -> list[int]:
+    below: list[set[int]] = [set() for _ in graph.tests]
+    for place in reversed(range(len(graph.tests))):
+        below[place] = (
+            {place} if graph.tests[place] == LEAF else set().union(*(below[c] for c in graph.children[place]))
+        )
+    return [len(leaves) for leaves in below]
+
+
+def _fold(name: str, n_leaves: int, drawing: int, centre: Point, size: Size) -> str:
+    (x, y), (width, height) = centre, size
+    parts = [
+        title(f"test of {name}, folded: click to see what is below"),
+        element("rect", kind="box fold", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=7),
+        words(shortened(name, width - 20), x, y - 2, anchor="middle"),
+        words(f"▸ {many(n_leaves, 'leaf', 'leaves')} below", x, y + 14, kind="quiet", anchor="middle"),
+    ]
+    return element("g", *parts, data_fold=drawing, tabindex=0, role="button")
 
 
 @dataclass(frozen=True)
@@ -90,9 +154,13 @@ class _Note:
         return element("g", title(self.full), box, words(self.text, x, y + 4, kind=kind, anchor="middle"))
 
 
-def _noted_arcs(graph: DecisionGraph, variables: Sequence[Variable]) -> tuple[list[_Note], list[tuple[int, int]]]:
-    """The notes, numbered after the places of the graph; and the arcs, each of which passes the one with its states."""
-    n_into = Counter(child for place in range(len(graph.tests)) for _, child in graph.arcs(place))
+def _noted_arcs(
+    graph: DecisionGraph, variables: Sequence[Variable], folds: _Folds
+) -> tuple[list[_Note], list[tuple[int, int]]]:
+    """The notes, numbered after the places drawn; and the arcs, each of which passes the one with its states."""
+    number = {place: k for k, place in enumerate(folds.shown)}
+    open_tests = [place for place in folds.shown if place not in folds.drawing and graph.tests[place] != LEAF]
+    n_into = Counter(child for place in open_tests for _, child in graph.arcs(place))
     tangled = n_into.total() > _MANY_ARCS
     leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
     reached: set[int] = set()
@@ -101,19 +169,19 @@ def _noted_arcs(graph: DecisionGraph, variables: Sequence[Variable]) -> tuple[li
 
     def add(note: _Note) -> int:
         notes.append(note)
-        return len(graph.tests) + len(notes) - 1
+        return len(folds.shown) + len(notes) - 1
 
-    for place, test in enumerate(graph.tests):
-        for states, child in graph.arcs(place) if test != LEAF else ():
-            tested = variables[test]
+    for place in open_tests:
+        for states, child in graph.arcs(place):
+            tested = variables[graph.tests[place]]
             full = f"{tested.name} = {', '.join(tested.labels[state] for state in sorted(states))}"
             label = add(_Note(shortened(arc_states(tested, states).removeprefix("= "), 150, 12), full, "label"))
-            end = child
+            end = number[child]
             if tangled and child in leaf_numbers and n_into[child] > _FEW_ARCS and child in reached:
                 name = f"leaf {leaf_numbers[child]}"
                 end = add(_Note(name, f"{name}, which is drawn elsewhere", "leaf named"))
             reached.add(child)
-            arcs += [(place, label), (label, end)]
+            arcs += [(number[place], label), (label, end)]
     return notes, arcs
 
 
@@ -158,7 +226,7 @@ class _Cards:
             shown = [tuple(row) for row in likeliest.tolist()]
         n_lines = min(variable.n_states, _MOST_STATES)
         names = min(110.0, max(width_of(label, 11) for label in variable.labels))
-        return cls(node, variable, tuple(shown), names, (names + 130, 26.0 + _LINE * n_lines))
+        return cls(node, variable, tuple(shown), names, (names + 134, 26.0 + _LINE * n_lines))
 
     def drawn(self, leaf: int, centre: Point) -> str:
         """The card of one leaf: its number, its cases, and a bar for each state."""
@@ -181,11 +249,13 @@ class _Cards:
 
     def _bar(self, leaf: int, state: int, left: float, top: float) -> str:
         share = float(self.node.probabilities[leaf, state])
-        label, x, length = self.variable.labels[state], left + self.names + 6, 56
+        label, x, length = self.variable.labels[state], left + self.names + 10, 56
+        name = words(shortened(label, self.names, 11), 0, 11.5, kind="small")
         return element(
             "g",
             title(f"{label}: {share:.6g}"),
-            words(shortened(label, self.names, 11), left, top + 11.5, kind="small"),
+            # cut off before the bar, however wide the font
+            element("svg", name, x=left, y=top, width=self.names + 6, height=_LINE),
             element("rect", kind="track", x=x, y=top + 3, width=length, height=10, rx=2),
             element("rect", kind="bar", x=x, y=top + 3, width=max(length * share, 0.0), height=10, rx=2),
             words(f"{100 * share:.1f} %", left + self.size[0] - 18, top + 11.5, kind="small", anchor="end"),

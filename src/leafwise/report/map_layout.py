@@ -20,7 +20,7 @@ def is_small(n: int, arcs: Sequence[Arc]) -> bool:
     return n <= _FEW and n_bends(n, arcs) <= _MOST_BENDS
 
 
-def arranged(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
+def arranged(sizes: Sequence[Size], arcs: Sequence[Arc], *, apart: float = 20, below: float = 44) -> Layout:
     """Each part that hangs together by itself, in rows or as a map; the parts side by side, the largest first.
 
     >>> drawn = arranged([(40, 20)] * 3, [(0, 1)])
@@ -35,7 +35,7 @@ def arranged(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
     for number, (start, _) in enumerate(arcs):
         links[part_of[start]].append(number)
     drawn = [
-        _part([sizes[box] for box in part], _renumbered(part, [arcs[k] for k in links[number]]))
+        _part([sizes[box] for box in part], _renumbered(part, [arcs[k] for k in links[number]]), apart, below)
         for number, part in enumerate(parts)
     ]
     corners, width, height = _shelves([(layout.width, layout.height) for layout in drawn])
@@ -73,9 +73,12 @@ def _renumbered(part: Sequence[int], arcs: Sequence[Arc]) -> list[Arc]:
     return [(place[start], place[end]) for start, end in arcs]
 
 
-def _part(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
-    if is_small(len(sizes), arcs):
-        return layered(sizes, arcs)
+def _part(sizes: Sequence[Size], arcs: Sequence[Arc], apart: float, below: float) -> Layout:
+    return layered(sizes, arcs, apart=apart, below=below) if is_small(len(sizes), arcs) else as_map(sizes, arcs)
+
+
+def as_map(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
+    """All boxes as a map; arcs are straight."""
     wide = np.array(sizes, np.float32) + np.array([14, 16], np.float32)
     places = _apart(_spread(len(sizes), arcs), wide)
     places -= (places - wide / 2).min(axis=0)

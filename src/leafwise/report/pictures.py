@@ -8,7 +8,7 @@ from leafwise.network import Network
 from leafwise.report.layout import Layout, Size
 from leafwise.report.map_layout import arranged, is_small
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import many
+from leafwise.table import many
 
 _NAME = 200  # the widest name
 _MOST_SHOWN = 100  # variables: more are drawn in a notebook only when asked for

@@ -7,8 +7,9 @@ from itertools import accumulate, cycle
 from math import floor, log10
 from typing import Any, Protocol
 
+from leafwise.errors import check_type
 from leafwise.report.svg import Picture, element, number, width_of, words
-from leafwise.report.text import many
+from leafwise.table import many
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 720.0, 300.0, 84.0, 48.0
 _COLOURS = ("#2f7bbf", "#e08a1e", "#b5367a", "#3a9a5c", "#7a5cc0", "#6b7683")
@@ -35,6 +36,7 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     >>> ">1 complete split<" in plot_steps(search).svg
     True
     """
+    check_type(steps, Iterable, "what to plot", "a search or its steps: use plot_steps(leafwise.learning(...))")
     taken = [(_kind(step.operator), step.log_score) for step in steps]
     scores = [score for _, score in taken]
     marks = _round_numbers(min(scores, default=0.0), max(scores, default=1.0))

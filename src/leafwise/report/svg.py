@@ -39,6 +39,7 @@ _SPELLED = {
     "text_anchor": "text-anchor",
     "stroke_width": "stroke-width",
     "stroke_linecap": "stroke-linecap",
+    "data_fold": "data-fold",
 }
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%")
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.signs import printable
-from leafwise.table import Variable
+from leafwise.table import Variable, many
 
 _WIDTH = 100
 _FEW_STATES = 3  # so many states are listed in full
@@ -43,15 +44,6 @@ def network_text(network: Network) -> str:
         lines.append((left + wrapped[0]).rstrip())
         lines += [" " * len(left) + line for line in wrapped[1:]]
     return "\n".join(lines)
-
-
-def many(number: int, one: str, more: str | None = None) -> str:
-    """A number of things.
-
-    >>> many(1, "leaf", "leaves"), many(1200, "case")
-    ('1 leaf', '1,200 cases')
-    """
-    return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
@@ -134,11 +126,21 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)".
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range, if they have an order.
 
     >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
     '≠ b'
+    >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
+    >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
+    ('< 56', '= 30 to 56', '< 30 or >= 56')
+    >>> size = Variable("size", ("S", "M", "L", "XL"), ordered=True)
+    >>> arc_states(size, frozenset({0, 1})), arc_states(size, frozenset({1, 2, 3})), arc_states(size, frozenset({0, 3}))
+    ('≤ M', '≥ M', '= S, XL')
     """
+    if variable.cuts:
+        return _range(variable, sorted(states))
+    if variable.ordered and (text := _span(variable, sorted(states))):
+        return text
     others = [state for state in range(variable.n_states) if state not in states]
     if len(others) <= _FEW_STATES and len(others) < len(states) and others:
         return f"≠ {', '.join(variable.labels[state] for state in others)}"
@@ -146,6 +148,38 @@ def arc_states(variable: Variable, states: frozenset[int]) -> str:
     if len(labels) <= _FEW_STATES + 1:
         return f"= {', '.join(labels)}"
     return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _span(variable: Variable, states: list[int]) -> str:
+    """Several states that follow each other, of a variable whose states have an order; "" where they do not."""
+    n, labels = variable.n_states - variable.missing, variable.labels
+    own = [state for state in states if state < n]
+    if len(own) < 2 or own[-1] - own[0] >= len(own) or len(own) == n:
+        return ""
+    text = f"= {labels[own[0]]} to {labels[own[-1]]}"
+    if own[0] == 0 or own[-1] == n - 1:
+        text = f"≤ {labels[own[-1]]}" if own[0] == 0 else f"≥ {labels[own[0]]}"
+    return f"{text} or {labels[-1]}" if len(own) < len(states) else text
+
+
+def _range(variable: Variable, states: list[int]) -> str:
+    """The states of a variable with bins, as ranges of its numbers."""
+    n_bins = len(variable.cuts) + 1
+    bins = [state for state in states if state < n_bins]
+    parts = []
+    for first in [state for state in bins if state - 1 not in bins]:
+        last = next(state for state in range(first, n_bins) if state + 1 not in bins)
+        if first == 0 and last == n_bins - 1:
+            parts.append("any number")
+        elif first == 0:
+            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
+        elif last == n_bins - 1:
+            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
+        else:
+            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
+    parts += [variable.labels[state] for state in states if state >= n_bins]
+    text = " or ".join(parts)
+    return text if text.startswith(("<", ">")) else f"= {text}"
 
 
 def _leaf_texts(node: Node, variable: Variable) -> list[str]:

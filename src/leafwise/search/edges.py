@@ -15,10 +15,9 @@ import numpy as np
 from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
-from leafwise.kernels.gains import TIE
+from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import log_kappa
 from leafwise.search.greedy import Greedy, Problem, Search
 from leafwise.search.limits import check_numbers
 from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc
@@ -66,7 +65,6 @@ class EdgeSearch:
     def __init__(self, problem: Problem, counter: Counter, settings: Edges, workers: Workers) -> None:
         began = time.perf_counter()
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
-        self._log_kappa = log_kappa(problem.structure_prior)
         self._scores: dict[tuple[int, Parents], float] = {}
         self._nodes: dict[tuple[int, Parents], Node] = {}
         n = len(problem.variables)
@@ -114,7 +112,8 @@ class EdgeSearch:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self.n_parameters * self._log_kappa
+        targets, log_prior = self._problem.targets, self._problem.log_prior
+        return self.log_score - math.fsum(log_prior(t, self._node(t, self._parents[t]).graph) for t in targets)
 
     @property
     def network(self) -> Network:
@@ -124,7 +123,8 @@ class EdgeSearch:
             parents = self._parents[target]
             nodes[target] = replace(self._node(target, parents), parents=parents)
         problem = self._problem
-        return Network(problem.variables, tuple(nodes), str(problem.prior), problem.structure_prior, self.summary())
+        priors = str(problem.prior), str(problem.structure_prior)
+        return Network(problem.variables, tuple(nodes), *priors, self.summary())
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
@@ -137,6 +137,7 @@ class EdgeSearch:
             "search": "edges",
             "operators": self.settings.greedy.operators,
             "schedule": self.settings.greedy.schedule,
+            **self._problem.counted,
             "log_score": self.log_score,
             "log_marginal_likelihood": self.log_marginal_likelihood,
             "leaves": self.n_leaves,
@@ -239,9 +240,8 @@ class EdgeSearch:
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
             batch = new[begin : begin + _BATCH]
-            search = self._learn_batch(batch)
-            for k, key in enumerate(batch, len(self._problem.variables)):
-                self._scores[key] = search.node_log_score(k)
+            scores = self._learn_batch(batch).node_log_scores()
+            self._scores.update(zip(batch, scores.values(), strict=True))
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
         """A search in which every one is a node of its own, after all variables, without arcs between them.
@@ -261,6 +261,7 @@ class EdgeSearch:
             variables=(*self._problem.variables, *(self._problem.variables[target] for target in copied)),
             targets=tuple(range(n, n + len(batch))),
             parents=ParentRules(allowed, nothing, nothing, rules.most_parents, rules.most_leaves),
+            n_candidates=np.append(self._problem.n_candidates, self._problem.n_candidates[copied]),
             start={},
         )
         search = Search(problem, self._counter.copying(copied), self.settings.greedy, self._workers)

@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
-from leafwise.decision_graph import DecisionGraph
-from leafwise.drawn_nodes import DrawnNodes, network_of
-from leafwise.kernels import nodes
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.kernels.arrays import Layout
+from leafwise.kernels.leaf_search import replay, state
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
-from leafwise.priors import ParameterPrior, Uniform, log_kappa
-from leafwise.search.growth import Deletion, Drawing, operator, start_of, usual_groups
+from leafwise.prior_network import PriorNetwork
+from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
@@ -35,6 +37,7 @@ SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps, and
 _MOST_CELLS = 2**30  # 4 GiB of counts
 _MOMENT = 0.05  # seconds, between two looks at the clock
+_WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Greedy:
     True
     """
 
-    operators: str = "CBM"  # C: complete splits, B: binary splits, M: merges
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -56,8 +59,10 @@ class Greedy:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBM") or not letters & set("CB"):
-            raise ValueError(f"operators are {self.operators!r}: give one of C, B, CB, CM, BM, CBM")
+        if len(letters) != len(self.operators) or not letters <= set("CBIM") or not letters & set("CBI"):
+            raise ValueError(
+                f"operators are {self.operators!r}: give some of the letters C, B, I and M, each once, and not M alone"
+            )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
         check_numbers(self, max_steps=0, seconds=0, threads=1)
@@ -84,9 +89,21 @@ class Problem:
     variables: tuple[Variable, ...]
     targets: tuple[int, ...]
     prior: ParameterPrior
-    structure_prior: str
+    structure_prior: StructurePrior
     parents: ParentRules
+    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
     start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+
+    @property
+    def counted(self) -> dict[str, list[int]]:
+        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
+        n_candidates: list[int] = self.n_candidates.tolist()
+        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
+
+    def log_prior(self, target: int, graph: DecisionGraph) -> float:
+        """Of a target's graph."""
+        n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
+        return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
@@ -116,10 +133,9 @@ class Search:
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
-        self._log_kappa = log_kappa(problem.structure_prior)
         limits = problem.parents
         most_states = int(self._n_states.max())
-        rules = nodes.Rules(
+        rules = state.Rules(
             "M" in settings.operators,
             settings.schedule == "splits-first",
             limits.most_parents,
@@ -128,18 +144,21 @@ class Search:
             most_states,
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
-            not isinstance(problem.prior, Uniform) or ("C" in settings.operators and most_states > 2),
+            isinstance(problem.prior, PriorNetwork),
+            isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
         self._leaves = Leaves(
             counter,
             workers,
             problem.prior,
+            problem.structure_prior,
             settings.operators,
             rules,
             limits,
+            problem.n_candidates,
+            problem.variables,
             layout,
             np.array(problem.targets),
-            self._log_kappa,
         )
         others = np.array([target for target in problem.targets if target not in problem.start], np.int64)
         self._leaves.plant(problem.start, others)
@@ -147,8 +166,9 @@ class Search:
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self.stopped = ""
-        self._n_parameters_before = self.n_parameters
-        self._gained, self._n_summed = 0.0, 0
+        self._sums = {"gain": 0.0, "log_prior": 0.0}  # of the steps so far, and
+        self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many these were
+        self._refund = 0.0  # for tests that went with the parents that were deleted
         self.seconds = time.perf_counter() - began
 
     def __iter__(self) -> Iterator[Step]:
@@ -205,30 +225,45 @@ class Search:
 
     @property
     def log_score(self) -> float:
-        """The score at the start and all gains since."""
-        gains = self._leaves.gained(self._n_summed, self.n_steps)
-        self._gained = float(np.append(self._gained, gains).cumsum()[-1])  # in order, whenever it is asked for
-        self._n_summed += len(gains)
-        return self._start + self._gained
+        """The score at the start and all gains since: of the graphs with all their tests.
 
-    @cached_property
-    def _start(self) -> float:
+        Where some do not matter, and tests cost something, the network is left with a higher one.
+        """
         self._price()
-        return self._leaves.log_likelihood + self._n_parameters_before * self._log_kappa
+        return self._leaves.log_likelihood + self._log_prior_before + self._sum("gain") + self._refund
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self.n_parameters * self._log_kappa
+        self._price()
+        return self._leaves.log_likelihood + self._sum("gain") - self._sum("log_prior")
+
+    @cached_property
+    def _log_prior_before(self) -> float:
+        problem, single = self._problem, DecisionGraph.single()
+        others = [target for target in problem.targets if target not in problem.start]
+        pairs = list(zip(self._n_states[others].tolist(), problem.n_candidates[others].tolist(), strict=True))
+        prior = problem.structure_prior
+        known = {(r, n): prior.log_prior(single, r, problem.variables, n) for r, n in set(pairs)}
+        started = [problem.log_prior(target, graph) for target, graph in problem.start.items()]
+        return math.fsum([*started, *map(known.__getitem__, pairs)])
+
+    def _sum(self, what: str) -> float:
+        """What all steps so far gained: added up in order, whenever it is asked for."""
+        gains = self._leaves.gained(what, self._n_summed[what], self.n_steps)
+        self._sums[what] = float(np.append(self._sums[what], gains).cumsum()[-1])
+        self._n_summed[what] += len(gains)
+        return self._sums[what]
 
     @property
     def network(self) -> Network:
-        """The network as it is now."""
+        """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
+        nodes = self._nodes()
         return network_of(
             self._problem.variables,
-            self._nodes(),
+            nodes,
             prior=str(self._problem.prior),
-            structure_prior=self._problem.structure_prior,
-            learned=self.summary(),
+            structure_prior=str(self._problem.structure_prior),
+            learned=self._summary(nodes.graphs),
         )
 
     def node(self, target: int) -> Node:
@@ -237,14 +272,18 @@ class Search:
         assert node is not None
         return node
 
-    def node_log_score(self, target: int) -> float:
-        """What one node adds to the log score."""
-        leaves = self._leaves_of(target, self.n_steps)
-        fixed = len(leaves) * (int(self._n_states[target]) - 1) * self._log_kappa
-        return math.fsum(self._leaves.records["log_likelihood"][leaves]) + fixed
+    def node_log_scores(self) -> dict[int, float]:
+        """What each node, without what does not matter in it, adds to the log score."""
+        drawing, records = self._draw(self.n_steps, reduces=True), self._leaves.records
+        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
+        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
+        return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return dict(self.network.learned)
+
+    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
         return {
@@ -253,11 +292,13 @@ class Search:
             "target": target,
             "operators": self.settings.operators,
             "schedule": self.settings.schedule,
-            "log_score": self.log_score,
+            **self._problem.counted,
+            "log_score": self.log_score + self._log_prior_left_out(graphs),
             "log_marginal_likelihood": self.log_marginal_likelihood,
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
-            "arcs": self.n_arcs,
+            "arcs": len(self._arcs(graphs)),
+            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
             "splits": self.n_splits,
             "merges": self.n_merges,
             "steps": self.n_steps,
@@ -266,22 +307,56 @@ class Search:
         }
 
     def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now."""
-        drawn = self._draw(self.n_steps)
-        graphs, leaves = drawn.graphs, drawn.leaves
+        """All nodes as they are now, without what does not matter."""
+        drawing = self._draw(self.n_steps, reduces=True)
+        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
-        arcs, ranks = dag.arc_places(self._leaves.is_parent), self._leaves.n_ancestors
-        return DrawnNodes(self._n_states, graphs, arcs, ranks, numbers)
+        return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
+
+    def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
+        """The places of arcs from all that is tested, and of those that must be there."""
+        fixed = self._problem.parents.fixed
+        if not fixed.any():
+            return graphs.tested
+        own = np.zeros_like(fixed)
+        own[list(self._problem.targets)] = fixed[list(self._problem.targets)]
+        arcs: NDArray[np.int64] = np.union1d(graphs.tested, dag.arc_places(own))
+        return arcs
+
+    def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
+        """The graphs without tests of variables of which no change changes the leaf."""
+        doubtful = np.empty((len(graphs.tests), 2), np.int64)
+        arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
+        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_states, changed = self._n_states.tolist(), {}
+        for target in dict.fromkeys(doubtful[:n, 0].tolist()):
+            graph = graphs.graph(target)
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
+                graph = graph.without(variable, n_states)
+            changed[target] = graph.simplified()
+        return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
+
+    def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
+        """What the structure prior gains by leaving out of the graphs what does not matter."""
+        if not self._problem.structure_prior.costs.tests:
+            return 0.0
+        whole, n = self._draw(self.n_steps).graphs, len(self._n_states)
+        n_tests = [np.bincount(g.owners[g.tests != LEAF], minlength=n) for g in (graphs, whole)]
+        changed = np.flatnonzero(n_tests[0] < n_tests[1]).tolist()
+        log_prior = self._problem.log_prior
+        return math.fsum(log_prior(t, graphs.graph(t)) - log_prior(t, whole.graph(t)) for t in changed)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""
-        prior, regions, n_states = self._problem.prior, self._leaves.regions, self._n_states
-        if isinstance(prior, Uniform):
-            return np.ones((len(leaves), r))
-        pairs = zip(self._leaves.records["target"][leaves].tolist(), leaves.tolist(), strict=True)
-        return np.stack([prior.leaf_exponents(target, regions[at], n_states) for target, at in pairs])
+        prior, records = self._problem.prior, self._leaves.records
+        if isinstance(prior, Bdeu):
+            return records["exponent"][leaves].repeat(r).reshape(-1, r)
+        if not isinstance(prior, PriorNetwork):
+            return np.full((len(leaves), r), prior.exponent(r))
+        pairs = zip(records["target"][leaves].tolist(), leaves.tolist(), strict=True)
+        return np.stack([prior.leaf_exponents(t, self._leaves.region(at), self._n_states) for t, at in pairs])
 
     def _leaves_of(self, target: int, n_steps: int) -> list[int]:
         """The records of a node's leaves after so many steps."""
@@ -295,10 +370,10 @@ class Search:
         self._leaves.price_planted()
         self.seconds += time.perf_counter() - began
 
-    def _draw(self, n_steps: int) -> Drawing:
+    def _draw(self, n_steps: int, reduces: bool = False) -> Drawing:
         self._price()
         gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
-        return self._leaves.draw(self._graphs, n_steps, gone)
+        return self._leaves.draw(self._graphs, n_steps, gone, reduces)
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
@@ -313,9 +388,9 @@ class Search:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal, _MOMENT)
-            if status == nodes.FINISHED:
+            if status == state.FINISHED:
                 self.stopped = "no operator gains"
-            elif status == nodes.MERGED:
+            elif status == state.MERGED:
                 self._delete_parents()
         self.seconds += time.perf_counter() - began
 
@@ -327,17 +402,18 @@ class Search:
         target = int(step["target"])
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
-            graph = self._draw(self.n_steps).graphs.made()[target]
+            graph = self._draw(self.n_steps).graphs.graph(target)
             gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
             if gone:
                 deleted = [(self.n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
-                self._leaves.delete_parents(target, gone)
+                drawing = self._draw(self.n_steps)
+                left = drawing.graphs.graph(target)
+                self._leaves.delete_parents(target, gone, left, drawing.records(target))
+                self._refund += self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
         self._n_examined = self.n_steps
 
     def _operator(self, number: int) -> Operator:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
-        leaf, variable, state = int(step["leaf"]), int(step["variable"]), int(step["state"])
-        groups = self._leaves.groups(leaf, variable) or usual_groups(int(self._n_states[variable]), state)
-        return operator(step, self._leaves_of(int(step["target"]), number), groups)
+        return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs
-from leafwise.kernels import drawing
-from leafwise.kernels.gains import COMPLETE
-from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator
+from leafwise.kernels.leaf_search import replay
+from leafwise.kernels.leaf_search.state import COMPLETE, ONE_STATE
+from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit
 
 Integers = NDArray[np.int64]
 Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
@@ -19,34 +19,41 @@ Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 class Drawing:
     """The graphs of all targets after some steps."""
 
-    def __init__(self, drawn: drawing.Drawn) -> None:
+    def __init__(self, drawn: replay.Replayed) -> None:
         self._drawn = drawn
 
     @classmethod
     def of(
         cls,
-        start: drawing.Start,
+        start: replay.Start,
         steps: NDArray[np.void],
         deletions: list[Deletion],
-        leaves: NDArray[np.void],  # all records
-        groups: Integers,
+        n_leaves: int,  # all that ever were
+        regions: NDArray[np.uint64],
         n_states: Integers,
+        reduces: bool,
     ) -> "Drawing":
-        """The graphs after these steps."""
+        """The graphs after these steps; `reduces`: without tests that tell nothing."""
         gone = np.array(deletions, np.int64).reshape(-1, 3)
         most = len(start.numbers) + int(steps["n_new"].sum())
         most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
         begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
         tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
-        drawn = drawing.Drawn(begin, tests, records, first_kids, kids)
-        n = drawing.draw(start, steps, gone, leaves, groups, n_states, drawn)
-        return cls(drawing.Drawn(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
+        drawn = replay.Replayed(begin, tests, records, first_kids, kids)
+        n = replay.replay(start, steps, gone, n_leaves, regions, n_states, reduces, drawn)
+        return cls(replay.Replayed(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
 
     @property
     def leaves(self) -> Integers:
         """The records of all leaves, graph after graph, in their order."""
         leaves: Integers = self._drawn.records[self._drawn.tests == LEAF]
         return leaves
+
+    def records(self, target: int) -> list[int]:
+        """The numbers of the nodes of a target's graph."""
+        begin, end = self._drawn.begin[target : target + 2].tolist()
+        records: list[int] = self._drawn.records[begin:end].tolist()
+        return records
 
     @property
     def graphs(self) -> DrawnGraphs:
@@ -55,7 +62,7 @@ class Drawing:
         return DrawnGraphs(begin, tests, first_kids, kids)
 
 
-def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> drawing.Start:
+def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> replay.Start:
     """Graphs to begin with, and targets with a leaf alone; their leaves are the first records, in the same order."""
     n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())
     test_numbers, leaf_numbers = count(0), count(n_tests)
@@ -74,25 +81,22 @@ def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> drawing.S
     first_kids = np.cumsum([0, *map(len, kids)])[:-1]
     flat = [kid for row in kids for kid in row]
     begin = next(leaf_numbers)
-    return drawing.Start(
+    return replay.Start(
         np.append(np.array(numbers, np.int64), np.arange(begin, begin + len(others))),
         np.append(np.array(targets, np.int64), others),
         *(np.array(part, np.int64) for part in (tests, first_kids, flat)),
     )
 
 
-def usual_groups(n_states: int, state: int) -> tuple[int, ...]:
-    """The child of each state: its own in a complete split, the first for one state of a binary split."""
-    return tuple(range(n_states)) if state == COMPLETE else tuple(int(s != state) for s in range(n_states))
-
-
 def operator(step: np.void, leaves: list[int], groups: tuple[int, ...]) -> Operator:
     """A logged step as a value; `leaves`: the records of its node's leaves before it, `groups`: each state's child."""
-    target, variable, state, gain = int(step["target"]), int(step["variable"]), int(step["state"]), float(step["gain"])
-    leaf = leaves.index(step["leaf"])
+    target, variable, gain = int(step["target"]), int(step["variable"]), float(step["gain"])
+    leaf, state = leaves.index(step["leaf"]), int(step["state"])
     if step["other"] >= 0:
         return Merge(target, leaf, leaves.index(step["other"]), gain)
-    if state != COMPLETE:
+    if step["kind"] == ONE_STATE:
         return BinarySplit(target, leaf, variable, state, len(groups), gain)
-    parts = [frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(step["n_new"])]
-    return CompleteSplit(target, leaf, variable, tuple(parts), gain)
+    parts = tuple(frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(step["n_new"]))
+    if step["kind"] == COMPLETE:
+        return CompleteSplit(target, leaf, variable, parts, gain)
+    return OrderedSplit(target, leaf, variable, parts, gain)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.gains import TIE
+from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.network import Node
 
 Nodes = tuple[Node | None, ...]
@@ -18,19 +18,26 @@ class Kept:
     def __init__(self, most: int) -> None:
         self._most = most
         self.found: list[tuple[Nodes, float]] = []
+        self._likelihoods: list[float] = []  # of those
 
     def wants(self, log_score: float) -> bool:
         """Whether a network with this score would be kept, if it is new."""
         return len(self.found) < self._most or log_score > self.found[-1][1]
 
-    def offer(self, nodes: Nodes, log_score: float) -> None:
-        """Keep the network if it is new and among the best."""
-        if self.wants(log_score) and not any(
-            abs(log_score - score) < _SAME_SCORE and _say_the_same(nodes, known) for known, score in self.found
-        ):
-            place = sum(score >= log_score - TIE for _, score in self.found)
-            self.found.insert(place, (nodes, log_score))
-            del self.found[self._most :]
+    def offer(self, nodes: Nodes, log_score: float, log_likelihood: float) -> None:
+        """Keep the network if it is among the best, and says something new or says it in a simpler way."""
+        if not self.wants(log_score):
+            return
+        for place, (known, score) in enumerate(self.found):
+            if abs(log_likelihood - self._likelihoods[place]) < _SAME_SCORE and _say_the_same(nodes, known):
+                if score >= log_score - TIE:
+                    return
+                del self.found[place], self._likelihoods[place]
+                break
+        place = sum(score >= log_score - TIE for _, score in self.found)
+        self.found.insert(place, (nodes, log_score))
+        self._likelihoods.insert(place, log_likelihood)
+        del self.found[self._most :], self._likelihoods[self._most :]
 
     def relative_posteriors(self) -> list[float]:
         """The posterior probability of each among those kept."""

@@ -1,14 +1,13 @@
 """The leaves of all nodes under search: their cases, histograms and prices, and the log of the steps that led here.
 
-Compiled code searches (`kernels/frontier`), with all threads, until it needs something that it has not: room, or what
-the prior has to say of new leaves, which depends on where they are. Python gives it that, and it goes on.
+Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something that it has not: room, or
+what a prior network has to say of new leaves. Python gives it that, and it goes on.
 """
 
 import math
 import time
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +16,24 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import ancestry, children, drawing, frontier, gains, nodes
 from leafwise.kernels.arrays import Layout, grown
-from leafwise.priors import ParameterPrior, Uniform
-from leafwise.regions import Region, flags_of, set_of
-from leafwise.search.growth import Deletion, Drawing, usual_groups
+from leafwise.kernels.leaf_search import acyclic, replay, schedule, state, weights
+from leafwise.kernels.scoring import rises
+from leafwise.prior_network import PriorNetwork
+from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.regions import Region
+from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms
-from leafwise.search.planting import sets_of_leaves
+from leafwise.search.planting import Planted, planted_leaves, read_region, tests_above
+from leafwise.structure_priors import StructurePrior, log_ways, n_ordered
+from leafwise.table import Variable
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_AHEAD = 0.7  # nodes run ahead as long as their steps gain this share of the next step's gain
-_ROOM = 8192  # leaves to begin with; memory is not touched before it is used
-_TABLE_COST, _EXPONENT_COST = 8.0, 150.0  # nanoseconds to price one state of a candidate
+_SPECULATION_RATIO = 0.7  # nodes run ahead as long as their steps gain this share of the next step's gain
+_LEAVES = 8192  # to begin with; memory is not touched before it is used
+_WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network
 
 
 class Leaves:
@@ -41,52 +44,57 @@ class Leaves:
         counter: Counter,
         workers: Workers,
         prior: ParameterPrior,
+        structure_prior: StructurePrior,
         operators: str,
-        rules: nodes.Rules,
+        rules: state.Rules,
         parents: ParentRules,
+        n_candidates: Integers,
+        variables: tuple[Variable, ...],
         layout: Layout,
         targets: Integers,
-        log_kappa: float,
     ) -> None:
         self.rules, self.targets = rules, targets
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
         n_states = layout.n_states
         n = len(n_states)
-        self._layout = layout
-        self.records = np.empty(max(4 * n, _ROOM), gains.LEAF)
-        self.nodes = np.zeros(n, nodes.NODE)
+        self._layout, self._costs = layout, structure_prior.costs
+        self.records = np.empty(max(4 * n, _LEAVES), state.LEAF)
+        self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
+        self.nodes = np.zeros(n, state.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
-        self.nodes["n_states"] = n_states
-        self.nodes["room"] = rules.most_children
+        self.nodes["n_states"], self.nodes["n_candidates"] = n_states, n_candidates
+        self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._log_factorial = _log_factorials(counter.n_cases + int(n_states.max()))
-        self._kinds = (log_kappa, "C" in operators, "B" in operators)
+        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit)
+        self._per_variable = _per_variable(variables, n_states, self._costs.tests)
+        self._operators = operators
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
         self._below = np.zeros_like(self._above)
+        self._tested = np.zeros_like(self._above)
         self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
-        self._most_gains, self._is_doubted = np.zeros((2, -(-n // nodes.BLOCK))), np.zeros(n, np.uint8)
-        self._log = np.zeros(0, nodes.STEP)
+        self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
+        self._log = np.zeros(0, state.STEP)
         self._committed = np.zeros(0, np.int64)
-        self.regions: dict[int, Region] = {}
-        self._groups = np.zeros(0, np.int64)  # complete splits of leaves where some state cannot occur
+        self._regions = np.zeros(1, np.uint64)  # the first word is everything
+        self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
-        self._n_groups = self._n_exponents = 0
+        self._n_exponents = 0
         self._dropped = np.empty(len(self.records), np.int64)
-        self._made = np.empty((3, len(self.records)), np.int64)
-        self._n_forgotten = 0
-        self._totals = np.zeros(nodes.N_MERGED + 1, np.int64)
-        self._wanted = np.zeros(children.FIRST_WANTED_SET + int(n_states.max()), np.int64)
+        self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
+        self._totals = np.zeros(state.N_TOTALS, np.int64)
+        self._totals[state.N_WORDS] = 1
+        self._wanted = np.zeros(state.FIRST_WANTED_SET + int(n_states.max()), np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
-        self._crew, self._owners = np.zeros(frontier.CREW, np.int64), np.zeros(n, np.int64)
+        self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
 
     @property
     def n_steps(self) -> int:
-        return int(self._totals[nodes.N_COMMITTED])
+        return int(self._totals[state.N_COMMITTED])
 
     @property
     def n_merges(self) -> int:
@@ -107,47 +115,59 @@ class Leaves:
         """The committed steps from one to another."""
         return self._log.take(self._committed[begin:end])  # in a twentieth of the time that [...] takes
 
-    def gained(self, begin: int, end: int) -> NDArray[np.float64]:
-        """What the committed steps from one to another gained."""
-        return self._log["gain"][self._committed[begin:end]]
+    def gained(self, what: str, begin: int, end: int) -> NDArray[np.float64]:
+        """What the committed steps from one to another gained: "gain", or "log_prior" alone."""
+        gained: NDArray[np.float64] = self._log[what][self._committed[begin:end]]
+        return gained
 
-    def draw(self, start: drawing.Start, n_steps: int, deletions: list[Deletion]) -> Drawing:
+    def draw(self, start: replay.Start, n_steps: int, deletions: list[Deletion], reduces: bool) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
-        leaves = self.records[: self._totals[nodes.N_LEAVES]]
-        return Drawing.of(start, self.steps(0, n_steps), deletions, leaves, self._groups, self._layout.n_states)
+        n_leaves, n_states = int(self._totals[state.N_LEAVES]), self._layout.n_states
+        return Drawing.of(start, self.steps(0, n_steps), deletions, n_leaves, self._regions, n_states, reduces)
 
-    def groups(self, leaf: int, variable: int) -> tuple[int, ...] | None:
-        """To which child each state goes that a leaf's split tests; None: as usual."""
-        at = int(self.records[leaf]["groups"])
-        return tuple(self._groups[at : at + self._layout.n_states[variable]].tolist()) if at >= 0 else None
+    def groups(self, number: int) -> tuple[int, ...]:
+        """To which child each state goes that a committed split tests."""
+        step = self.steps(number, number + 1)
+        if step["other"][0] >= 0:
+            return ()
+        groups = np.empty(self._layout.n_states[step["variable"][0]], np.int64)
+        replay.send_states(step, self._regions, groups)
+        return tuple(groups.tolist())
+
+    def region(self, record: int) -> Region:
+        """Where a leaf is."""
+        leaf = self.records[record]
+        return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
     def plant(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order."""
-        pieces = [
-            (target, *piece)
-            for target, graph in graphs.items()
-            for piece in sets_of_leaves(target, graph, self._counter, self._layout, self.rules.weighs)
-        ]
-        targets = np.append(np.array([target for target, _, _ in pieces], np.int64), others)
-        self._wanted[: children.FIRST_WANTED_SET] = (
+        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions)
+        cases = planted_leaves(graphs, self._counter, self._layout)
+        targets = planted.targets
+        self._wanted[: state.FIRST_WANTED_SET] = (
             len(targets),
             self.histograms.pool.sizes[self.nodes["size_class"][targets]].sum(),
             self.nodes["n_states"][targets].sum(),
+            len(planted.words),
+            len(planted.arcs),
         )
         self._make_room()
-        cases = np.append(np.array([cases for _, cases, _ in pieces], np.int64), np.full(len(others), EVERYTHING))
-        children.plant(targets, cases, self._frontier())
+        self._regions[1 : 1 + len(planted.words)] = planted.words
+        self._arcs[: len(planted.arcs)] = planted.arcs
+        self._totals[state.N_WORDS] += len(planted.words)
+        self._totals[state.N_ARCS] += len(planted.arcs)
+        for target, graph in graphs.items():
+            self._note_tests(target, graph)
+        sets = np.append(np.array(cases, np.int64), np.full(len(others), EVERYTHING))
+        schedule.add_initial_leaves(targets, sets, planted.places, self._state())
         if self._parents.is_parent.any():
-            ancestry.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._frontier())
+            acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
         self._n_planted, self._is_priced = len(targets), False
-        if self.rules.weighs:
-            regions = [region for _, _, region in pieces]
-            self.regions = dict(enumerate(regions + [Region.everything()] * len(others)))
         n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        self.nodes["room"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
+        self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
 
     def advance(self, n_steps: int, seconds: float) -> int:
-        """Take steps until there are so many in all, or for so long. FULL, FINISHED or MERGED."""
+        """Take steps until there are so many in all, or for so long: AT_STEP_LIMIT, FINISHED or MERGED."""
         until = time.perf_counter() + seconds
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
@@ -155,10 +175,10 @@ class Leaves:
             self._weigh()
             self._make_room()
             status = self._run(n_steps)
-            if status != nodes.HUNGRY:
+            if status != state.NEEDS_HOST:
                 return status
             if time.perf_counter() > until:
-                return nodes.FULL
+                return state.AT_STEP_LIMIT
 
     def price_planted(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
@@ -175,12 +195,15 @@ class Leaves:
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
         self.price_planted()
-        cases = self.records["cases"][: self._totals[nodes.N_LEAVES]]
+        cases = self.records["cases"][: self._totals[state.N_LEAVES]]
         self._counter.release(cases[cases > 0])
         cases[:] = 0
 
-    def delete_parents(self, target: int, variables: list[int]) -> None:
-        """Take arcs away: what they ruled out may come back. If this is interrupted, do it again."""
+    def delete_parents(self, target: int, variables: list[int], graph: DecisionGraph, records: list[int]) -> None:
+        """Take arcs away, and tests: what they ruled out may come back. If this is interrupted, do it again.
+
+        `graph` is that of the target without them, and `records` are the numbers of its nodes.
+        """
         is_parent, allowed = self.is_parent.copy(), self._parents.allowed.copy()
         is_parent[target, variables] = 0
         n_parents = is_parent.sum(axis=1, dtype=np.int64)
@@ -191,176 +214,156 @@ class Leaves:
         self._priced = True
         for child in np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1)).tolist():
             if self.nodes[child]["head"] >= 0:
-                frontier.start_afresh(child, self._frontier())
+                schedule.start_afresh(child, self._state())
+        self._note_tests(target, graph)
+        self._note_arcs(target, graph, records)
+        schedule.start_afresh(target, self._state())
         self._allowed[:], self._above[:], self._below[:] = allowed, _packed(above), _packed(above.T)
         self.nodes["n_parents"] = n_parents
         self.is_parent[:] = is_parent  # last: before that, who looks finds the arcs still there
 
+    def _note_tests(self, target: int, graph: DecisionGraph) -> None:
+        """What the structure prior counts of a node's graph."""
+        self.nodes[target]["n_tests"] = len(graph.tests) - graph.n_leaves
+        if self._costs.tests or self._costs.parents:
+            row = np.zeros((1, len(self.nodes)), np.bool_)
+            row[0, list(graph.tested)] = True
+            self._tested[target] = _packed(row)[0]
+            self.nodes[target]["n_tested"] = len(graph.tested)
+
+    def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
+        """Which tests lead to each leaf of a node's graph."""
+        above = tests_above(graph, records)
+        self._wanted[state.WANTED_ARCS] = sum(map(len, above))
+        self._make_room()
+        for node, tests in zip(graph.leaves, above, strict=True):
+            leaf, at = self.records[records[node]], int(self._totals[state.N_ARCS])
+            self._arcs[at : at + len(tests)] = tests
+            leaf["tests"], leaf["n_tests"], leaf["test"] = at, len(tests), tests[0] if tests else -1
+            self._totals[state.N_ARCS] += len(tests)
+        self.nodes[target]["merges_known"] = 0
+
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
-        self._crew = crew = np.zeros(frontier.CREW, np.int64)  # a new one: nobody who is late may join the next run
+        self._shared = shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
         self._owners = np.zeros(len(self.nodes), np.int64)
-        crew[nodes.NEXT] = frontier.CLOSED
-        priced, state = self._priced, self._frontier()
+        shared[state.NEXT] = state.CLOSED
+        priced, now = self._priced, self._state()
 
         def search(leads: bool) -> int:
-            return frontier.advance(leads, n_steps, _AHEAD, priced, state)
+            return schedule.advance(leads, n_steps, _SPECULATION_RATIO, priced, now)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
             status = self._workers.together(search) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
-            crew[nodes.OVER] = 1
+            shared[state.OVER] = 1
         self._priced = False
         return status
 
-    def _pricing(self) -> gains.Pricing:
-        return gains.Pricing(
+    def _scoring(self) -> state.Scoring:
+        costs, table = self._costs, self._rises
+        return state.Scoring(
             self._layout,
             self._allowed,
             self._below,
-            self.nodes,
             self.histograms.counts,
-            self._log_factorial,
-            *self._kinds,
+            table.rises,
+            table.cells,
+            table.totals,
+            *self._per_variable,
+            self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
+            costs.log_kappa,
+            costs.shared,
+            costs.tests,
+            costs.parents,
+            "C" in self._operators,
+            "B" in self._operators,
+            "I" in self._operators,
         )
 
-    def _frontier(self) -> nodes.Frontier:
-        return nodes.Frontier(
+    def _state(self) -> state.State:
+        return state.State(
             self.records,
+            self._splits,
             self.nodes,
             self.targets,
             self.histograms.pool,
             self._counter.cases,
-            self._pricing(),
+            self._scoring(),
             self._exponents,
-            self._groups,
+            self._regions,
+            self._arcs,
+            self._tested,
             self._above,
             self._spare_bits,
             self.is_parent,
             self._log,
             self._committed,
             self._dropped,
-            self._made,
+            self._waiting,
             self._totals,
             self._wanted,
             self._next_gains,
             self._most_gains,
             self._next_tests,
-            self._is_doubted,
+            self._may_be_invalid,
             self._owners,
             self._queue,
             self._least,
-            self._crew,
+            self._shared,
             self.rules,
         )
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
-        n_leaves, n_cells, n_counts = self._wanted[: children.FIRST_WANTED_SET].tolist()
-        if self._totals[nodes.N_LEAVES] + n_leaves > len(self.records):
-            records = grown(self.records, int(self._totals[nodes.N_LEAVES]) + n_leaves, np.empty)
+        totals = self._totals
+        n_leaves, n_cells, n_counts, n_words, n_arcs = self._wanted[: state.FIRST_WANTED_SET].tolist()
+        if totals[state.N_LEAVES] + n_leaves > len(self.records):
+            records = grown(self.records, int(totals[state.N_LEAVES]) + n_leaves, np.empty)
             self._dropped = grown(self._dropped, len(records), np.empty)
-            self._made = np.empty((3, len(records)), np.int64)
+            self._waiting = np.empty((3, state.N_SLOTS * len(records)), np.int64)
+            self._splits = grown(self._splits, state.N_SLOTS * len(records), np.empty)
             self.records = records  # last: an interrupt must not leave more records than the others have room for
-        if self._totals[nodes.N_STEPS] + frontier.SPARE_STEPS > len(self._log):
-            self._log = grown(self._log, len(self._log) + 8 * frontier.SPARE_STEPS, np.empty)
+        if totals[state.N_STEPS] + state.SPARE_STEPS > len(self._log):
+            self._log = grown(self._log, len(self._log) + 8 * state.SPARE_STEPS, np.empty)
+        if totals[state.N_WORDS] + n_words > len(self._regions):
+            self._regions = grown(self._regions, int(totals[state.N_WORDS]) + 2 * n_words, np.empty)
+        if totals[state.N_ARCS] + n_arcs > len(self._arcs):
+            self._arcs = grown(self._arcs, int(totals[state.N_ARCS]) + 2 * n_arcs + _LEAVES, np.empty)
         self.histograms.make_room(n_cells, n_counts)
-        self._counter.make_room(self._wanted[children.FIRST_WANTED_SET :][:n_leaves])
+        self._counter.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_leaves])
         self._wanted[:] = 0
 
     def _weigh(self) -> None:
-        """Price what was made and waits for weights; forget what was dropped."""
-        if not self.rules.weighs:
+        """Price what was made and waits for weights."""
+        if not isinstance(self._prior, PriorNetwork):
             return
         totals = self._totals
-        stale, split, merged = (self._made[row, : totals[nodes.N_STALE + row]] for row in range(3))
-        new = [stale, *(self._cut_region(at) for at in split.tolist())]
-        for target in merged.tolist():
-            node = self.nodes[target]
-            one, two, both = (int(node[field]) for field in ("merged_first", "merged_second", "merged"))
-            self.regions[both] = self.regions[one].join(self.regions[two])
-        batch = np.concatenate([*new, self.nodes["merged"][merged]])
+        to_price, with_children, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
+        splits = self._splits[with_children]
+        children = [
+            np.arange(first, first + n) for first, n in zip(splits["first_child"], splits["n_children"], strict=True)
+        ]
+        batch = np.concatenate([to_price, *children, self.nodes["merged"][merged]]).astype(np.int64)
         if len(batch):
-            self._price(batch)
-        totals[nodes.N_STALE : nodes.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
-        self._free_spent(batch)
-        for at in self._dropped[self._n_forgotten : totals[nodes.N_DROPPED]].tolist():
-            self.regions.pop(at, None)
-        self._n_forgotten = int(totals[nodes.N_DROPPED])
-
-    def _free_spent(self, batch: Integers) -> None:
-        """Where there are plenty of histograms, give back those that may not be needed again."""
+            self._price(batch, self._prior)
+        totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         if self.histograms.are_plenty:
-            frontier.free_spent(batch, self._frontier())
+            schedule.free_spent(batch, self._state())
 
-    def _cut_region(self, at: int) -> Integers:
-        """Where the children of a leaf's split are; their records."""
-        leaf = self.records[at]
-        variable, first, n = int(leaf["variable"]), int(leaf["first_child"]), int(leaf["n_children"])
-        r = int(self._layout.n_states[variable])
-        group = np.array(self.groups(at, variable) or usual_groups(r, int(leaf["state"])))
-        for child in range(n):
-            self.regions[first + child] = self.regions[at].cut(variable, set_of(group == child), r)
-        return np.arange(first, first + n)
-
-    def _price(self, batch: Integers) -> None:
-        """Find the best split of each leaf."""
-        weights, at = self._weights(batch)
-        is_uniform = isinstance(self._prior, Uniform)
-        kernel = gains.price_all_by_table if is_uniform else gains.price_all_by_exponents
-        cells, pricing, records, layout = self.histograms.cells, self._pricing(), self.records, self._layout
-        targets = records["target"][batch]
-        n_cells = layout.n_rows[layout.of_target[targets]] * layout.n_states[targets]
+    def _price(self, batch: Integers, prior: PriorNetwork) -> None:
+        """Find the best split of each leaf, by what the prior has to say of it."""
+        layout, targets = self._layout, self.records["target"][batch].tolist()
+        regions = [self.region(record) for record in batch.tolist()]
+        rows = [prior.exponents(target, region, layout) for target, region in zip(targets, regions, strict=True)]
+        self._keep_exponents(batch, targets, rows)
+        cells, starts, now = np.concatenate(rows), np.cumsum([0, *map(len, rows)]), self._state()
         self._workers.run(
-            lambda begin, end: kernel(batch, begin, end, records, cells, weights, at, pricing),
-            (_TABLE_COST if is_uniform else _EXPONENT_COST) * n_cells,
+            lambda begin, end: weights.price_by_weights(batch, begin, end, cells, starts, now),
+            np.array([_WEIGHING_NS * len(row) for row in rows]),
         )
         self._priced = True
-        self._note_groups(batch)
-
-    def _note_groups(self, batch: Integers) -> None:
-        """Which child each state goes to, for complete splits where some state cannot occur: these go with the last."""
-        own = self.records[batch]
-        is_odd = (own["gain"] > 0) & (own["state"] == gains.COMPLETE)
-        is_odd &= own["n_children"] < self._layout.n_states[own["variable"]]
-        self.records["groups"][batch] = -1
-        for at in batch[is_odd].tolist():
-            variable = int(self.records[at]["variable"])
-            r = int(self._layout.n_states[variable])
-            flags = flags_of(self.regions[at].possible(variable, r), r).astype(np.int64)
-            group = np.where(flags, np.cumsum(flags) - 1, flags.sum() - 1)
-            end = self._n_groups + r
-            if end > len(self._groups):
-                self._groups = grown(self._groups, end)
-            self._groups[self._n_groups : end] = group
-            self.records[at]["groups"], self._n_groups = self._n_groups, end
-
-    def _weights(self, batch: Integers) -> tuple[NDArray[Any], Integers]:
-        """What the prior has to say of each leaf in the batch, one behind the other, and where each begins."""
-        regions = [self.regions[at] for at in batch.tolist()]
-        targets = self.records["target"][batch].tolist()
-        if isinstance(self._prior, Uniform):
-            rows: list[NDArray[Any]] = [
-                self._flags(target, region) for target, region in zip(targets, regions, strict=True)
-            ]
-        else:
-            rows = [
-                self._prior.exponents(target, region, self._layout)
-                for target, region in zip(targets, regions, strict=True)
-            ]
-            self._keep_exponents(batch, targets, rows)
-        return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
-
-    def _flags(self, target: int, region: Region) -> NDArray[np.uint8]:
-        """Which states of the target's candidates can occur in the region."""
-        layout = self._layout
-        flags = np.ones(layout.n_rows[layout.of_target[target]], np.uint8)
-        tested = region.tested()
-        for variable, rows in zip(tested, layout.rows(target, tested), strict=True):
-            r = int(layout.n_states[variable])
-            flags[rows] = flags_of(region.possible(variable, r), r)
-        return flags
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
         """The leaves' own exponents, for merges."""
@@ -375,10 +378,61 @@ class Leaves:
         self._n_exponents = end
 
 
+class _Rises:
+    """Where compiled code finds log gamma functions of counts and exponents, under priors that are alike everywhere."""
+
+    def __init__(self, table: state.Rises, cells: Integers, totals: Integers) -> None:
+        self.rises, self.cells, self.totals = table, cells, totals
+
+
+def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float) -> _Rises:
+    """For each number of states that targets have: the row of a cell, and that of a leaf's total."""
+    most = max(int(n_states.max()), 2)
+    cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    if isinstance(prior, Bdeu | PriorNetwork):
+        return _Rises(_table((1.0,), 0, unit), cells, totals)
+    rows: dict[float, int] = {}
+    for r in sorted(set(n_states.tolist())):
+        exponent = prior.exponent(r)
+        cells[r] = rows.setdefault(exponent, len(rows))
+        totals[r] = rows.setdefault(exponent * r, len(rows))
+    return _Rises(_table(tuple(rows), n_cases, unit), cells, totals)
+
+
 @lru_cache(1)
-def _log_factorials(n: int) -> NDArray[np.float64]:
+def _table(exponents: tuple[float, ...], n_cases: int, unit: float) -> state.Rises:
     """A table that the next search will want, too."""
-    return gains.log_factorials(n)
+    length = min(n_cases, rises.MOST) + 1 if n_cases else 0
+    alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # those share a table
+    least = {key: min(e for e, other in zip(exponents, alike, strict=True) if other == key) for key in alike}
+    shifts = [round(exponent - least[key]) for exponent, key in zip(exponents, alike, strict=True)]
+    sizes = {key: length + max(s for s, other in zip(shifts, alike, strict=True) if other == key) for key in least}
+    begin = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    values = np.empty(sum(sizes.values()))
+    for key, first in least.items():
+        rises.fill(first, unit, values[begin[key] : begin[key] + sizes[key]])
+    starts = np.array([begin[key] + shift for key, shift in zip(alike, shifts, strict=True)], np.int64)
+    return state.Rises(
+        values,
+        starts,
+        np.full(len(exponents), length),
+        values[starts] if length else np.zeros(len(exponents)),
+        np.array(exponents),
+        np.array([math.lgamma(exponent) for exponent in exponents]),
+        unit,
+    )
+
+
+def _per_variable(
+    variables: tuple[Variable, ...], n_states: Integers, charges_ways: bool
+) -> tuple[Integers, Integers, NDArray[np.float64]]:
+    """For each variable: its number of states among the different ones, those in order, and what a split costs."""
+    arities: Integers = np.unique(n_states, return_inverse=True)[1]
+    ordered, ways = np.zeros(len(variables), np.int64), np.zeros(len(variables))
+    for k in np.flatnonzero(n_states > 2).tolist():  # of two states, neither matters
+        ordered[k] = n_ordered(variables[k])
+        ways[k] = log_ways(variables[k]) if charges_ways else 0.0
+    return arities.astype(np.int64), ordered, ways
 
 
 def _packed(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.gains import TIE
+from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.network import Network, Node
-from leafwise.priors import log_kappa
 from leafwise.scores import node_score
 from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
 from leafwise.search.kept import Kept, Nodes
@@ -98,7 +97,6 @@ class RestartSearch:
     def __init__(self, problem: Problem, counter: Counter, settings: Restarts, workers: Workers) -> None:
         self.seconds, self._since = 0.0, time.perf_counter()
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
-        self._log_kappa = log_kappa(problem.structure_prior)
         self._n_states = [variable.n_states for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
         self._schedules = [settings.greedy.schedule]
@@ -158,7 +156,7 @@ class RestartSearch:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self.n_parameters * self._log_kappa
+        return self.log_score - self._log_prior(self._nodes)
 
     @property
     def network(self) -> Network:
@@ -181,7 +179,7 @@ class RestartSearch:
     def _network(self, nodes: Nodes, log_score: float) -> Network:
         problem = self._problem
         learned = self._summary(nodes, log_score)
-        return Network(problem.variables, nodes, str(problem.prior), problem.structure_prior, learned)
+        return Network(problem.variables, nodes, str(problem.prior), str(problem.structure_prior), learned)
 
     def _summary(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
         names = [variable.name for variable in self._problem.variables]
@@ -194,8 +192,9 @@ class RestartSearch:
             "search": "restarts",
             "operators": self.settings.greedy.operators,
             "seed": self.settings.seed,
+            **self._problem.counted,
             "log_score": log_score,
-            "log_marginal_likelihood": log_score - n_parameters * self._log_kappa,
+            "log_marginal_likelihood": log_score - self._log_prior(nodes),
             "leaves": sum(node.graph.n_leaves for node in modelled),
             "parameters": n_parameters,
             "arcs": sum(len(node.parents) for node in modelled),
@@ -280,8 +279,9 @@ class RestartSearch:
     def _adopt_all(self, search: Search) -> None:
         """Take the network of a search of all nodes, if it is better."""
         nodes = search.network.nodes
-        scores = {target: self._score(nodes[target]) for target in self._problem.targets}
-        self._kept.offer(nodes, math.fsum(scores.values()))
+        scores = {target: self._score(target, nodes[target]) for target in self._problem.targets}
+        log_score = math.fsum(scores.values())
+        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
         if not self._nodes or math.fsum(scores.values()) > self.log_score + TIE:
             self._scores = scores
             self._take(nodes)
@@ -296,9 +296,10 @@ class RestartSearch:
         parents = tuple(p for p in found.parents if p in graph.tested or fixed[p])
         node = replace(found, parents=parents, graph=graph)
         nodes = (*self._nodes[:target], node, *self._nodes[target + 1 :])
-        scores = {**self._scores, target: self._score(node)}
+        scores = {**self._scores, target: self._score(target, node)}
         gain = scores[target] - self._scores[target]
-        self._kept.offer(nodes, math.fsum(scores.values()))
+        log_score = math.fsum(scores.values())
+        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
         if gain <= TIE:
             return 0.0
         self._scores = scores
@@ -313,11 +314,14 @@ class RestartSearch:
         rows = [given[k] if node is None else node.parents for k, node in enumerate(nodes)]
         self._ancestors = dag.ancestor_matrix(rows)
 
-    def _score(self, node: Node | None) -> float:
+    def _score(self, target: int, node: Node | None) -> float:
         assert node is not None
         assert node.counts is not None
         assert node.exponents is not None
-        return node_score(node.counts, node.exponents, self._log_kappa).log_score
+        return node_score(node.counts, node.exponents, self._problem.log_prior(target, node.graph)).log_score
+
+    def _log_prior(self, nodes: Nodes) -> float:
+        return math.fsum(self._problem.log_prior(t, node.graph) for t, node in enumerate(nodes) if node is not None)
 
 
 def _silence(_search: Any) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from leafwise.counters.counter import Codes
 from leafwise.kernels import book, cases, table_nodes, tables
 from leafwise.kernels.arrays import Layout
+from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.search.histograms import make_layout
 from leafwise.workers import Workers
@@ -35,7 +36,7 @@ class TableNodes:
         self,
         codes: Codes,
         prior: ParameterPrior,
-        log_kappa: float,
+        costs: tuple[float, float],  # log kappa, and that of an arc
         candidates: NDArray[np.uint8],  # candidates[child, parent]: may the arc ever be there?
         n_states: Integers,
         targets: Integers,
@@ -63,7 +64,7 @@ class TableNodes:
             _WORTH_THREADS if workers.n_threads > 1 else 2**62,
             self.is_fair and most_parents > 1 and is_complete,
             self.is_fair,
-            log_kappa,
+            *costs,
             *((1, n_cases) if is_near else (n, 1)),
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
@@ -154,7 +155,10 @@ def _variables(
     n_planes, n_cells = (n_states - 1) * has_planes, layout.n_rows[which] * n_states
     variables["n_states"], variables["kind"] = n_states, kinds.searchsorted(n_states)
     variables["plane"] = np.where(has_planes, n_planes.cumsum() - n_planes, -1)
-    variables["exponent"] = prior.equivalent_sample_size / n_states if isinstance(prior, Bdeu) else 1.0
+    if isinstance(prior, Bdeu):
+        variables["exponent"] = prior.equivalent_sample_size / n_states
+    elif not isinstance(prior, PriorNetwork):
+        variables["exponent"] = [prior.exponent(r) for r in n_states.tolist()]
     variables["first"] = layout.start[which]
     variables["n"] = layout.start[which + 1] - variables["first"]
     variables["n_cells"] = n_cells

@@ -19,10 +19,10 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels import arcs, climbing
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import log_kappa
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import TableNodes
+from leafwise.structure_priors import Arcs, Kappa
 from leafwise.table import count_states
 from leafwise.workers import Workers
 
@@ -67,6 +67,11 @@ class Tables:
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
                 f"'bdeu:10': use another search, or another prior."
+            )
+        if not isinstance(problem.structure_prior, Arcs | Kappa):
+            raise ValueError(
+                f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
+                f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
         return TableSearch(problem, counter, self, workers)
 
@@ -144,7 +149,11 @@ class TableSearch:
         self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
-        self._log_kappa = log_kappa(problem.structure_prior)
+        prior = problem.structure_prior
+        costs = (
+            (prior.costs.log_kappa, 0.0) if isinstance(prior, Kappa) else (0.0, Arcs().arc_cost(len(problem.variables)))
+        )
+        self._log_kappa, self._arc_cost = costs
         self._targets = np.array(problem.targets)
         is_parent = rules.is_parent.copy()
         self._check_start(is_parent, n_states)
@@ -152,7 +161,7 @@ class TableSearch:
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter.codes, problem.prior, self._log_kappa, may_be, n_states, self._targets, rules.most_parents, workers
+            counter.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
@@ -223,7 +232,7 @@ class TableSearch:
 
     @property
     def log_score(self) -> float:
-        return self.log_marginal_likelihood + self.n_parameters * self._log_kappa
+        return self.log_marginal_likelihood + self.n_parameters * self._log_kappa - self.n_arcs * self._arc_cost
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -245,7 +254,7 @@ class TableSearch:
             self._problem.variables,
             tuple(nodes),
             str(self._problem.prior),
-            self._problem.structure_prior,
+            str(self._problem.structure_prior),
             self.summary(),
         )
 

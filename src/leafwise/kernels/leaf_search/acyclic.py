@@ -4,7 +4,7 @@ import numpy as np
 
 from leafwise.kernels.arrays import Array
 from leafwise.kernels.jit import bare, inlined, jit
-from leafwise.kernels.nodes import Frontier
+from leafwise.kernels.leaf_search.state import State
 from leafwise.kernels.references import refer
 from leafwise.kernels.words import lowest
 
@@ -27,36 +27,36 @@ def _add_to_all(rows: Array, which: Array, more: Array) -> None:
 
 
 @inlined
-def _relate(parent: int, child: int, frontier: Frontier) -> None:
+def _relate(parent: int, child: int, state: State) -> None:
     """Make the parent, and all above it, ancestors of the child and all below it, which they may not test."""
-    ancestors, descendants = frontier.ancestors, frontier.pricing.descendants
-    above, below = frontier.spare_bits[0], frontier.spare_bits[1]
+    ancestors, descendants = state.ancestors, state.scoring.descendants
+    above, below = state.spare_bits[0], state.spare_bits[1]
     for word in range(above.shape[0]):
         above[word], below[word] = ancestors[parent, word], descendants[child, word]
     above[parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
     below[child >> 6] |= np.uint64(1) << np.uint64(child & 63)
     _add_to_all(ancestors, below, above)
     _add_to_all(descendants, above, below)
-    for target in range(frontier.nodes.shape[0]):
+    for target in range(state.nodes.shape[0]):
         if _has(above, target):
-            frontier.is_doubted[target] = 1
+            state.may_be_invalid[target] = 1
 
 
 @bare
-def add_arc(parent: int, child: int, frontier: Frontier) -> None:
+def add_arc(parent: int, child: int, state: State) -> None:
     """Put an arc in place."""
-    if not _has(frontier.ancestors[child], parent):
-        _relate(parent, child, frontier)
-    frontier.is_parent[child, parent] = 1
-    frontier.nodes[child]["n_parents"] += 1
-    if frontier.nodes[child]["n_parents"] >= frontier.rules.most_parents:
-        for variable in range(frontier.nodes.shape[0]):
-            frontier.pricing.allowed[child, variable] &= frontier.is_parent[child, variable]
+    if not _has(state.ancestors[child], parent):
+        _relate(parent, child, state)
+    state.is_parent[child, parent] = 1
+    state.nodes[child]["n_parents"] += 1
+    if state.nodes[child]["n_parents"] >= state.rules.most_parents:
+        for variable in range(state.nodes.shape[0]):
+            state.scoring.allowed[child, variable] &= state.is_parent[child, variable]
 
 
 @jit
-def add_arcs(arcs: Array, frontier: Frontier) -> None:
+def add_arcs(arcs: Array, state: State) -> None:
     """Put arcs (rows of parent, child) in place that a search begins with."""
-    frontier = refer(frontier)
+    state = refer(state)
     for k in range(arcs.shape[0]):
-        add_arc(arcs[k, 0], arcs[k, 1], frontier)
+        add_arc(arcs[k, 0], arcs[k, 1], state)

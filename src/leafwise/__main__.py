@@ -1,0 +1,5 @@
+"""python -m leafwise: the command line."""
+
+from leafwise.cli import main
+
+main()

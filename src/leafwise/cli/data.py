@@ -1,0 +1,220 @@
+"""Data files on the command line: which, how they are written, and how their columns become states."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from leafwise.cli.options import OUTPUT_FILE, STANDARD, split_entries, stacked
+
+if TYPE_CHECKING:
+    from leafwise.network import Network
+    from leafwise.table import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+data_argument = click.argument("data", type=OUTPUT_FILE, nargs=-1, required=True)
+
+
+def _bins(
+    _context: click.Context, _parameter: click.Parameter, text: str | None
+) -> str | int | dict[str, str | int | None] | None:
+    if text is None:
+        return "auto"
+    if "=" not in text:
+        return _bin_count(text, text)
+    bins: dict[str, str | int | None] = {}
+    for part in text.split(","):
+        name, equals, count = part.rpartition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"{part!r} in {text!r} is not NAME=K: write for example --bins age=8,pay=4.")
+        if name.strip() in bins:
+            raise click.BadParameter(f"{text!r} names {name.strip()!r} twice: name every column once.")
+        bins[name.strip()] = _bin_count(count, text)
+    return bins
+
+
+def _bin_count(count: str, text: str) -> str | int | None:
+    word = count.strip().lower()
+    if word in ("auto", "none"):
+        return None if word == "none" else word
+    if not word.isdecimal() or int(word) < 2:
+        raise click.BadParameter(
+            f"{text!r} has no whole number of bins >= 2: write --bins 8, --bins age=8,pay=auto, or --bins none."
+        )
+    return int(word)
+
+
+def _names(_context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> list[str] | None:
+    """Names with commas between them, and in double quotes where they have some themselves."""
+    names = split_entries(texts, parameter.opts[0])
+    return names or (None if parameter.name == "columns" else [])
+
+
+def column_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """The names of the columns of the first data file that complete what was begun after the last comma."""
+    from leafwise.columns import open_source
+
+    data = context.params.get("data") or context.args  # what stands before an option is not parsed
+    try:
+        names = open_source(data[0]).names if data and str(data[0]) != "-" else ()
+    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+        return []
+    before, comma, last = begun.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+
+def _size(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(?:i?B)?", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise click.BadParameter(f"{text!r} is no number of bytes: write for example 500000000, 500M or 2G.")
+    return int(float(match[1]) * 1024 ** " kMGT".index(match[2] or " "))
+
+
+def _delimiter(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    return {"tab": "\t", "\\t": "\t", "space": " "}.get((text or "").lower(), text)
+
+
+# How a data file is written, and which of its columns count.
+_file_options: tuple[Callable[[Any], Any], ...] = (
+    click.option("--no-header", is_flag=True, help="The first row is a case, not the names."),
+    click.option(
+        "--delimiter",
+        metavar="SIGN",
+        callback=_delimiter,
+        help="Between cells: ',', ';', '|', tab.  [default: found out]",
+    ),
+    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal sign.  [default: found out]"),
+    click.option("--encoding", metavar="NAME", help="Such as utf-8, utf-16, cp1252.  [default: found out]"),
+    click.option(
+        "--na",
+        multiple=True,
+        metavar="WORD,...",
+        callback=_names,
+        help="Words for missing cells, besides the usual ones.",
+    ),
+    click.option(
+        "--columns",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_names,
+        shell_complete=column_names,
+        help="Only these columns; patterns such as 'x*' will do.",
+    ),
+    click.option(
+        "--ignore",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_names,
+        shell_complete=column_names,
+        help="All but these columns; patterns will do.",
+    ),
+    click.option(
+        "--most-bytes",
+        metavar="N",
+        callback=_size,
+        help="The most a packed file may unpack to, such as 2G.  [default: 64M and 200 times its size]",
+    ),
+)
+
+# How columns become states: only where states are made, since a model brings its own.
+_state_options: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--bins",
+        metavar="auto|K|none|NAME=K,...",
+        callback=_bins,
+        help="Bin columns of numbers: as many bins as the data support, K in all or in those named, or none.  "
+        "[default: auto]",
+    ),
+    click.option(
+        "--binning",
+        type=click.Choice(["bayes", "quantile", "uniform"]),
+        help="Cut points towards what is learned, bins with about equally many cases each, or bins of equal width.  "
+        "[default: bayes for auto, else quantile]",
+    ),
+    click.option(
+        "--states",
+        multiple=True,
+        metavar="NAME,...",
+        callback=_names,
+        shell_complete=column_names,
+        help="Columns whose values are states, whatever they look like.",
+    ),
+    click.option(
+        "--dates",
+        type=click.Choice(["error", "bins"]),
+        default="error",
+        show_default=True,
+        help="Dates: refuse them, or cut them into bins.",
+    ),
+)
+
+
+def _missing_option(*choices: str) -> Callable[[Any], Any]:
+    about = {
+        "error": "refuse them",
+        "state": "make them a state of their own",
+        "unknown": "sum over what they may hold",
+        "drop": "drop their rows",
+    }
+    said = ", ".join(about[choice] for choice in choices[:-1])
+    return click.option(
+        "--missing",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help=f"Empty cells: {said}, or {about[choices[-1]]}. Where a model has a state for them they are in it.",
+    )
+
+
+READING = (
+    *("no_header", "delimiter", "decimal", "encoding", "na", "columns", "ignore", "most_bytes"),
+    *("missing", "bins", "binning", "states", "dates"),
+)
+
+
+def reading_options(*missing: str, states: bool = False) -> Callable[[F], F]:
+    """Options about data files: the command gets them as one argument, `reading`, as `read` takes them."""
+    options = (*_file_options, _missing_option(*missing), *(_state_options if states else ()))
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def gathered(*arguments: Any, **given: Any) -> Any:
+            reading = {name: given.pop(name) for name in READING if name in given}
+            reading["header"] = not reading.pop("no_header")
+            return command(*arguments, reading=reading, **given)
+
+        decorated: F = stacked(*options)(gathered)
+        return decorated
+
+    return decorate
+
+
+@contextmanager
+def advice_in_options() -> Iterator[None]:
+    """What the library advises, spelled as options."""
+    from leafwise.errors import AdvisedError
+
+    try:
+        yield
+    except AdvisedError as error:
+        raise ValueError(error.in_options()) from None
+
+
+def read_for_model(network: "Network", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
+    """The data in the states and cut points of a network."""
+    from leafwise.encoding import read
+
+    with advice_in_options():
+        return read(list(data), variables=network.variables, **reading)
+
+
+def titles(data: Sequence[Path]) -> str:
+    """What to call some data files on the screen."""
+    names = ["standard input" if path == STANDARD else path.name for path in data]
+    return names[0] if len(names) == 1 else f"{len(names)} files"

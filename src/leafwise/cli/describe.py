@@ -1,0 +1,37 @@
+"""`leafwise describe`: what the columns of a table are understood as, before anything is learned."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafwise.cli.data import advice_in_options, column_names, data_argument, reading_options, titles
+from leafwise.cli.options import json_option, print_json
+from leafwise.cli.progress import telling
+
+
+@click.command()
+@data_argument
+@click.option(
+    "--target",
+    metavar="NAME",
+    shell_complete=column_names,
+    help="The variable to learn, towards which numbers are cut.",
+)
+@reading_options("error", "state", "drop", states=True)
+@json_option
+def describe(data: Sequence[Path], target: str | None, reading: dict[str, Any], as_json: bool) -> None:
+    """What each column of DATA is understood as: states, bins, dates, identifiers, free text, constants, copies.
+
+    Nothing is refused here that `learn` would refuse, but shown with what can be done.
+    """
+    from leafwise.encoding import describe as understand
+
+    with telling(quiet=as_json) as tell, advice_in_options():
+        tell(f"reading {titles(data)}")
+        found = understand(list(data), target=target, **reading)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        click.echo(found.text(in_options=True))

@@ -1,0 +1,90 @@
+"""`leafwise predict`: the distribution of one variable for every row of a table."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles
+from leafwise.cli.options import (
+    OUTPUT_FILE,
+    STANDARD,
+    check_output,
+    exactness_options,
+    json_option,
+    limits_of,
+    load_model,
+    model_argument,
+    print_json,
+    variable_names,
+)
+from leafwise.cli.progress import telling
+
+if TYPE_CHECKING:
+    from leafwise.predictions import Predictions
+
+
+@click.command()
+@model_argument
+@data_argument
+@click.option("--target", required=True, metavar="NAME", shell_complete=variable_names, help="The variable to predict.")
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
+)
+@reading_options("unknown", "error")
+@click.option(
+    "--unseen",
+    type=click.Choice(["error", "missing"]),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know: refuse them, or take them as missing.",
+)
+@exactness_options
+@json_option
+def predict(
+    model: Path,
+    data: Sequence[Path],
+    target: str,
+    output: Path | None,
+    reading: dict[str, Any],
+    unseen: str,
+    memory: float | None,
+    operations: float | None,
+    as_json: bool,
+) -> None:
+    """The probabilities of the states of a variable of the network MODEL, for every row of DATA.
+
+    Each line has the most probable state, and the probability of each. DATA need not have the target; missing cells are
+    summed over, exactly.
+    """
+    if as_json and output in (None, STANDARD):
+        raise click.UsageError("--json prints no probabilities: name a file for them with -o out.csv.")
+    if output is not None:
+        check_output(output, model, *data)
+    from leafwise.predictions import predict as ask
+    from leafwise.writing import write_columns
+
+    with telling(quiet=as_json) as tell, advice_in_options():
+        tell(f"reading {model.name} and {titles(data)}")
+        network = load_model(model)
+        tell(f"predicting {target}")
+        limits = limits_of(memory, operations)
+        found = ask(network, list(data), target, unseen=unseen, limits=limits, **reading)
+        write_columns(found.frame_columns(), sys.stdout.buffer if output in (None, STANDARD) else output)
+    impossible = _impossible(found)
+    if as_json:
+        print_json({"rows": len(found), "target": target, "impossible_rows": impossible, "output": str(output)})
+    elif output not in (None, STANDARD):
+        click.echo(f"{len(found):,} predictions of {target} saved in {output}")
+    if impossible and not as_json:
+        click.echo(f"leafwise: the network holds {impossible:,} rows impossible: they have no probabilities.", err=True)
+
+
+def _impossible(found: "Predictions") -> int:
+    return int((found.probabilities != found.probabilities).any(axis=1).sum())

@@ -1,0 +1,165 @@
+"""Two networks beside each other: arcs, distances, graphs, and how well each fits data. Knows networks and scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any, Unpack
+
+import numpy as np
+
+from leafwise import dag
+from leafwise.decision_graph import LEAF
+from leafwise.encoding import Reading, read
+from leafwise.inference.likelihood import log_probabilities
+from leafwise.learner import log_score
+from leafwise.network import Network, check_network
+from leafwise.table import Table, many, shortened
+
+Arc = tuple[str, str]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What two networks, a and b, share, and in what they differ. Variables are known by their names."""
+
+    only_in_a: tuple[str, ...]  # variables
+    only_in_b: tuple[str, ...]
+    arcs: tuple[Arc, ...]  # in both
+    reversed: tuple[Arc, ...]  # in both, the other way round in b
+    arcs_of_a: tuple[Arc, ...]  # in a alone, be it the other way round
+    arcs_of_b: tuple[Arc, ...]
+    graphs: Mapping[str, tuple[int, int]]  # variables with the same parents and another graph: leaves in a and in b
+    distance: int  # structural Hamming distance of the arcs: missing, too many, or the other way round
+    class_distance: int  # that of the equivalence classes
+    fits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each network, and of b less a
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "variables": {"only_in_a": list(self.only_in_a), "only_in_b": list(self.only_in_b)},
+            "arcs": {
+                "both": list(self.arcs),
+                "reversed": list(self.reversed),
+                "only_in_a": list(self.arcs_of_a),
+                "only_in_b": list(self.arcs_of_b),
+            },
+            "structural_hamming_distance": self.distance,
+            "structural_hamming_distance_of_classes": self.class_distance,
+            "graphs": {name: {"leaves_in_a": a, "leaves_in_b": b} for name, (a, b) in self.graphs.items()},
+            "fits": {name: dict(values) for name, values in self.fits.items()},
+        }
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What to say of each, for a table."""
+        rows = [
+            ("arcs in both", f"{len(self.arcs):,}"),
+            ("arcs the other way round", _arcs(self.reversed)),
+            ("arcs only in a", _arcs(tuple(arc for arc in self.arcs_of_a if arc not in self.reversed))),
+            ("arcs only in b", _arcs(tuple(arc for arc in self.arcs_of_b if arc[::-1] not in self.reversed))),
+            ("distance of arcs", f"{self.distance:,}"),
+            ("distance of equivalence classes", f"{self.class_distance:,}"),
+            ("graphs that differ", _graphs(self.graphs)),
+        ]
+        for label, names in (("variables only in a", self.only_in_a), ("variables only in b", self.only_in_b)):
+            rows += [(label, f"{len(names):,}: {shortened(names)}")] if names else []
+        for name, values in self.fits.items():
+            rows += [(f"{key.replace('_', ' ')}, {name}", f"{value:,.4f}") for key, value in values.items()]
+        return rows
+
+    def __repr__(self) -> str:
+        width = max(len(label) for label, _ in self.rows())
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in self.rows())
+
+
+def compare(a: Network, b: Network, data: object = None, **reading: Unpack[Reading]) -> Comparison:
+    """Two networks beside each other, and where data are given how well each fits them.
+
+    `data`: what `read` takes; `reading`: its arguments.
+
+    >>> from leafwise.examples import alarm
+    >>> found = compare(alarm(), alarm())
+    >>> len(found.arcs), found.reversed, found.distance, found.class_distance
+    (46, (), 0, 0)
+    """
+    check_network(a, "compare")
+    check_network(b, "compare")
+    of_a, of_b = set(a.named_arcs), set(b.named_arcs)
+    turned = {arc for arc in of_a if arc[::-1] in of_b}
+    names = tuple(dict.fromkeys((*a.names, *b.names)))
+    missing = len({frozenset(arc) for arc in of_a} ^ {frozenset(arc) for arc in of_b})
+    return Comparison(
+        tuple(name for name in a.names if name not in b),
+        tuple(name for name in b.names if name not in a),
+        tuple(sorted(of_a & of_b)),
+        tuple(sorted(turned)),
+        tuple(sorted(of_a - of_b)),
+        tuple(sorted(of_b - of_a)),
+        _different_graphs(a, b),
+        missing + len(turned),
+        dag.structural_hamming_distance(_parents(a, names), _parents(b, names)),
+        {} if data is None else _fits(a, b, data, reading),
+    )
+
+
+def _parents(network: Network, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+    place = {name: index for index, name in enumerate(names)}
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for parent, child in network.named_arcs:
+        found[child].append(place[parent])
+    return [tuple(sorted(found[name])) for name in names]
+
+
+def _different_graphs(a: Network, b: Network) -> dict[str, tuple[int, int]]:
+    """Variables with the same parents in both, and graphs that lead the parents' states to other leaves."""
+    found = {}
+    for name in a.names:
+        if name in b and set(a.parents(name)) == set(b.parents(name)) and a.parents(name):
+            one, other = a[name], b[name]
+            if _drawn(one.network, one.index) != _drawn(other.network, other.index):
+                found[name] = one.n_leaves, other.n_leaves
+    return found
+
+
+def _drawn(network: Network, index: int) -> tuple[Any, ...]:
+    """A graph, simplified, with names and labels for places and states: equal where both say the same."""
+    node = network[network.names[index]].node
+    graph = node.graph.simplified()
+    entries: list[Any] = []
+    for place, test in enumerate(graph.tests):
+        variable = None if test == LEAF else network.variables[test]
+        arcs = (
+            []
+            if variable is None
+            else [(frozenset(variable.labels[s] for s in states), to) for states, to in graph.arcs(place)]
+        )
+        entries.append((None if variable is None else variable.name, frozenset(arcs)))
+    return tuple(entries)
+
+
+def _fits(a: Network, b: Network, data: object, reading: Reading) -> dict[str, dict[str, float]]:
+    """Scores and likelihoods of both, and the difference with its standard error."""
+    fits: dict[str, dict[str, float]] = {}
+    logs = []
+    for name, network in (("a", a), ("b", b)):
+        table = data if isinstance(data, Table) else read(data, variables=network.variables, **reading)
+        logs.append(log_probabilities(network, table))
+        fits[name] = {"mean_log_likelihood": float(logs[-1].mean())}
+        if network.prior is not None and network.structure_prior is not None:
+            fits[name]["log_score"] = fsum(node.log_score for node in log_score(network, table).values())
+    if len(logs[0]) == len(logs[1]):
+        difference = logs[1] - logs[0]
+        fits["b less a"] = {"mean_log_likelihood": float(difference.mean())}
+        if len(difference) > 1:
+            error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
+            fits["b less a"]["standard_error"] = error
+    return fits
+
+
+def _arcs(arcs: tuple[Arc, ...]) -> str:
+    shown = shortened([f"{parent} → {child}" for parent, child in arcs])
+    return f"{len(arcs):,}: {shown}" if arcs else "0"
+
+
+def _graphs(graphs: Mapping[str, tuple[int, int]]) -> str:
+    shown = shortened([f"{name} ({one} and {many(other, 'leaf', 'leaves')})" for name, (one, other) in graphs.items()])
+    return f"{len(graphs):,}: {shown}" if graphs else "0"

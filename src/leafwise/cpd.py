@@ -1,0 +1,101 @@
+"""One variable of a network: its conditional distribution, with everything by name.
+
+Knows networks; text and pictures are made when somebody looks.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Network, Node
+from leafwise.table import Variable
+
+if TYPE_CHECKING:
+    from leafwise.report.svg import Picture
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CPD:
+    """The conditional distribution of a variable given its parents: `network["name"]`. `print` shows its graph.
+
+    >>> from leafwise.examples import alarm
+    >>> shunt = alarm()["SHUNT"]
+    >>> shunt.parents, shunt.children, shunt.labels
+    (('PULMEMBOLUS', 'INTUBATION'), ('SAO2',), ('NORMAL', 'HIGH'))
+    """
+
+    network: Network
+    index: int  # the place of the variable in the network
+
+    @property
+    def variable(self) -> Variable:
+        """The variable: name, labels, cuts."""
+        return self.network.variables[self.index]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.variable.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its states."""
+        return self.variable.labels
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The names of the variables that its graph may test."""
+        node = self.network.nodes[self.index]
+        return () if node is None else tuple(self.network.variables[parent].name for parent in node.parents)
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """The names of the variables whose parent it is."""
+        pairs = zip(self.network.variables, self.network.nodes, strict=True)
+        return tuple(variable.name for variable, node in pairs if node is not None and self.index in node.parents)
+
+    @property
+    def node(self) -> Node:
+        """The node: parents by place, graph, probabilities and counts of the leaves."""
+        node = self.network.nodes[self.index]
+        if node is None:
+            raise ValueError(
+                f"{self.name!r} is only given in this network, which has no distribution of it: learn all variables, "
+                f"without a target."
+            )
+        return node
+
+    @property
+    def graph(self) -> DecisionGraph:
+        """The decision graph."""
+        return self.node.graph
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """One row a leaf, one column a state."""
+        return self.node.probabilities
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """The cases in each leaf, by state, if the network was learned."""
+        return self.node.counts
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves the graph has."""
+        return self.graph.n_leaves
+
+    def plot(self) -> "Picture":
+        """The picture of the graph, with a bar chart in each leaf."""
+        return self.network.plot_node(self.name)
+
+    def __repr__(self) -> str:
+        from leafwise.report.text import node_text
+
+        return node_text(self.network, self.index).rstrip()
+
+    def _repr_svg_(self) -> str | None:
+        return None if self.network.nodes[self.index] is None else self.plot()._repr_svg_()

@@ -1,0 +1,64 @@
+"""Dates in labels: as numbers of days since 1970, and as text again. Knows NumPy and nothing else."""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?"
+_YEAR_FIRST = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}})({_TIME})")
+_DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}})({_TIME})")
+_ANY = re.compile(rf"(?:{_YEAR_FIRST.pattern}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}}){_TIME})")
+_SECONDS = 86_400
+
+
+def are_dates(texts: Iterable[str]) -> bool:
+    """Whether every text is written like a date, be it that nobody can say which day of which month it is.
+
+    >>> are_dates(["2024-01-31", "31.1.2024 12:30", "1/2/24"]), are_dates(["2024-01-31", "7"])
+    (True, False)
+    """
+    return all(_ANY.fullmatch(text) for text in texts)
+
+
+def day(text: str) -> float | None:
+    """The days since 1970 of a date with its year first, or with points: 2024-01-31, 2024-01-31T12:30, 31.1.2024.
+
+    None for anything else. What a text says of a time zone is left out.
+
+    >>> day("1970-01-02"), day("2.1.1970 12:00"), day("1/2/1970"), day("2024-02-31")
+    (1.0, 1.5, None, None)
+    """
+    if match := _YEAR_FIRST.fullmatch(text):
+        year, month, date, time = match.groups()
+    elif match := _DOTTED.fullmatch(text):
+        date, month, year, time = match.groups()
+    else:
+        return None
+    clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:].zfill(5) if time[:1] in ("T", " ") else "00:00"
+    try:
+        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{clock}", "s")
+    except ValueError:
+        return None
+    return float(moment.astype(np.int64)) / _SECONDS
+
+
+def days(texts: Iterable[str]) -> NDArray[np.float64] | None:
+    """Those of all texts, or None where one has none.
+
+    >>> days(["1970-01-02", "1970-01-03"])
+    array([1., 2.])
+    """
+    found = [day(text) for text in texts]
+    return None if None in found else np.array(found, np.float64)
+
+
+def date_label(days: float) -> str:
+    """A number of days as a date, with the time where there is one.
+
+    >>> date_label(1.0), date_label(1.5)
+    ('1970-01-02', '1970-01-02T12:00:00')
+    """
+    moment = np.datetime64(round(days * _SECONDS), "s")
+    return str(moment.astype("datetime64[D]") if float(days).is_integer() else moment)

@@ -1,0 +1,165 @@
+"""What a table was understood as, column by column: for people to read before anything is learned.
+
+Knows variables, numbers in labels, and refusals.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from leafwise.binning import number
+from leafwise.errors import AdvisedError
+from leafwise.frames import html_table
+from leafwise.table import Variable, many, shortened
+
+_MOST_SIGNS = 60  # of states in a line
+_MOST_NAMES = 12  # in a line of the summary
+
+
+@dataclass(frozen=True)
+class ReadColumn:
+    """One column: its kind, and the variable it becomes, None where it is refused as it is.
+
+    `kind` is "states", "bins", "constant", "dates", "identifier" or "free text".
+    """
+
+    name: str
+    kind: str
+    n_values: int
+    n_missing: int
+    variable: Variable | None
+    copy_of: str | None = None  # an earlier column that tells the same cases apart
+
+    @property
+    def read_as(self) -> str:
+        """What becomes of it, in a few words."""
+        if self.variable is None:
+            return "refused"
+        labels = self.variable.labels
+        text = ", ".join(labels)
+        if len(text) > _MOST_SIGNS:
+            text = text[:_MOST_SIGNS].rpartition(", ")[0] + ", ..."
+        if self.variable.cuts:
+            text = f"{len(self.variable.cuts) + 1} bins: {text}"
+        return f"{text} (says the same as {self.copy_of})" if self.copy_of else text
+
+
+@dataclass(frozen=True)
+class Description:
+    """What each column of a table was understood as.
+
+    `print` shows it as a table, and notebooks as HTML; `columns` has the parts, `refused` those that cannot be read as
+    they are, and `as_dict()` everything in plain values.
+    """
+
+    title: str
+    told: str  # how the text was written, where it was text
+    n_rows: int
+    columns: tuple[ReadColumn, ...]
+    refuses_missing: bool = False  # missing cells would be refused
+
+    @property
+    def refused(self) -> tuple[ReadColumn, ...]:
+        """The columns that are no variables as they are."""
+        return tuple(column for column in self.columns if column.variable is None)
+
+    @property
+    def head(self) -> str:
+        """Title, sizes, and how the text was written, in a line."""
+        told = f"; {self.told}" if self.told else ""
+        return f"{self.title}: {many(self.n_rows, 'row')}, {many(len(self.columns), 'column')}{told}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "source": self.title,
+            "format": self.told,
+            "rows": self.n_rows,
+            "columns": [
+                {
+                    "name": column.name,
+                    "kind": column.kind,
+                    "values": column.n_values,
+                    "missing": column.n_missing,
+                    "states": None if column.variable is None else list(column.variable.labels),
+                    "cuts": None if column.variable is None else list(column.variable.cuts),
+                    "copy_of": column.copy_of,
+                }
+                for column in self.columns
+            ],
+        }
+
+    def text(self, *, in_options: bool = False) -> str:
+        """A line a column, and what to do; `in_options`: with options of the command line."""
+        rows = [_HEADS, *self._rows()]
+        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+        lines = []
+        for row in rows:
+            pairs = enumerate(zip(row, widths, strict=True))
+            cells = [cell.rjust(width) if place in (2, 3) else cell.ljust(width) for place, (cell, width) in pairs]
+            lines.append("  ".join(cells).rstrip())
+        advice = self._advice(in_options)
+        return "\n".join([self.head, "", *lines, *(("", *advice) if advice else ())])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        advice = "".join(f"<p>{escape(line)}</p>" for line in self._advice(in_options=False))
+        return html_table(self.head, _HEADS, self._rows()) + advice
+
+    def _rows(self) -> "list[Sequence[str]]":
+        return [
+            (column.name, column.kind, f"{column.n_values:,}", f"{column.n_missing:,}", column.read_as)
+            for column in self.columns
+        ]
+
+    def _advice(self, in_options: bool) -> list[str]:
+        """What to do about columns that are refused, missing cells and copies, a line each."""
+        found: list[AdvisedError] = []
+        refused = [column.name for column in self.refused]
+        if refused:
+            found.append(
+                AdvisedError("refused: leave out with ", ("ignore", refused), ", or take with ", ("states", refused))
+            )
+        if any(column.kind == "dates" for column in self.refused):
+            found.append(AdvisedError("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
+        numbers = [column.name for column in self.columns if self.told and number(column.name) is not None]
+        if numbers:
+            found.append(
+                AdvisedError(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False))
+            )
+        if self.told.startswith("a single column") and self._is_parted_by_blanks():
+            found.append(AdvisedError("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
+        lacking = [column.name for column in self.columns if column.n_missing]
+        if lacking and self.refuses_missing:
+            found.append(
+                AdvisedError("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
+            )
+        copies = [column.name for column in self.columns if column.copy_of and column.variable is not None]
+        if copies:
+            found.append(AdvisedError("copies: leave out with ", ("ignore", copies)))
+        return [error.in_options() if in_options else str(error) for error in found]
+
+    def _is_parted_by_blanks(self) -> bool:
+        only = self.columns[0]
+        texts = [only.name, *(only.variable.labels if only.variable is not None else ())]
+        return all(" " in text for text in texts)
+
+    def summary(self, *, in_options: bool = False) -> str:
+        """The head, and a line a kind with its columns and how many states each has."""
+        kinds: dict[str, list[str]] = {}
+        for column in self.columns:
+            n = "refused" if column.variable is None else f"{column.variable.n_states:,}"
+            kinds.setdefault(column.kind, []).append(f"{column.name} ({n})")
+            if column.copy_of:
+                kinds.setdefault("copies", []).append(f"{column.name} of {column.copy_of}")
+        width = max(map(len, kinds))
+        lines = [f"{kind.ljust(width)}  {shortened(names, _MOST_NAMES)}" for kind, names in kinds.items()]
+        return "\n".join([self.head, *lines, *self._advice(in_options)])
+
+
+_HEADS = ("column", "kind", "values", "missing", "read as")

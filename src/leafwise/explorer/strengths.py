@@ -1,0 +1,36 @@
+"""How strong arcs are, for the map: from cases drawn from the network. Knows networks and sampling."""
+
+import numpy as np
+
+from leafwise.inference.sampling import sample
+from leafwise.network import Network
+
+_CASES = 5000
+
+
+def strengths(network: Network) -> list[float | None]:
+    """For each arc, about which share of the child's uncertainty knowing the parent takes away; None: nobody knows.
+
+    That is their mutual information divided by the child's entropy, in cases drawn from the network.
+
+    >>> from leafwise.examples import alarm
+    >>> found = strengths(alarm())
+    >>> len(found), min(found) >= 0, max(found) <= 1
+    (46, True, True)
+    """
+    if any(node is None for node in network.nodes):
+        return [None] * len(network.arcs)
+    codes = sample(network, _CASES, seed=1).codes
+    return [_share(codes[parent], codes[child]) for parent, child in network.arcs]
+
+
+def _share(parent: np.ndarray, child: np.ndarray) -> float:
+    n_child = int(child.max()) + 1
+    joint = np.bincount(parent.astype(np.int64) * n_child + child, minlength=(int(parent.max()) + 1) * n_child)
+    both, one, other = (_entropy(counts) for counts in (joint, np.bincount(parent), np.bincount(child)))
+    return round(float(np.clip((one + other - both) / other, 0, 1)), 4) if other > 0 else 0.0
+
+
+def _entropy(counts: np.ndarray) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares @ np.log(shares)))

@@ -1,0 +1,244 @@
+"""Cases with missing cells: their probability, the missing cells drawn or as distributions, and expected counts.
+
+A missing cell holds a number that is no state of its variable, as tables with a state "(missing)" of their own do. All
+is exact, and the same for any number of threads. Knows networks, kernels, and the exact answer for the few cases that
+are too large for the compiled elimination.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
+from leafwise.kernels import elimination, holes
+from leafwise.kernels.routes import flatten
+from leafwise.network import Network
+from leafwise.workers import Workers
+
+Codes = NDArray[Any]  # uint8 or uint16
+Floats = NDArray[np.float64]
+_ROOM = 2**18  # numbers that the elimination of a case may hold
+_STREAMS = 64  # shares of the cases that are summed one by one, so that any number of threads gives the same sums
+_NANOSECONDS = 200.0  # what a missing cell takes, roughly
+
+
+@dataclass(frozen=True, eq=False)
+class Holes:
+    """A network, ready for cases with missing cells.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> network = alarm()
+    >>> codes = sample(network, 100, seed=1).codes.copy()
+    >>> codes[3, :50] = 9
+    >>> completed = Holes(network).draw(codes, seed=1)
+    >>> bool((completed[3] < 9).all()), bool((completed[3, 50:] == codes[3, 50:]).all())
+    (True, True)
+    """
+
+    network: Network
+    limits: Limits = DEFAULT_LIMITS
+    threads: int | None = None
+
+    @cached_property
+    def _model(self) -> holes.Model:
+        network = self.network
+        nodes = [(v, node) for v, node in enumerate(network.nodes) if node is not None]
+        flat = flatten(node.graph for _, node in nodes)
+        sizes = np.repeat([node.n_states for _, node in nodes], [len(node.probabilities) for _, node in nodes])
+        flat.first[flat.test < 0] = np.cumsum(sizes) - sizes
+        root = np.full(len(network.variables), -1, np.int32)
+        root[[v for v, _ in nodes]] = flat.root
+        n_states = np.array([variable.n_states for variable in network.variables], np.int64)
+        by_rank = _order([(v, *node.graph.tested) for v, node in nodes], n_states)
+        return holes.Model(
+            n_states=n_states,
+            root=root,
+            test=flat.test,
+            first=flat.first,
+            child=flat.child,
+            probability=np.concatenate([np.zeros(0), *(node.probabilities.ravel() for _, node in nodes)]),
+            rank=np.argsort(by_rank),
+            by_rank=by_rank,
+            order=np.array(network.order(), np.int64),
+        )
+
+    def _room(self) -> holes.Room:
+        return holes.new_room(self._model, _ROOM)
+
+    def log_probabilities(self, codes: Codes) -> Floats:
+        """The log probability of what each case shows; -inf if that is impossible."""
+        missing = self._missing(codes)
+        out = np.empty(codes.shape[1])
+
+        def run(begin: int, end: int) -> None:
+            holes.log_probabilities(self._model, self._room(), codes[:, begin:end], out[begin:end])
+
+        self._run(run, missing)
+        for case in np.flatnonzero(np.isnan(out)).tolist():
+            out[case] = self._exact(codes[:, case], []).log_evidence()
+        return out
+
+    def draw(self, codes: Codes, seed: int) -> Codes:
+        """The cases with their missing cells drawn given what they show. An impossible case is a ValueError."""
+        missing = self._missing(codes)
+        codes = codes.copy()
+        found = np.empty(codes.shape[1])
+        first = np.cumsum(missing.sum(axis=0)) - missing.sum(axis=0)
+        uniform = np.random.default_rng(seed).random(missing.sum())
+
+        def run(begin: int, end: int) -> None:
+            here = codes[:, begin:end]
+            holes.draw(self._model, self._room(), here, uniform, first[begin:end], found[begin:end])
+
+        self._run(run, missing)
+        for case in np.flatnonzero(~np.isfinite(found)).tolist():
+            self._check_possible(case, found[case])
+            unknown = np.flatnonzero(missing[:, case]).tolist()
+            question = self._exact(codes[:, case], [(variable,) for variable in unknown])
+            codes[unknown, case] = question.draw(1, seed + case)[:, 0]
+        return codes
+
+    def marginals(self, codes: Codes) -> "Marginals":
+        """The distribution of each missing cell given what its case shows: NaN where that is impossible."""
+        missing = self._missing(codes)
+        cases, variables = np.nonzero(missing.T)
+        sizes = self._model.n_states[variables]
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        shares = np.zeros(int(first[-1]))
+        cells = np.concatenate([[0], np.cumsum(missing.sum(axis=0))])
+        found = np.empty(codes.shape[1])
+
+        def run(begin: int, end: int) -> None:
+            holes.expect(
+                self._model,
+                self._room(),
+                codes[:, begin:end],
+                np.zeros(0),
+                shares,
+                first[cells[begin:end]],
+                found[begin:end],
+            )
+
+        self._run(run, missing)
+        for case in np.flatnonzero(~np.isfinite(found)).tolist():
+            unknown = variables[cells[case] : cells[case + 1]].tolist()
+            question = self._exact(codes[:, case], [(variable,) for variable in unknown])
+            found[case] = question.log_evidence()
+            rows = question.distributions()[1] if found[case] > -np.inf else [np.nan]
+            shares[first[cells[case]] : first[cells[case + 1]]] = np.hstack([*rows])
+        return Marginals(cases, variables, shares, first, found)
+
+    def expected_counts(self, codes: Codes) -> tuple[list[Floats | None], Floats]:
+        """How often each leaf of each node is reached with each state, in expectation; and the log probabilities.
+
+        A node's counts have the shape of its probabilities.
+        """
+        missing = self._missing(codes)
+        n_cases = codes.shape[1]
+        found = np.empty(n_cases)
+        ends = np.arange(_STREAMS + 1) * n_cases // _STREAMS
+        counts = np.zeros((_STREAMS, len(self._model.probability)))
+        nothing = np.zeros(n_cases, np.int64)
+
+        def run(first: int, last: int) -> None:
+            for k in range(first, last):
+                here = slice(ends[k], ends[k + 1])
+                holes.expect(
+                    self._model, self._room(), codes[:, here], counts[k], np.zeros(0), nothing[here], found[here]
+                )
+
+        self._run(run, missing, ends)
+        total = counts.sum(axis=0)
+        for case in np.flatnonzero(~np.isfinite(found)).tolist():
+            self._check_possible(case, found[case])
+            found[case] = self._count_exactly(codes[:, case], total)
+        return self._by_node(total), found
+
+    def _missing(self, codes: Codes) -> NDArray[np.bool_]:
+        missing: NDArray[np.bool_] = codes >= self._model.n_states[:, None]
+        unmodelled = self._model.root < 0
+        if missing[unmodelled].any():
+            name = self.network.names[np.flatnonzero(unmodelled & missing.any(axis=1))[0]]
+            raise ValueError(
+                f"{name!r} is missing in some case, and the network has no distribution of it to sum over: leave such "
+                f"cases out with missing='drop', or learn all variables, without a target."
+            )
+        return missing
+
+    def _run(self, run: Any, missing: NDArray[np.bool_], ends: NDArray[np.int64] | None = None) -> None:
+        costs = missing.sum(axis=0) * _NANOSECONDS + 20.0 * len(missing)
+        if ends is not None:
+            costs = np.diff(np.concatenate([[0.0], np.cumsum(costs)])[ends])
+        Workers(self.threads).run(run, costs)
+
+    def _exact(self, case: Codes, targets: list[tuple[int, ...]]) -> Exact:
+        shown = np.flatnonzero(case < self._model.n_states).tolist()
+        weights = {v: np.eye(int(self._model.n_states[v]))[case[v]] for v in shown}
+        return affordable(self.network, weights, targets, self.limits)
+
+    def _check_possible(self, case: int, log_probability: float) -> None:
+        if log_probability == -np.inf:
+            raise ValueError(
+                f"what row {case + 1} shows is impossible under this network, so nothing can be said of its missing "
+                f"cells: leave the row out, or correct it."
+            )
+
+    def _count_exactly(self, case: Codes, total: Floats) -> float:
+        """Add one case's expected counts, from the joint distributions of all families."""
+        nodes = [(v, node) for v, node in enumerate(self.network.nodes) if node is not None]
+        question = self._exact(case, [(v, *node.graph.tested) for v, node in nodes])
+        log_evidence, joints = question.distributions()
+        begin = 0
+        for (v, node), joint in zip(nodes, joints, strict=True):
+            states = [0] * len(self.network.variables)
+            for cell in np.argwhere(joint > 0):
+                for variable, state in zip((v, *node.graph.tested), cell.tolist(), strict=True):
+                    states[variable] = state
+                total[begin + node.graph.leaf_of(states) * node.n_states + cell[0]] += joint[tuple(cell)]
+            begin += node.probabilities.size
+        return log_evidence
+
+    def _by_node(self, counts: Floats) -> list[Floats | None]:
+        out: list[Floats | None] = []
+        begin = 0
+        for node in self.network.nodes:
+            out.append(None if node is None else counts[begin : begin + node.probabilities.size])
+            if node is not None:
+                out[-1] = counts[begin : begin + node.probabilities.size].reshape(node.probabilities.shape)
+                begin += node.probabilities.size
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """The distributions of missing cells, one after the other, case by case."""
+
+    cases: NDArray[np.int64]  # of each missing cell
+    variables: NDArray[np.int64]
+    shares: Floats  # the distribution of cell k: shares[first[k] : first[k + 1]]
+    first: NDArray[np.int64]
+    log_probabilities: Floats  # of what each case shows
+
+    def of(self, variable: int) -> Floats:
+        """The distributions of a variable, one row a case in which it is missing."""
+        cells = np.flatnonzero(self.variables == variable)
+        n_states = int(self.first[cells[0] + 1] - self.first[cells[0]]) if len(cells) else 0
+        rows: Floats = self.shares[self.first[cells][:, None] + np.arange(n_states)]
+        return rows
+
+
+def _order(families: list[tuple[int, ...]], n_states: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An order of elimination that is good with nothing known; restricted to what is missing it is no worse."""
+    first = np.cumsum([0, *map(len, families)])
+    member = np.array([v for family in families for v in family], np.int64)
+    best, least = np.zeros(0, np.int64), np.inf
+    for rule in (elimination.SMALLEST, elimination.FEWEST_JOINED):
+        order = np.empty(len(n_states), np.int64)
+        log_operations = elimination.eliminate(first, member, np.log(n_states), rule, np.ones(len(n_states)), order)
+        if log_operations < least:
+            best, least = order, log_operations
+    return best

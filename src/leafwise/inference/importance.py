@@ -1,0 +1,384 @@
+"""Adaptive importance sampling: cases drawn from distributions that the evidence has changed, leaf by leaf.
+
+Every leaf has a distribution to draw from beside its own. They begin as what loopy belief propagation makes of the
+evidence below (Yuan & Druzdzel, 2003), and learn from the cases drawn so far (Cheng & Druzdzel, 2000). Then they stay,
+so the cases that count are independent, and errors are those of weighted means. Knows parts, estimates and kernels.
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.inference import loopy
+from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
+from leafwise.inference.evidence import Weights
+from leafwise.inference.intervals import of_weights
+from leafwise.inference.parts import Codes, Part, parts_of
+from leafwise.inference.sampling import cumulative
+from leafwise.kernels import importance as kernel
+from leafwise.network import Network
+from leafwise.table import Table, code_type
+from leafwise.workers import Workers
+
+_STREAMS = 16  # each with random numbers of its own, so that any number of threads draws the same cases
+_BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
+_NANOSECONDS = 30.0  # what a cell costs, roughly
+_ROUNDS, _ROUND = 6, 2500  # in which the distributions learn, and the cases of each
+_OWN = 0.3  # the share of the cases that are drawn from the network's own distributions
+_HEAVY = 0.05  # the share of all weight that a single case may have without a warning
+_FEW = 100.0  # independent draws
+_PRIOR = 20.0  # draws that what was there before counts for
+_DEFENCE = 0.05  # the share of the network's own distribution in what is drawn from: no weight is larger than by 1 / it
+_FIRST_TURN = 8192  # cases before the first look at errors and the clock
+_MOST_SAMPLES = 10**9
+_CASES, _STARTS = 20_000, 20  # drawn to look for the most probable one, and the best of them that are changed
+
+Floats = NDArray[np.float64]
+
+
+def importance(
+    network: Network,
+    targets: Sequence[int],
+    weights: Weights,
+    *,
+    n_samples: int = 100_000,
+    seed: int = 1,
+    joint: bool = False,
+    seconds: float | None = None,
+    error: float | None = None,
+    threads: int | None = None,
+) -> Estimate:
+    """Estimate the distribution of each target given evidence, or with `joint` of all together; and of the evidence.
+
+    With `seconds` or `error` it draws until so much time is over, or no standard error is larger, whatever comes first.
+    The same seed gives the same answer, whatever the number of threads, unless time decides.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.evidence import weights_of
+    >>> network = alarm()
+    >>> given = weights_of(network, {"BP": "LOW"})
+    >>> found = importance(network, [network.names.index("CO")], given, error=0.01)
+    >>> bool(found.standard_errors[0].max() < 0.01), found.probabilities[0].round(1).tolist()
+    (True, [0.3, 0.1, 0.5])
+    """
+    check(network, targets, joint, n_samples, 2, seed)
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    parts = parts_of(network, targets, weights, joint)
+    found: list[Found] = []
+    warnings: list[str] = []
+    log_evidence, variance, n_drawn = parts.log_constant, 0.0, 0
+    workers = Workers(threads)
+    for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
+        cells = cells_of(part, joint)
+        learning, drawing = stream.spawn(2)
+        run = _Run(part, cells, _learned(network, part, weights, learning), drawing.spawn(_STREAMS), workers)
+        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, deadline, error or 0.0)
+        found += run.tables()
+        warnings += run.warnings
+        log_evidence += run.scale + np.log(run.total[-1] / run.n)
+        variance += max(0.0, (run.n * run.squares[-1] / run.total[-1] ** 2 - 1) / (run.n - 1))
+        n_drawn = max(n_drawn, run.n)
+    estimate = put_together(parts, targets, joint, n_drawn or n_samples, found)
+    if estimate.effective_sample_size < _FEW:
+        warnings.append(
+            f"the samples are worth {estimate.effective_sample_size:.3g} independent draws, and {_FEW:.0f} are the "
+            f"least for a sure answer: ask for more, by Gibbs sampling, or exactly."
+        )
+    return replace(
+        estimate,
+        warnings=tuple(dict.fromkeys(warnings)),
+        log_evidence=float(log_evidence),
+        log_evidence_error=float(variance**0.5),
+    )
+
+
+def proposed_cases(network: Network, weights: Weights, n: int, seed: int) -> tuple[Table, Floats]:
+    """Cases of all variables that agree with the evidence, and the log weight of each."""
+    everything = range(len(network.variables))
+    parts = parts_of(network, everything, weights, joint=True)
+    codes = np.zeros((len(everything), n), code_type(network.variables))
+    codes[list(parts.known)] = np.array(list(parts.known.values()), codes.dtype)[:, None]
+    log_weights = np.full(n, parts.log_constant)
+    learning, drawing = np.random.SeedSequence(seed).spawn(2)
+    for part in parts.parts:  # one, or none where all is known
+        begin = 0
+        proposal = _learned(network, part, weights, learning)
+        for block, log_weight in _draws(part, proposal, n, np.random.default_rng(drawing)):
+            end = begin + len(log_weight)
+            codes[list(part.variables), begin:end] = block
+            log_weights[begin:end] += log_weight
+            begin = end
+    _check_possible(log_weights.max(), n)
+    return Table(network.variables, codes), log_weights
+
+
+def best_case(network: Network, weights: Weights, seed: int) -> tuple[Codes, float]:
+    """The most probable case found: the best of those drawn, changed one variable at a time while that helps.
+
+    Its states, and the log of their probability together with the evidence.
+    """
+    table, _ = proposed_cases(network, weights, _CASES, seed)
+    parts = parts_of(network, range(len(network.variables)), weights, joint=True)
+    best, log_best = table.codes[:, 0].copy(), parts.log_constant
+    for part in parts.parts:
+        log_joint = _log_joint(network, part, weights)
+        variables = list(part.variables)
+        cases = np.ascontiguousarray(table.codes[variables])
+        logs = np.zeros(cases.shape[1])
+        kernel.add_logs(cases, part.flat, log_joint, logs)
+        log_best = -math.inf
+        for case in np.argsort(-logs, kind="stable")[:_STARTS].tolist():
+            start = cases[:, case : case + 1].copy()
+            climbed = kernel.climb(start, part.flat, log_joint, part.free) + parts.log_constant
+            if climbed > log_best:
+                log_best, best[variables] = climbed, start[:, 0]
+    return best, float(log_best)
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """What to draw from in each leaf, and the log of how much more probable a state is under the network.
+
+    Some cases are drawn from the network's own distributions; weights are those of the mixture of both, so that what
+    the proposal overlooks is found, and no weight is far above what it is without one.
+    """
+
+    cumulative: Floats
+    log_ratio: Floats
+    own: "_Proposal | None" = None
+
+    def draw(self, part: Part, codes: Codes, uniform: Floats) -> Floats:
+        """Fill cases, of which some come from the network's own distributions; their log weights."""
+        log_weight = np.zeros(codes.shape[1])
+        if self.own is None:
+            kernel.draw_proposed(codes, part.flat, self.cumulative, self.log_ratio, uniform, log_weight)
+            return log_weight
+        cut = round((1 - _OWN) * codes.shape[1])
+        for proposal, here in ((self, slice(0, cut)), (self.own, slice(cut, None))):
+            some, ignored = np.ascontiguousarray(codes[:, here]), log_weight[here].copy()
+            drawn = np.ascontiguousarray(uniform[:, here])
+            kernel.draw_proposed(some, part.flat, proposal.cumulative, proposal.log_ratio, drawn, ignored)
+            codes[:, here] = some
+        other = np.zeros(codes.shape[1])
+        kernel.add_logs(codes, part.flat, self.log_ratio, log_weight)
+        kernel.add_logs(codes, part.flat, self.own.log_ratio, other)
+        mixed: Floats = -np.logaddexp(np.log1p(-_OWN) - log_weight, np.log(_OWN) - other)
+        return mixed
+
+
+def _shapes(network: Network, part: Part) -> list[tuple[int, int]]:
+    """Leaves and states of each graph of a part: their distributions lie end to end."""
+    nodes = [network.nodes[variable] for variable in part.variables]
+    return [(len(node.probabilities), node.n_states) for node in nodes if node is not None]
+
+
+def _log_joint(network: Network, part: Part, weights: Weights) -> Floats:
+    """The log of each state's probability and evidence in each leaf."""
+    rows = []
+    for variable in part.variables:
+        node = network.nodes[variable]
+        assert node is not None
+        with np.errstate(divide="ignore"):
+            own = np.log(node.probabilities / node.probabilities.sum(axis=1, keepdims=True))
+            rows.append((own + np.log(weights.get(variable, np.ones(node.n_states)))).ravel())
+    return np.concatenate(rows)
+
+
+def _by_graph(flat: Floats, shapes: list[tuple[int, int]]) -> list[Floats]:
+    cuts = np.cumsum([n * r for n, r in shapes])[:-1]
+    return [rows.reshape(shape) for rows, shape in zip(np.split(flat, cuts), shapes, strict=True)]
+
+
+def _normal(rows: Floats) -> Floats:
+    """Distributions; those of rows without any weight do not matter."""
+    totals = rows.sum(axis=1, keepdims=True)
+    shares: Floats = np.divide(rows, totals, out=np.full_like(rows, 1 / rows.shape[1]), where=totals > 0)
+    return shares
+
+
+def _proposal(part: Part, log_joint: Floats, shapes: list[tuple[int, int]], wanted: list[Floats]) -> _Proposal:
+    """Draw from these distributions, with a share of the network's own; known variables are not drawn."""
+    cumulatives, log_ratios = [], []
+    for known, logs, rows in zip(part.flat.known, _by_graph(log_joint, shapes), wanted, strict=True):
+        own = _normal(np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -1e300)))
+        mixed = (1 - _DEFENCE) * np.where(own > 0, rows, 0.0) + _DEFENCE * own
+        mixed = _normal(mixed)
+        cumulatives.append(cumulative(mixed).ravel())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = logs - (0.0 if known else np.log(mixed))
+        log_ratios.append(np.where(np.isnan(ratio), -np.inf, ratio).ravel())
+    return _Proposal(np.concatenate(cumulatives), np.concatenate(log_ratios))
+
+
+def _learned(network: Network, part: Part, weights: Weights, seed: np.random.SeedSequence) -> _Proposal:
+    """The best proposal of some rounds: by belief propagation, as the network is, and learned from the cases drawn."""
+    shapes, log_joint = _shapes(network, part), _log_joint(network, part, weights)
+    own = [
+        _normal(np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -1e300)))
+        for logs in _by_graph(log_joint, shapes)
+    ]
+    hints = _hints(network, part, weights)
+    hinted = [_normal(rows * hints.get(v, 1.0)) for v, rows in zip(part.variables, own, strict=True)]
+    best: tuple[float, _Proposal] | None = None
+    random = np.random.default_rng(seed)
+    wanted, start = hinted, [own] if hints else []
+    for _ in range(_ROUNDS):
+        proposal = _proposal(part, log_joint, shapes, wanted)
+        counts, worth = _counted(part, proposal, random)
+        if best is None or worth > best[0]:
+            best, basis = (worth, proposal), wanted
+        if start:
+            wanted = start.pop()
+            continue
+        if worth <= 1.0:
+            break
+        pairs = zip(basis, _by_graph(counts, shapes), strict=True)
+        wanted = [_normal(_PRIOR * rows + worth * seen) for rows, seen in pairs]
+    assert best is not None
+    return replace(best[1], own=_proposal(part, log_joint, shapes, own))
+
+
+def _hints(network: Network, part: Part, weights: Weights) -> dict[int, Floats]:
+    """What the evidence below each variable says of its states, by loopy belief propagation; {} if that fails."""
+    try:
+        return loopy.from_below(network, part.variables, weights)
+    except loopy.TooManyWays:
+        return {}
+
+
+def _counted(part: Part, proposal: _Proposal, random: np.random.Generator) -> tuple[Floats, float]:
+    """The shares of the weight of some cases, by leaf and state, and how many independent draws they are worth."""
+    counts, blocks = np.zeros(len(proposal.log_ratio)), list(_draws(part, proposal, _ROUND, random))
+    largest = max(log_weight.max() for _, log_weight in blocks)
+    if largest == -np.inf:
+        return counts, 0.0
+    total = squares = 0.0
+    for codes, log_weight in blocks:
+        weight = np.exp(log_weight - largest)
+        kernel.count_leaves(codes, part.flat, weight, counts)
+        total += weight.sum()
+        squares += (weight**2).sum()
+    return counts / total, float(total**2 / squares)
+
+
+def _draws(part: Part, proposal: _Proposal, n: int, random: np.random.Generator) -> Iterator[tuple[Codes, Floats]]:
+    """Blocks of cases of a part, n in all, and their log weights."""
+    n_free = len(part.free)
+    size = max(1, min(4096, _BLOCK // n_free))
+    for begin in range(0, n, size):
+        codes = np.repeat(part.case, min(size, n - begin), axis=1)
+        log_weight = proposal.draw(part, codes, random.random((n_free, codes.shape[1])))
+        yield codes, log_weight
+
+
+class _Run:
+    """Cases under way: the sums of their weights and of the squares, stream by stream, on one scale."""
+
+    def __init__(
+        self, part: Part, cells: Cells, proposal: _Proposal, seeds: list[np.random.SeedSequence], workers: Workers
+    ) -> None:
+        self.part, self.cells, self.proposal, self.workers = part, cells, proposal, workers
+        self.randoms = [np.random.default_rng(seed) for seed in seeds]
+        self.sums = np.zeros((len(seeds), 2, cells.n_cells + 1))  # the last cell is for all
+        self.scales = np.full(len(seeds), -np.inf)
+        self.n = 0
+
+    @property
+    def scale(self) -> float:
+        return float(self.scales.max())
+
+    @property
+    def streams(self) -> Floats:
+        """The sums of all streams, on the common scale."""
+        factor = np.exp(self.scales - self.scale)
+        sums: Floats = self.sums * np.stack([factor, factor**2], axis=1)[:, :, None]
+        return sums
+
+    def draw_until(self, most: int, deadline: float, error: float) -> None:
+        """Draw in turns, each as long as all before, until there are enough, or it is time, or errors are small."""
+        turn = most if deadline == math.inf and error == 0 else min(most, _FIRST_TURN)
+        while True:
+            began = time.monotonic()
+            self._turn(turn)
+            _check_possible(self.scale, self.n)
+            took = time.monotonic() - began
+            left = deadline - time.monotonic()
+            if self.n >= most or left <= 0:
+                return
+            if error > 0 and max((float(table.standard_errors.max()) for table in self.tables()), default=0.0) <= error:
+                return
+            if not self.cells.asked:
+                return
+            turn = max(_STREAMS, min(self.n, most - self.n, int(turn * min(left / max(took, 1e-9), 64.0))))
+
+    def _turn(self, n: int) -> None:
+        shares = np.diff(np.arange(_STREAMS + 1) * n // _STREAMS)
+
+        def run(begin: int, end: int) -> None:
+            for k in range(begin, end):
+                self._stream(k, int(shares[k]))
+
+        self.workers.run(run, shares * len(self.part.flat.root) * _NANOSECONDS)
+        self.n += n
+
+    def _stream(self, k: int, n: int) -> None:
+        for codes, log_weight in _draws(self.part, self.proposal, n, self.randoms[k]):
+            if self.workers.stopped.is_set():
+                return
+            largest = log_weight.max()
+            if largest > self.scales[k]:
+                factor = np.exp(self.scales[k] - largest)
+                self.sums[k] *= [[factor], [factor**2]]
+                self.scales[k] = largest
+            if largest > -np.inf:
+                weight = np.exp(log_weight - self.scales[k])
+                both = np.stack([weight, weight**2])
+                self.cells.add(codes[list(self.part.targets)], both, self.sums[k])
+                self.sums[k, :, -1] += both.sum(axis=1)
+
+    @property
+    def total(self) -> Floats:
+        sums: Floats = self.streams[:, 0].sum(axis=0)
+        return sums
+
+    @property
+    def squares(self) -> Floats:
+        sums: Floats = self.streams[:, 1].sum(axis=0)
+        return sums
+
+    def tables(self) -> list[Found]:
+        """Ratios of sums. Their errors are by the delta method, or by how far streams differ, if that is more."""
+        total, squares, streams = self.total, self.squares, self.streams[:, 0]
+        probabilities = total[:-1] / total[-1]
+        with_state, others = squares[:-1], np.maximum(squares[-1] - squares[:-1], 0)
+        variances = (with_state * (1 - probabilities) ** 2 + others * probabilities**2) / total[-1] ** 2
+        apart = streams[:, :-1] - probabilities * streams[:, -1:]
+        between = (apart**2).sum(axis=0) / total[-1] ** 2 * _STREAMS / (_STREAMS - 1)
+        size = float(total[-1] ** 2 / squares[-1])
+        intervals = of_weights(total[:-1], with_state, np.maximum(total[-1] - total[:-1], 0), others, 1.0)
+        errors = np.sqrt(np.maximum(variances, between))
+        errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
+        tables = zip(self.cells.asked, *map(self.cells.tables, (probabilities, errors, intervals)), strict=True)
+        return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the answer may be further off than it says; the largest weight is one on the common scale."""
+        if self.total[-1] * _HEAVY > 1:
+            return []
+        return [
+            f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been met: "
+            f"ask for more, by Gibbs sampling, or exactly."
+        ]
+
+
+def _check_possible(log_weight: float, n: int) -> None:
+    if log_weight == -np.inf:
+        raise ValueError(
+            f"none of {n:,} cases agrees with the evidence, which is impossible or too improbable for so few: "
+            f"draw more samples, or ask exactly."
+        )

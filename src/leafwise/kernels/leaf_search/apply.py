@@ -1,0 +1,258 @@
+"""Steps of one node: its best operator is applied ahead of time, and undone where it turns out to be ruled out.
+
+The structure prior charges tests by how many variables the graph tests already, so every split changes what all others
+of the node gain: by the same amount for all that test a variable of these, and for all that do not. A variable that is
+tested for the first time passes from one sort to the other.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.atomics import add
+from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.leaf_search.expand import Scratch
+from leafwise.kernels.leaf_search.leaf_lists import (
+    drop,
+    drop_children_of,
+    drop_fallback,
+    drop_merged,
+    free_histogram,
+    link,
+    relink,
+    unlink,
+    unprice,
+    unprice_all,
+)
+from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
+from leafwise.kernels.leaf_search.splits import TIE, copy_split, is_tested, may_test, price_tested
+from leafwise.kernels.leaf_search.state import (
+    MERGE_STEP,
+    N_SLOTS,
+    N_STEPS,
+    NO_LEAF,
+    SPLIT_STEP,
+    TESTED,
+    UNTESTED,
+    Scoring,
+    State,
+)
+
+
+@bare
+def _push_step(target: int, state: State) -> Any:
+    node = state.nodes[target]
+    number = add(state.totals, N_STEPS, np.int64(1))
+    step = state.steps[number]
+    step["target"] = target
+    step["previous"] = node["last_pending"]
+    step["next"] = -1
+    if node["last_pending"] >= 0:
+        state.steps[node["last_pending"]]["next"] = number
+    else:
+        node["first_pending"] = number
+    node["last_pending"] = number
+    return step
+
+
+@bare
+def set_costs(node: Any, scoring: Scoring) -> None:
+    """What the structure prior charges for the next test of the node's graph (docs/structure-prior.md)."""
+    n, p, tests = node["n_candidates"], node["n_tested"], node["n_tests"]
+    node["tested_cost"] = node["untested_cost"] = node["later_cost"] = 0.0
+    if scoring.charges_parents and p < n:
+        node["untested_cost"] = math.log((p + 3) / (p + 1)) + math.log((n - p) / (p + 1))
+    if scoring.charges_tests:
+        log_p = math.log(p) if p > 0 else 0.0
+        node["tested_cost"] += log_p
+        node["later_cost"] += math.log(p + 1)
+        node["untested_cost"] += (tests + 1) * math.log(p + 1) - tests * log_p
+
+
+@bare
+def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
+    node = state.nodes[target]
+    most = max(0, min(state.rules.most_leaves - node["n_leaves"] + 1, state.rules.most_children))
+    node["max_children"] = most
+    if state.rules.limits_leaves:
+        at = node["head"]
+        while at >= 0:
+            leaf = state.leaves[at]
+            if leaf["max_children"] < most:  # priced when there was less room: its gain is no upper bound
+                leaf["gain"], leaf["max_children"] = np.inf, -1
+            at = leaf["next"]
+    refresh(target, gone, gone_too, first_new, state)
+    one, two = node["merged_first"], node["merged_second"]
+    if one == gone or two == gone or one == gone_too or two == gone_too:
+        drop_merged(node, state)
+
+
+@bare
+def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> None:
+    """A variable is tested for the first time in the leaf's graph: see whether the leaf would rather test it, too.
+
+    What it would gain is at most what the best split on an untested variable gained.
+    """
+    leaf, old, new = state.leaves[at], state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
+    drop_fallback(at, state)
+    if leaf["max_children"] < 0 or new["variable"] < 0 or new["gain"] <= old["gain"] + TIE:
+        return
+    if new["variable"] == variable:
+        drop_children_of(old, state)
+        copy_split(new, old)
+    elif leaf["histogram"] >= 0:
+        before = old["variable"], old["kind"], old["state"]
+        first, n = old["first_child"], old["n_children"]
+        price_tested(at, variable, state, scratch.pricing)
+        if before != (old["variable"], old["kind"], old["state"]) and first >= 0:
+            drop(first, n, state)
+            old["first_child"] = -1
+    else:
+        unprice(at, state)
+
+
+@inlined
+def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bool:
+    """Count a test of the node's graph; whether it is the first of its variable."""
+    node, scoring = state.nodes[target], state.scoring
+    is_first = False
+    node["n_tests"] += 1
+    if scoring.charges_parents or scoring.charges_tests:
+        is_first = not is_tested(target, variable, state.tested)
+        if is_first:
+            state.tested[target, variable >> 6] |= np.uint64(1) << np.uint64(variable & 63)
+            node["n_tested"] += 1
+            node["version"] += 1
+            at = node["head"]
+            while at >= 0:
+                if state.leaves[at]["version"] == node["version"] - 1:
+                    _offer_tested(at, variable, state, scratch)
+                    state.leaves[at]["version"] = node["version"]
+                elif state.leaves[at]["max_children"] >= 0:
+                    unprice(at, state)
+                at = state.leaves[at]["next"]
+        set_costs(node, scoring)
+    return is_first
+
+
+@bare
+def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
+    leaf, split = state.leaves[at], best_split(at, state)
+    target = leaf["target"]
+    node = state.nodes[target]
+    cost = node["tested_cost"] if leaf["slot"] == TESTED else node["untested_cost"]
+    step = _push_step(target, state)
+    step["gain"], step["leaf"], step["other"] = leaf["gain"], at, -1
+    step["variable"], step["kind"], step["state"] = split["variable"], split["kind"], split["state"]
+    step["first_new"], step["n_new"], step["possible"] = split["first_child"], split["n_children"], split["possible"]
+    per_child = (node["n_states"] - 1) * state.scoring.log_kappa
+    step["log_prior"] = (split["n_children"] - 1) * per_child - state.scoring.log_ways[split["variable"]] - cost
+    unlink(at, state)
+    free_histogram(leaf, state)
+    for child in range(split["first_child"], split["first_child"] + split["n_children"]):
+        link(child, state)
+    step["is_first_test"] = _note_test(target, split["variable"], state, scratch)
+    for child in range(split["first_child"], split["first_child"] + split["n_children"]):
+        if state.leaves[child]["version"] != node["version"]:
+            unprice(child, state)
+    _leaves_changed(target, at, np.int64(NO_LEAF), split["first_child"], state)
+
+
+@inlined
+def _apply_merge(target: int, state: State) -> None:
+    node = state.nodes[target]
+    at, other, new = node["merged_first"], node["merged_second"], node["merged"]
+    step = _push_step(target, state)
+    step["gain"], step["leaf"], step["other"] = node["merge_gain"], at, other
+    step["variable"], step["kind"], step["state"], step["possible"] = -1, 0, 0, -1
+    step["first_new"], step["n_new"], step["is_first_test"] = new, 1, 0
+    step["log_prior"] = merge_prior(state.leaves[at], state.leaves[other], node["n_states"], state)
+    for gone in (at, other):
+        unlink(gone, state)
+        free_histogram(state.leaves[gone], state)
+    link(new, state)
+    node["merged"] = -1
+    if state.leaves[new]["version"] != node["version"]:
+        unprice(new, state)
+    _leaves_changed(target, at, other, new, state)
+
+
+@inlined
+def _merge_is_ready(node: Any, leaves: Array) -> bool:
+    """Whether the leaf that the node's best merge makes is there."""
+    first = node["merge_leaf"]
+    return node["merged"] >= 0 and node["merged_first"] == first and node["merged_second"] == leaves[first]["partner"]
+
+
+@bare
+def is_ready(node: Any, state: State) -> bool:
+    """Whether what the node's best operator makes is there."""
+    if node["best_kind"] == MERGE_STEP:
+        return _merge_is_ready(node, state.leaves)
+    at = node["split_leaf"]
+    return (
+        state.leaves[at]["max_children"] >= 0 and best_split(at, state)["first_child"] >= 0 and not is_stale(at, state)
+    )
+
+
+@bare
+def apply_best(target: int, state: State, scratch: Scratch) -> None:
+    """Apply the node's best operator; what it makes is there."""
+    if state.nodes[target]["best_kind"] == SPLIT_STEP:
+        _apply_split(state.nodes[target]["split_leaf"], state, scratch)
+    else:
+        _apply_merge(target, state)
+
+
+@bare
+def roll_back(target: int, first: int, state: State) -> None:
+    """Undo the node's pending steps, the last first, down to the given one; what comes next is not noted here."""
+    node = state.nodes[target]
+    number, n_tested = -1, node["n_tested"]
+    while number != first:
+        number = node["last_pending"]
+        step = state.steps[number]
+        for new in range(step["first_new"] + step["n_new"] - 1, step["first_new"] - 1, -1):
+            unlink(new, state)
+        if step["other"] >= 0:
+            relink(step["other"], state)
+            drop(step["first_new"], np.int64(1), state)
+        else:
+            node["n_tests"] -= 1
+            if step["is_first_test"]:
+                variable = step["variable"]
+                state.tested[target, variable >> 6] ^= np.uint64(1) << np.uint64(variable & 63)
+                node["n_tested"] -= 1
+        relink(step["leaf"], state)
+        node["last_pending"] = step["previous"]
+    if node["last_pending"] >= 0:
+        state.steps[node["last_pending"]]["next"] = -1
+    else:
+        node["first_pending"] = -1
+    drop_merged(node, state)
+    node["merges_known"] = 0
+    if node["n_tested"] < n_tested:  # leaves were priced when more variables were tested
+        node["version"] += 1
+        unprice_all(target, state)
+    set_costs(node, state.scoring)
+    _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
+
+
+@bare
+def is_ruled_out(step: Any, state: State) -> bool:
+    """Whether an arc that was committed after the step was applied forbids it."""
+    return step["other"] < 0 and not may_test(step["target"], step["variable"], state.scoring)
+
+
+@inlined
+def roll_back_invalid(target: int, state: State) -> None:
+    """Undo the node's pending steps from the first that is ruled out."""
+    state.may_be_invalid[target] = 0
+    pending = state.nodes[target]["first_pending"]
+    while pending >= 0:
+        if is_ruled_out(state.steps[pending], state):
+            roll_back(target, pending, state)
+            return
+        pending = state.steps[pending]["next"]

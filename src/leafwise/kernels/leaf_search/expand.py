@@ -1,0 +1,439 @@
+"""What operators make: the new leaves of a node, with their cases, their histograms and their prices.
+
+After a split only the smaller children are counted; the largest is the parent less the others. After a merge histograms
+add. Several threads make leaves at the same time, each for other nodes: what they take from is behind a lock.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels import bits
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.atomics import lock, swap, unlock
+from leafwise.kernels.bits import count_set, size_of
+from leafwise.kernels.jit import bare, inlined, part
+from leafwise.kernels.leaf_search.leaf_lists import (
+    drop_children,
+    drop_merged,
+    free_if_spent,
+    link,
+    next_free,
+)
+from leafwise.kernels.leaf_search.operators import choose_split
+from leafwise.kernels.leaf_search.regions import cut_region, has_state, join_regions, mask_words, share_of
+from leafwise.kernels.leaf_search.splits import (
+    PricingScratch,
+    base_of,
+    child_of,
+    clear_split,
+    histogram_of,
+    make_pricing_scratch,
+    price_splits,
+)
+from leafwise.kernels.leaf_search.state import (
+    COMPLETE,
+    FIRST_WANTED_SET,
+    N_ARCS,
+    N_LEAVES,
+    N_SLOTS,
+    N_STALE,
+    N_WORDS,
+    POOL,
+    SHORT,
+    UNTESTED,
+    WANTED_ARCS,
+    WANTED_CELLS,
+    WANTED_COUNTS,
+    WANTED_LEAVES,
+    WANTED_WORDS,
+    Pool,
+    State,
+)
+from leafwise.kernels.sets import cut, join, place
+
+LEAVES_TO_PRICE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of State.waiting
+
+
+class Scratch(NamedTuple):
+    """Where one thread works."""
+
+    counting: bits.Scratch
+    pricing: PricingScratch
+    groups: Array  # for each state of a split's variable: the child it goes to
+    sizes: Array  # for each child: how many cases it gets
+    fill: Array  # for each child: how many it has so far
+    spent: Array  # nanoseconds, roughly
+
+
+@part
+def make_scratch(state: State) -> Scratch:
+    """Room for all that one thread may have to do."""
+    layout, cases = state.scoring.layout, state.cases
+    most_states, most_classes = 2, 2
+    for variable in range(layout.n_states.shape[0]):
+        most_states = max(most_states, layout.n_states[variable])
+        if cases.data.first[variable] >= 0:
+            most_classes = max(most_classes, layout.n_states[variable])
+    return Scratch(
+        bits.make_scratch(most_classes, cases.n_cases, cases),
+        make_pricing_scratch(state.scoring),
+        np.empty(most_states, np.int64),
+        np.empty(most_states, np.int64),
+        np.empty(most_states, np.int64),
+        np.zeros(1),
+    )
+
+
+@bare
+def _take_histogram(which: int, pool: Pool) -> int:
+    at = pool.free[which]
+    if at < 0:
+        pool.used[0] += pool.sizes[which]
+        return pool.used[0] - pool.sizes[which]
+    pool.free[which] = next_free(at, pool.cells)
+    return at
+
+
+@bare
+def _has_histograms(which: int, n: Int, pool: Pool) -> bool:
+    at = pool.free[which]
+    while n > 0 and at >= 0:
+        at = next_free(at, pool.cells)
+        n -= 1
+    return pool.used[0] + n * pool.sizes[which] <= pool.cells.shape[0]
+
+
+@bare
+def _ask_for_room(n: Int, n_cells: Int, n_counts: Int, n_words: Int, n_arcs: Int, sizes: Array, state: State) -> None:
+    wanted = state.wanted
+    wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n, n_cells, n_counts
+    wanted[WANTED_WORDS], wanted[WANTED_ARCS] = n_words, n_arcs
+    for k in range(n):
+        wanted[FIRST_WANTED_SET + k] = sizes[k]
+    swap(state.shared, SHORT, np.int64(1))
+
+
+@bare
+def add_leaf(target: int, cases: int, state: State) -> int:
+    """A record for a leaf that holds this set, and is not counted yet; there is room."""
+    number = state.totals[N_LEAVES]
+    leaf = state.leaves[number]
+    state.totals[N_LEAVES] += 1
+    leaf["target"], leaf["cases"], leaf["slot"] = target, cases, UNTESTED
+    leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = -1
+    leaf["gain"], leaf["exponent"] = np.inf, 0.0
+    leaf["region"], leaf["n_boxes"], leaf["n_words"] = 0, 1, 1
+    leaf["test"], leaf["tests"], leaf["n_tests"] = -1, 0, 0
+    leaf["counts"] = state.pool.used[1]
+    state.pool.used[1] += state.nodes[target]["n_states"]
+    for slot in range(N_SLOTS):
+        clear_split(state.splits[N_SLOTS * number + slot], 0.0)
+    return number
+
+
+@bare
+def set_exponent(leaf: Any, state: State) -> None:
+    """Under BDeu: that of each state, from the leaf's share of all assignments."""
+    size, n_states = state.scoring.equivalent_sample_size, state.scoring.layout.n_states
+    if size > 0.0:
+        share = share_of(state.regions, leaf["region"], leaf["n_boxes"], n_states)
+        leaf["exponent"] = size * share / n_states[leaf["target"]]
+
+
+@bare
+def _add_leaves(target: int, n: Int, sizes: Array, n_words: Int, n_arcs: Int, state: State) -> int:
+    """Records for n new leaves of these sizes, and room for all that is theirs; the first, or -1: room is short."""
+    lock(state.shared, POOL)
+    pool, node, totals = state.pool, state.nodes[target], state.totals
+    which, n_counts = node["size_class"], n * node["n_states"]
+    first, cases = totals[N_LEAVES], -1
+    if (
+        first + n <= state.leaves.shape[0]
+        and pool.used[1] + n_counts <= state.scoring.counts.shape[0]
+        and totals[N_WORDS] + n_words <= state.regions.shape[0]
+        and totals[N_ARCS] + n_arcs <= state.arcs.shape[0]
+        and _has_histograms(which, n, pool)
+    ):
+        cases = place(sizes, n, state.cases)
+    if cases >= 0:
+        for k in range(n):
+            add_leaf(target, cases + k, state)
+            state.leaves[first + k]["histogram"] = _take_histogram(which, pool)
+        state.leaves[first]["region"], state.leaves[first]["tests"] = totals[N_WORDS], totals[N_ARCS]
+        totals[N_WORDS] += n_words
+        totals[N_ARCS] += n_arcs
+    else:
+        _ask_for_room(n, n * pool.sizes[which], n_counts, n_words, n_arcs, sizes, state)
+        first = -1
+    unlock(state.shared, POOL)
+    return first
+
+
+@bare
+def _count(leaf: Any, state: State, scratch: Scratch) -> None:
+    layout, cases = state.scoring.layout, state.cases
+    set_ = cases.sets[leaf["cases"]]
+    out = histogram_of(leaf, state)
+    count_set(set_, leaf["target"], out, layout, cases, scratch.counting)
+    scratch.spent[0] += 0.05 * out.shape[0] * min(set_["size"], cases.data.words.shape[1])
+
+
+@bare
+def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
+    """Count the leaf if it was not, or its histogram was given back. False: room is short."""
+    if leaf["histogram"] < 0:
+        lock(state.shared, POOL)
+        which = state.nodes[leaf["target"]]["size_class"]
+        if _has_histograms(which, np.int64(1), state.pool):
+            leaf["histogram"] = _take_histogram(which, state.pool)
+        else:
+            zero = np.int64(0)
+            _ask_for_room(zero, state.pool.sizes[which], zero, zero, zero, scratch.sizes, state)
+        unlock(state.shared, POOL)
+        if leaf["histogram"] < 0:
+            return False
+        _count(leaf, state, scratch)
+    return True
+
+
+@bare
+def _wait(row: Int, what: Int, state: State) -> None:
+    """Something new waits for weights."""
+    lock(state.shared, POOL)
+    state.waiting[row, state.totals[N_STALE + row]] = what
+    state.totals[N_STALE + row] += 1
+    unlock(state.shared, POOL)
+
+
+@bare
+def price(at: Int, state: State, scratch: Scratch) -> None:
+    """Find the best splits of a leaf that is counted."""
+    price_splits(at, np.int64(UNTESTED), state, scratch.pricing)
+    choose_split(at, state.nodes[state.leaves[at]["target"]], state)
+    scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
+    free_if_spent(at, state)
+
+
+@inlined
+def price_again(at: Int, state: State, scratch: Scratch) -> None:
+    """Find the best splits of a leaf that is there, or let it wait for weights; unless room is short."""
+    drop_children(at, state)
+    if not has_histogram(state.leaves[at], state, scratch):
+        return
+    if state.rules.weighs:
+        _wait(np.int64(LEAVES_TO_PRICE), at, state)
+    else:
+        price(at, state, scratch)
+
+
+@bare
+def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
+    """Mark, in a mask, the states of the split's variable that can occur at the leaf."""
+    variable, n_states, words, mask = (
+        split["variable"],
+        state.scoring.layout.n_states,
+        state.regions,
+        scratch.pricing.region.mask,
+    )
+    for k in range(mask_words(n_states[variable])):
+        mask[k] = np.uint64(0)
+    at = leaf["region"]
+    for _ in range(leaf["n_boxes"]):
+        entry, is_free = at + 1, True
+        for _ in range(words[at]):
+            n_mask = mask_words(n_states[words[entry]])
+            if words[entry] == variable:
+                is_free = False
+                for k in range(n_mask):
+                    mask[k] |= words[entry + 1 + k]
+            entry += 1 + n_mask
+        if is_free:
+            for state_ in range(n_states[variable]):
+                mask[state_ // 64] |= np.uint64(1) << np.uint64(state_ % 64)
+        at = entry
+
+
+@inlined
+def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
+    """Which state goes to which child, and how many cases each child gets.
+
+    In a complete split, states that cannot occur at the leaf go with the last child.
+    """
+    layout, groups, sizes = state.scoring.layout, scratch.groups, scratch.sizes
+    n_classes, n_states = layout.n_states[leaf["target"]], layout.n_states[split["variable"]]
+    n, block = split["n_children"], leaf["histogram"] + base_of(split["variable"], leaf["target"], layout) * n_classes
+    is_partial = split["kind"] == COMPLETE and n < n_states
+    if is_partial:
+        _list_possible(leaf, split, state, scratch)
+    for k in range(n):
+        sizes[k] = 0
+    n_before = 0
+    for value in range(n_states):
+        if is_partial:
+            groups[value] = n - 1
+            if has_state(scratch.pricing.region.mask, np.int64(0), np.int64(value)):
+                groups[value] = n_before
+                n_before += 1
+        else:
+            groups[value] = child_of(np.int64(value), split["kind"], split["state"], n_states)
+        for k in range(n_classes):
+            sizes[groups[value]] += state.pool.cells[block + value * n_classes + k]
+
+
+@inlined
+def _cut_regions(leaf: Any, split: Any, first: int, state: State, scratch: Scratch) -> None:
+    """Where the children are; and, for a partial complete split, which states can occur, for whoever replays it."""
+    n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.pricing.region.mask
+    variable, to = split["variable"], state.leaves[first]["region"]
+    if split["kind"] == COMPLETE and split["n_children"] < n_states[variable]:
+        split["possible"] = to
+        for k in range(mask_words(n_states[variable])):
+            words[to] = mask[k]
+            to += 1
+    for child in range(split["n_children"]):
+        for k in range(mask_words(n_states[variable])):
+            mask[k] = np.uint64(0)
+        for value in range(n_states[variable]):
+            if scratch.groups[value] == child:
+                mask[value // 64] |= np.uint64(1) << np.uint64(value % 64)
+        new = state.leaves[first + child]
+        n_boxes, end = cut_region(words, leaf["region"], leaf["n_boxes"], variable, mask, n_states, to)
+        new["region"], new["n_boxes"], new["n_words"] = to, n_boxes, end - to
+        to = end
+        set_exponent(new, state)
+
+
+@inlined
+def _count_children(parent: Any, n: Int, first: int, state: State, scratch: Scratch) -> None:
+    """The smaller children by counting, the largest (the earliest of equal ones) by subtraction."""
+    sizes, largest = scratch.sizes, 0
+    for k in range(1, n):
+        if sizes[k] > sizes[largest]:
+            largest = k
+    rest, whole = histogram_of(state.leaves[first + largest], state), histogram_of(parent, state)
+    for cell in range(rest.shape[0]):
+        rest[cell] = whole[cell]
+    for k in range(n):
+        if k != largest:
+            part_of_it = histogram_of(state.leaves[first + k], state)
+            if sizes[k] == 0:
+                for cell in range(rest.shape[0]):
+                    part_of_it[cell] = 0
+            else:
+                _count(state.leaves[first + k], state, scratch)
+                for cell in range(rest.shape[0]):
+                    rest[cell] -= part_of_it[cell]
+
+
+@bare
+def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
+    """The leaves that one of the leaf's splits makes, priced or waiting for weights; unless room is short."""
+    leaf, split, cases = state.leaves[at], state.splits[N_SLOTS * at + slot], state.cases
+    if not has_histogram(leaf, state, scratch):
+        return
+    n, n_states = split["n_children"], state.scoring.layout.n_states[split["variable"]]
+    _plan_split(leaf, split, state, scratch)
+    n_words = np.int64(0)
+    if state.rules.tracks_regions:
+        n_words = mask_words(n_states) + n * (leaf["n_words"] + leaf["n_boxes"] * (1 + mask_words(n_states)))
+    first = _add_leaves(leaf["target"], n, scratch.sizes, n_words, np.int64(0), state)
+    if first < 0:
+        return
+    sets = state.leaves[first]["cases"]
+    cut(
+        cases.sets[leaf["cases"]],
+        split["variable"],
+        scratch.groups[:n_states],
+        cases.sets[sets : sets + n],
+        cases,
+        scratch.counting.rows,
+        scratch.fill,
+    )
+    _count_children(leaf, n, first, state, scratch)
+    if state.rules.tracks_regions:
+        _cut_regions(leaf, split, first, state, scratch)
+    for child in range(first, first + n):
+        state.leaves[child]["test"], state.leaves[child]["n_tests"] = at, 1
+    split["first_child"] = first
+    if state.rules.weighs:
+        _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)
+    else:
+        for child in range(first, first + n):
+            price(child, state, scratch)
+
+
+@inlined
+def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
+    """All tests that lead to one of the two leaves, sorted."""
+    a, b, n = 0, 0, 0
+    while a < one["n_tests"] or b < two["n_tests"]:
+        first = one["test"] if one["n_tests"] == 1 else arcs[one["tests"] + a]
+        second = two["test"] if two["n_tests"] == 1 else arcs[two["tests"] + b]
+        takes_first = b == two["n_tests"] or (a < one["n_tests"] and first <= second)
+        takes_second = a == one["n_tests"] or (b < two["n_tests"] and second <= first)
+        arcs[merged["tests"] + n] = first if takes_first else second
+        a, b, n = a + takes_first, b + takes_second, n + 1
+    merged["n_tests"] = n
+    merged["test"] = arcs[merged["tests"]]
+
+
+@inlined
+def make_merged(target: int, state: State, scratch: Scratch) -> bool:
+    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for weights."""
+    node, cases = state.nodes[target], state.cases
+    first = node["merge_leaf"]
+    second = state.leaves[first]["partner"]
+    one, two = state.leaves[first], state.leaves[second]
+    drop_merged(node, state)
+    scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
+    n_words = one["n_words"] + two["n_words"] if state.rules.tracks_regions else np.int64(0)
+    new = _add_leaves(target, np.int64(1), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
+    if new < 0:
+        return False
+    merged = state.leaves[new]
+    join(cases.sets[one["cases"]], cases.sets[two["cases"]], cases.sets[merged["cases"]], cases)
+    if one["histogram"] >= 0 and two["histogram"] >= 0:
+        both, a, b = histogram_of(merged, state), histogram_of(one, state), histogram_of(two, state)
+        for cell in range(both.shape[0]):
+            both[cell] = a[cell] + b[cell]
+    else:
+        _count(merged, state, scratch)
+    if state.rules.tracks_regions:
+        n_boxes, end = join_regions(
+            state.regions,
+            one["region"],
+            one["n_boxes"],
+            two["region"],
+            two["n_boxes"],
+            state.scoring.layout.n_states,
+            merged["region"],
+            scratch.pricing.region,
+        )
+        merged["n_boxes"], merged["n_words"] = n_boxes, end - merged["region"]
+        set_exponent(merged, state)
+    _join_tests(one, two, merged, state.arcs)
+    node["merged"], node["merged_first"], node["merged_second"] = new, first, second
+    if state.rules.weighs:
+        _wait(np.int64(NODES_WITH_MERGED), target, state)
+        return False
+    price(new, state, scratch)
+    return True
+
+
+@bare
+def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> None:
+    """A leaf that a search begins with, yet to be counted and priced: where it is, and which tests lead to it."""
+    number = add_leaf(target, cases, state)
+    leaf = state.leaves[number]
+    leaf["region"], leaf["n_boxes"], leaf["n_words"], leaf["tests"], leaf["n_tests"] = (
+        place[0],
+        place[1],
+        place[2],
+        place[3],
+        place[4],
+    )
+    if leaf["n_tests"] > 0:
+        leaf["test"] = state.arcs[leaf["tests"]]
+    set_exponent(leaf, state)
+    link(number, state)

@@ -1,0 +1,75 @@
+"""Fallback splits: what a leaf will split on if another node's arc rules out the variable it would rather test.
+
+Two nodes that want to test each other cannot both do so. The one with the smaller gain will lose, and what it makes for
+its best split would be for nothing: so it gets its next best ready instead, while the best keeps its place in the order
+of steps until it is decided.
+"""
+
+import numpy as np
+
+from leafwise.kernels.arrays import Int
+from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.leaf_search.expand import Scratch, has_histogram
+from leafwise.kernels.leaf_search.leaf_lists import drop_children_of, drop_fallback
+from leafwise.kernels.leaf_search.operators import best_split, choose_split
+from leafwise.kernels.leaf_search.splits import TIE, copy_split, may_test, price_splits
+from leafwise.kernels.leaf_search.state import FALLBACK, N_SLOTS, TESTED, UNTESTED, State
+
+
+@inlined
+def is_contested(at: Int, state: State) -> bool:
+    """Whether the variable that the leaf would test is about to test the leaf's own target, and comes first."""
+    leaf, variable = state.leaves[at], best_split(at, state)["variable"]
+    target = leaf["target"]
+    lead = state.next_gains[0, variable] - leaf["gain"]
+    comes_first = lead > TIE or (lead >= 0.0 and variable < target)
+    is_new = leaf["slot"] == UNTESTED and not state.is_parent[target, variable]
+    return is_new and comes_first and state.next_tests[variable] == target
+
+
+@bare
+def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> Int:
+    """Which split of a leaf, whose best is contested, to get ready instead; -1: none is worth it, or it is."""
+    leaf, fallback, old = state.leaves[at], state.splits[N_SLOTS * at + FALLBACK], state.splits[N_SLOTS * at + TESTED]
+    target, contested, none = leaf["target"], best_split(at, state)["variable"], np.int64(-1)
+    node = state.nodes[target]
+    if leaf["excluded"] != contested:
+        if not has_histogram(leaf, state, scratch):
+            return none
+        drop_children_of(fallback, state)
+        state.scoring.allowed[target, contested] = 0
+        price_splits(at, np.int64(FALLBACK), state, scratch.pricing)
+        state.scoring.allowed[target, contested] = 1
+        leaf["excluded"] = contested
+    gain = fallback["gain"] - node["untested_cost"] if fallback["variable"] >= 0 else 0.0
+    gain_of_old = old["gain"] - node["tested_cost"] if old["variable"] >= 0 else 0.0
+    slot, split = np.int64(FALLBACK), fallback
+    if gain <= gain_of_old + TIE:
+        slot, split, gain = np.int64(TESTED), old, gain_of_old
+    if gain <= 0.0 or gain < least or split["first_child"] >= 0:
+        return none
+    return slot
+
+
+@bare
+def take_fallback(at: Int, state: State) -> bool:
+    """If the best split was ruled out, and a fallback is known that was not: that is in its place now."""
+    leaf, split, fallback = (
+        state.leaves[at],
+        state.splits[N_SLOTS * at + UNTESTED],
+        state.splits[N_SLOTS * at + FALLBACK],
+    )
+    target, node = leaf["target"], state.nodes[leaf["target"]]
+    is_known = leaf["slot"] == UNTESTED and leaf["excluded"] == split["variable"] >= 0
+    if (
+        not is_known
+        or leaf["max_children"] != node["max_children"]
+        or may_test(target, leaf["excluded"], state.scoring)
+        or (fallback["variable"] >= 0 and not may_test(target, fallback["variable"], state.scoring))
+    ):
+        return False
+    drop_children_of(split, state)
+    copy_split(fallback, split)
+    drop_fallback(at, state)
+    choose_split(at, node, state)
+    return True

@@ -1,0 +1,170 @@
+"""The leaves of a node as a linked list, and what is given back when leaves go: histograms, sets of cases."""
+
+from typing import Any
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.atomics import lock, unlock
+from leafwise.kernels.jit import bare
+from leafwise.kernels.leaf_search.state import FALLBACK, N_DROPPED, N_SLOTS, POOL, State
+from leafwise.kernels.sets import release
+
+
+@bare
+def unlink(at: Int, state: State) -> None:
+    """Take a leaf out of its node's list."""
+    leaf = state.leaves[at]
+    node = state.nodes[leaf["target"]]
+    if leaf["previous"] >= 0:
+        state.leaves[leaf["previous"]]["next"] = leaf["next"]
+    else:
+        node["head"] = leaf["next"]
+    if leaf["next"] >= 0:
+        state.leaves[leaf["next"]]["previous"] = leaf["previous"]
+    else:
+        node["tail"] = leaf["previous"]
+    node["n_leaves"] -= 1
+
+
+@bare
+def relink(at: Int, state: State) -> None:
+    """Undo `unlink`: the leaf still knows its neighbours, provided that later changes were undone before."""
+    leaf = state.leaves[at]
+    node = state.nodes[leaf["target"]]
+    if leaf["previous"] >= 0:
+        state.leaves[leaf["previous"]]["next"] = at
+    else:
+        node["head"] = at
+    if leaf["next"] >= 0:
+        state.leaves[leaf["next"]]["previous"] = at
+    else:
+        node["tail"] = at
+    node["n_leaves"] += 1
+
+
+@bare
+def link(at: Int, state: State) -> None:
+    """Append a leaf to its node's list."""
+    leaf = state.leaves[at]
+    leaf["previous"] = state.nodes[leaf["target"]]["tail"]
+    leaf["next"] = -1
+    relink(at, state)
+
+
+@bare
+def _give_back(leaf: Any, state: State) -> None:
+    """Put the leaf's histogram among the free ones of its size, a list whose links are in the first two cells."""
+    at = leaf["histogram"]
+    if at >= 0:
+        pool = state.pool
+        which = state.nodes[leaf["target"]]["size_class"]
+        pool.cells[at] = pool.free[which] >> 31
+        pool.cells[at + 1] = pool.free[which] & 0x7FFFFFFF
+        pool.free[which] = at
+        leaf["histogram"] = -1
+
+
+@bare
+def next_free(at: Int, cells: Array) -> Any:
+    """The free histogram after this one."""
+    return np.int64(cells[at]) << 31 | np.int64(cells[at + 1])
+
+
+@bare
+def free_histogram(leaf: Any, state: State) -> None:
+    """Give the leaf's histogram back."""
+    lock(state.shared, POOL)
+    _give_back(leaf, state)
+    unlock(state.shared, POOL)
+
+
+@bare
+def free_if_spent(at: Int, state: State) -> None:
+    """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again."""
+    if state.pool.used[0] > state.pool.plenty:
+        for slot in range(FALLBACK):
+            if state.splits[N_SLOTS * at + slot]["variable"] >= 0:
+                return
+        free_histogram(state.leaves[at], state)
+
+
+@bare
+def _drop_too(first: int, n: int, end: int, dropped: Array) -> int:
+    if first >= 0:
+        for k in range(n):
+            dropped[end + k] = first + k
+        end += n
+    return end
+
+
+@bare
+def drop(at: Int, n: Int, state: State) -> None:
+    """Give up n leaves from this one on, and all that was made ahead below them."""
+    lock(state.shared, POOL)
+    begin = state.totals[N_DROPPED]
+    end = begin
+    for leaf in range(at, at + n):
+        state.dropped[end] = leaf
+        end += 1
+    while begin < end:
+        number = state.dropped[begin]
+        leaf = state.leaves[number]
+        _give_back(leaf, state)
+        if leaf["cases"] > 0:
+            release(leaf["cases"], state.cases)
+            leaf["cases"] = 0
+        for slot in range(N_SLOTS):
+            split = state.splits[N_SLOTS * number + slot]
+            end = _drop_too(split["first_child"], split["n_children"], end, state.dropped)
+            split["first_child"] = -1
+        begin += 1
+    state.totals[N_DROPPED] = end
+    unlock(state.shared, POOL)
+
+
+@bare
+def drop_children_of(split: Any, state: State) -> None:
+    """Give up what was made ahead for a split."""
+    if split["first_child"] >= 0:
+        drop(split["first_child"], split["n_children"], state)
+        split["first_child"] = -1
+
+
+@bare
+def drop_fallback(at: Int, state: State) -> None:
+    """Forget the leaf's fallback, and give up what was made for it."""
+    drop_children_of(state.splits[N_SLOTS * at + FALLBACK], state)
+    state.leaves[at]["excluded"] = -1
+
+
+@bare
+def drop_children(at: Int, state: State) -> None:
+    """Give up all that was made ahead for the leaf."""
+    for slot in range(FALLBACK):
+        drop_children_of(state.splits[N_SLOTS * at + slot], state)
+    drop_fallback(at, state)
+
+
+@bare
+def drop_merged(node: Any, state: State) -> None:
+    """Give up the leaf that the node's best merge would have made."""
+    if node["merged"] >= 0:
+        drop(node["merged"], np.int64(1), state)
+        node["merged"] = -1
+
+
+@bare
+def unprice(at: Int, state: State) -> None:
+    """Forget the leaf's prices, and what was made ahead for it."""
+    drop_children(at, state)
+    state.leaves[at]["gain"], state.leaves[at]["max_children"] = np.inf, -1
+
+
+@bare
+def unprice_all(target: int, state: State) -> None:
+    """The same for all leaves of a node."""
+    at = state.nodes[target]["head"]
+    while at >= 0:
+        unprice(at, state)
+        at = state.leaves[at]["next"]

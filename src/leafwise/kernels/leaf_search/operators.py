@@ -1,0 +1,254 @@
+"""The best operators of each node, from what its leaves know: splits, and merges of two leaves."""
+
+from typing import Any
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.leaf_search.splits import TIE, is_tested, may_test, rise
+from leafwise.kernels.leaf_search.state import (
+    BLOCK,
+    MERGE_STEP,
+    N_SLOTS,
+    NO_LEAF,
+    NOTHING,
+    SPLIT_STEP,
+    TESTED,
+    UNTESTED,
+    Scoring,
+    State,
+)
+from leafwise.kernels.tables import log_gamma
+
+
+@bare
+def best_split(at: Int, state: State) -> Any:
+    """The leaf's best split."""
+    return state.splits[N_SLOTS * at + state.leaves[at]["slot"]]
+
+
+@bare
+def is_stale(at: Int, state: State) -> bool:
+    """Whether the leaf, which gains, is yet to be priced, or its split is not what it was; its gain is a bound then."""
+    leaf = state.leaves[at]
+    target = leaf["target"]
+    if leaf["max_children"] != state.nodes[target]["max_children"]:
+        return True
+    variable = best_split(at, state)["variable"]
+    if leaf["slot"] == TESTED:
+        return False
+    return not may_test(target, variable, state.scoring) or is_tested(target, variable, state.tested)
+
+
+@bare
+def choose_split(at: Int, node: Any, state: State) -> None:
+    """The better of the leaf's two splits, after what the node charges for each."""
+    leaf = state.leaves[at]
+    if leaf["max_children"] < 0:
+        return
+    leaf["gain"], leaf["slot"] = 0.0, UNTESTED
+    for slot in range(UNTESTED + 1):
+        split = state.splits[N_SLOTS * at + slot]
+        if split["variable"] >= 0:
+            gain = split["gain"] - (node["tested_cost"] if slot == TESTED else node["untested_cost"])
+            if gain > leaf["gain"] + TIE:
+                leaf["gain"], leaf["slot"] = gain, slot
+
+
+@bare
+def _shared_tests(first: Any, second: Any, arcs: Array) -> Int:
+    """How many tests lead to both leaves."""
+    if first["n_tests"] == 1 and second["n_tests"] == 1:
+        return np.int64(first["test"] == second["test"])
+    a, b, n = 0, 0, np.int64(0)
+    while a < first["n_tests"] and b < second["n_tests"]:
+        one = first["test"] if first["n_tests"] == 1 else arcs[first["tests"] + a]
+        two = second["test"] if second["n_tests"] == 1 else arcs[second["tests"] + b]
+        n += one == two
+        a += one <= two
+        b += two <= one
+    return n
+
+
+@bare
+def merge_prior(first: Any, second: Any, n_classes: Int, state: State) -> float:
+    """What merging two leaves gains in the structure prior: parameters go, and an arc may lead to a shared leaf."""
+    scoring = state.scoring
+    value = -(n_classes - 1) * scoring.log_kappa
+    if scoring.shared_cost != 0.0:
+        value -= scoring.shared_cost * (1 - _shared_tests(first, second, state.arcs))
+    return value
+
+
+@inlined
+def _score_merged(first: Any, second: Any, n_classes: Int, scoring: Scoring, exponents: Array) -> float:
+    """Equation 5 for the union of two leaves."""
+    one, two, counts = first["counts"], second["counts"], scoring.counts
+    n, value = np.int64(0), 0.0
+    if exponents.shape[0] > 0 or scoring.equivalent_sample_size > 0.0:
+        a, b, total = first["exponents"], second["exponents"], 0.0
+        exponent = first["exponent"] + second["exponent"]
+        for k in range(n_classes):
+            if exponents.shape[0] > 0:
+                exponent = exponents[a + k] + exponents[b + k]
+            count = counts[one + k] + counts[two + k]
+            n += count
+            total += exponent
+            if count > 0:
+                value += log_gamma(count * scoring.rises.unit + exponent) - log_gamma(exponent)
+        return value + log_gamma(total) - log_gamma(n * scoring.rises.unit + total)
+    cell, whole = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
+    for k in range(n_classes):
+        count = counts[one + k] + counts[two + k]
+        n += count
+        value += rise(cell, count, scoring.rises)
+    return value - rise(whole, n, scoring.rises)
+
+
+@bare
+def _offer_partner(leaf: Any, other: Int, state: State) -> None:
+    second, n_classes = state.leaves[other], state.nodes[leaf["target"]]["n_states"]
+    gain = _score_merged(leaf, second, n_classes, state.scoring, state.exponents)
+    gain += merge_prior(leaf, second, n_classes, state) - leaf["log_likelihood"] - second["log_likelihood"]
+    if gain > leaf["merge_gain"] + TIE:
+        leaf["merge_gain"] = gain
+        leaf["partner"] = other
+
+
+@bare
+def _find_partner(leaf: Any, state: State) -> None:
+    """The best merge of this leaf with a later one of its node."""
+    leaf["merge_gain"] = 0.0
+    leaf["partner"] = -1
+    other = leaf["next"]
+    while other >= 0:
+        _offer_partner(leaf, other, state)
+        other = state.leaves[other]["next"]
+
+
+@bare
+def _refresh_split(target: int, state: State) -> None:
+    """The node's best split, from what its leaves know."""
+    node = state.nodes[target]
+    node["split_gain"] = 0.0
+    node["split_leaf"] = -1
+    charges = state.scoring.charges_tests or state.scoring.charges_parents
+    at = node["head"]
+    while at >= 0:
+        leaf = state.leaves[at]
+        if charges:
+            choose_split(at, node, state)
+        if leaf["gain"] > node["split_gain"] + TIE:
+            node["split_gain"] = leaf["gain"]
+            node["split_leaf"] = at
+        at = leaf["next"]
+
+
+@bare
+def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
+    """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end."""
+    node = state.nodes[target]
+    node["merge_gain"] = 0.0
+    node["merge_leaf"] = -1
+    is_new = False
+    at = node["head"]
+    while at >= 0:
+        leaf = state.leaves[at]
+        is_new = is_new or at == first_new
+        if is_new or not node["merges_known"] or leaf["partner"] == gone or leaf["partner"] == gone_too:
+            _find_partner(leaf, state)
+        else:
+            other = first_new
+            while other >= 0:
+                _offer_partner(leaf, other, state)
+                other = state.leaves[other]["next"]
+        if leaf["merge_gain"] > node["merge_gain"] + TIE:
+            node["merge_gain"] = leaf["merge_gain"]
+            node["merge_leaf"] = at
+        at = leaf["next"]
+    node["merges_known"] = 1
+
+
+@bare
+def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
+    """The node's best operators after its leaves changed; with splits first, a merge only where no split gains."""
+    node = state.nodes[target]
+    rules = state.rules
+    _refresh_split(target, state)
+    if node["split_gain"] == np.inf:  # some leaf is yet to be priced, or even to be counted
+        node["merges_known"] = 0
+    elif rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
+        _refresh_merge(target, gone, gone_too, first_new, state)
+    node["best_kind"], node["best_gain"] = NOTHING, 0.0
+    if node["split_leaf"] >= 0:
+        node["best_kind"], node["best_gain"] = SPLIT_STEP, node["split_gain"]
+        if rules.splits_first:
+            return
+    if rules.merge and node["merge_gain"] > node["best_gain"] + TIE:
+        node["best_kind"], node["best_gain"] = MERGE_STEP, node["merge_gain"]
+
+
+@bare
+def refresh_node(target: int, state: State) -> None:
+    """The node's best operators after prices changed."""
+    refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
+
+
+@bare
+def note_next(target: int, state: State) -> None:
+    """Note what the node's next step (pending, or else its best operator) gains."""
+    node = state.nodes[target]
+    gain, is_merge, test = node["best_gain"], node["best_kind"] == MERGE_STEP, np.int64(-1)
+    if node["first_pending"] >= 0:
+        step = state.steps[node["first_pending"]]
+        gain, is_merge, test = step["gain"], step["other"] >= 0, step["variable"]
+    elif node["split_leaf"] >= 0:
+        test = best_split(node["split_leaf"], state)["variable"]
+    state.next_tests[target] = test
+    state.next_gains[0, target] = 0.0 if is_merge else gain
+    state.next_gains[1, target] = gain if is_merge else 0.0
+
+
+@bare
+def note_most(target: int, state: State) -> None:
+    """Note the most of the block that the node is in, after its next gain changed."""
+    block = target // BLOCK
+    for kind in range(2):
+        most = 0.0
+        for other in range(block * BLOCK, min(block * BLOCK + BLOCK, state.nodes.shape[0])):
+            most = max(most, state.next_gains[kind, other])
+        state.most_gains[kind, block] = most
+
+
+@bare
+def refresh_all(state: State) -> None:
+    """All nodes' best operators, after leaves were priced."""
+    for k in range(state.targets.shape[0]):
+        refresh_node(state.targets[k], state)
+        note_next(state.targets[k], state)
+        note_most(state.targets[k], state)
+
+
+@bare
+def _best_of(gains: Array, most: Array) -> tuple[int, float]:
+    """The node whose next step gains most, the first of a tie, and its gain; -1 if none gains."""
+    best, best_gain = -1, 0.0
+    for block in range(most.shape[0]):
+        if most[block] > best_gain + TIE:
+            for target in range(block * BLOCK, min(block * BLOCK + BLOCK, gains.shape[0])):
+                if gains[target] > best_gain + TIE:
+                    best, best_gain = target, gains[target]
+    return best, best_gain
+
+
+@bare
+def best_next(state: State) -> tuple[int, float]:
+    """The node whose next step is the best of all, and its gain; -1 if none gains."""
+    split, gain = _best_of(state.next_gains[0], state.most_gains[0])
+    if split >= 0 and state.rules.splits_first:
+        return split, gain
+    merge, gain_of_merge = _best_of(state.next_gains[1], state.most_gains[1])
+    if merge >= 0 and (split < 0 or gain_of_merge > gain + TIE):
+        return merge, gain_of_merge
+    return split, gain

@@ -1,0 +1,315 @@
+"""From the log of a search to decision graphs.
+
+Every leaf that ever was has a number of its own (its place in the search's records), and so has every test of the
+graphs that the search began with; here these come first. A split turns a leaf into a test of its new leaves; a merge,
+or the deletion of a parent, makes one number stand for another.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.leaf_search.regions import has_state
+from leafwise.kernels.leaf_search.splits import child_of
+from leafwise.kernels.references import refer
+
+_LEAF = -1
+
+
+class Start(NamedTuple):
+    """The graphs that a search began with, node by node."""
+
+    numbers: Array  # of the nodes of each graph, graph after graph,
+    targets: Array  # ... and whose they are
+    tests: Array  # for each test: the variable, and
+    first_kids: Array  # where the numbers of its children, one a state, begin in
+    kids: Array
+
+
+class Replayed(NamedTuple):
+    """The graphs of all targets: target t has the nodes from begin[t] to begin[t + 1]."""
+
+    begin: Array
+    tests: Array  # a variable, or -1: a leaf
+    records: Array  # of the leaves
+    first_kids: Array  # for each node, and one more: where its children begin in
+    kids: Array  # ... places in the graph
+
+
+class _Made(NamedTuple):
+    """All that was ever made, by number."""
+
+    tests: Array
+    first_kids: Array
+    stands_for: Array
+    kids: Array
+    places: Array  # 0: not needed, as far as is known; 1 + the place in the graph
+    table: Array  # of hashes of tests
+
+
+@bare
+def _resolve(number: int, stands_for: Array) -> int:
+    while stands_for[number] >= 0:
+        number = stands_for[number]
+    return number
+
+
+@inlined
+def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
+    """Write the numbers of each target's nodes, in the order they were made; those of a target begin at begin[target].
+
+    `begin` holds zeros before, and one more than there are targets, and one more.
+    """
+    for k in range(start.targets.shape[0]):
+        begin[start.targets[k] + 2] += 1
+    for k in range(steps.shape[0]):
+        begin[steps[k]["target"] + 2] += steps[k]["n_new"]
+    for target in range(begin.shape[0] - 1):
+        begin[target + 1] += begin[target]
+    for k in range(start.targets.shape[0]):
+        order[begin[start.targets[k] + 1]] = start.numbers[k]
+        begin[start.targets[k] + 1] += 1
+    for k in range(steps.shape[0]):
+        for new in range(steps[k]["first_new"], steps[k]["first_new"] + steps[k]["n_new"]):
+            order[begin[steps[k]["target"] + 1]] = start.tests.shape[0] + new
+            begin[steps[k]["target"] + 1] += 1
+
+
+@bare
+def _send_states(step: Any, first: Int, regions: Array, out: Array) -> None:
+    """For each state of the variable that a split tests: the child it goes to, of those that begin with `first`."""
+    n_before = 0
+    for state in range(out.shape[0]):
+        child = child_of(state, step["kind"], step["state"], out.shape[0])
+        if step["possible"] >= 0:
+            child = step["n_new"] - 1
+            if has_state(regions, step["possible"], state):
+                child, n_before = np.int64(n_before), n_before + 1
+        out[state] = first + child
+
+
+@jit
+def send_states(steps: Array, regions: Array, out: Array) -> None:
+    """The same for the first of some steps, children being numbered from 0 on."""
+    _send_states(steps[0], np.int64(0), regions, out)
+
+
+@inlined
+def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_states: Array, made: _Made) -> None:
+    """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
+    n_tests = start.tests.shape[0]
+    for number in range(made.tests.shape[0]):
+        made.tests[number] = made.stands_for[number] = -1
+    for number in range(n_tests):
+        made.tests[number], made.first_kids[number] = start.tests[number], start.first_kids[number]
+    for k in range(start.kids.shape[0]):
+        made.kids[k] = start.kids[k]
+    n_kids, deletion = start.kids.shape[0], 0
+    for k in range(steps.shape[0] + 1):
+        while deletion < deletions.shape[0] and deletions[deletion, 0] == k:
+            _delete(deletions[deletion, 1], deletions[deletion, 2], start, steps[:k], made)
+            deletion += 1
+        if k == steps.shape[0]:
+            break
+        step = steps[k]
+        number, first = n_tests + step["leaf"], n_tests + step["first_new"]
+        if step["other"] >= 0:
+            made.stands_for[number] = made.stands_for[n_tests + step["other"]] = first
+            continue
+        made.tests[number], made.first_kids[number] = step["variable"], n_kids
+        r = n_states[step["variable"]]
+        _send_states(step, first, regions, made.kids[n_kids : n_kids + r])
+        n_kids += r
+
+
+@inlined
+def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made) -> None:
+    """Leave out the target's tests of a variable that does not matter: its state 0 speaks for all."""
+    for k in range(start.targets.shape[0]):
+        if start.targets[k] == target:
+            _leave_out(start.numbers[k], variable, made)
+    for k in range(steps.shape[0]):
+        if steps[k]["target"] == target:
+            _leave_out(start.tests.shape[0] + steps[k]["leaf"], variable, made)
+
+
+@bare
+def _leave_out(number: int, variable: int, made: _Made) -> None:
+    if made.tests[number] == variable:
+        made.tests[number] = _LEAF
+        made.stands_for[number] = made.kids[made.first_kids[number]]
+
+
+@bare
+def _is_same(one: Int, two: Int, n: Int, kids: Array) -> bool:
+    for k in range(n):
+        if kids[one + k] != kids[two + k]:
+            return False
+    return True
+
+
+@bare
+def _reduce(order: Array, n_states: Array, made: _Made) -> None:
+    """Let tests of which all outcomes lead to one place go, and tests that are the same become one.
+
+    From the last that was made to the first: children come before their parents, and the later of two stands for both.
+    """
+    size, table = np.int64(2), made.table
+    while size < 2 * order.shape[0]:
+        size *= 2
+    for k in range(size):
+        table[k] = -1
+    for k in range(order.shape[0] - 1, -1, -1):
+        number = order[k]
+        if made.tests[number] == _LEAF or made.stands_for[number] >= 0:
+            continue
+        at, r, key, is_one = made.first_kids[number], n_states[made.tests[number]], made.tests[number], True
+        for kid in range(at, at + r):
+            made.kids[kid] = _resolve(made.kids[kid], made.stands_for)
+            is_one = is_one and made.kids[kid] == made.kids[at]
+            key = (key * 1000003 + made.kids[kid]) % 2147483647
+        if is_one:
+            made.stands_for[number] = made.kids[at]
+            continue
+        place = key & (size - 1)
+        while table[place] >= 0:
+            other = table[place]
+            if made.tests[other] == made.tests[number] and _is_same(at, made.first_kids[other], r, made.kids):
+                made.stands_for[number] = other
+                break
+            place = (place + 1) & (size - 1)
+        if table[place] < 0:
+            table[place] = number
+
+
+@bare
+def _replay(
+    start: Start,
+    steps: Array,
+    deletions: Array,
+    regions: Array,
+    n_states: Array,
+    reduces: bool,
+    begin: Array,
+    order: Array,
+    made: _Made,
+    out: Replayed,
+) -> int:
+    """Write the graphs; how many nodes they have."""
+    start, made, out = refer(start), refer(made), refer(out)
+    _sort(start, steps, begin, order)
+    _follow(start, steps, deletions, regions, n_states, made)
+    if reduces:
+        for target in range(n_states.shape[0]):
+            _reduce(order[begin[target] : begin[target + 1]], n_states, made)
+    place, n, n_kids = made.places, 0, 0
+    for target in range(n_states.shape[0]):
+        if begin[target] < begin[target + 1]:
+            place[_resolve(order[begin[target]], made.stands_for)] = 1
+        first = n
+        for k in range(begin[target], begin[target + 1]):
+            number = order[k]
+            if place[number] == 0:
+                continue
+            place[number] = 1 + n - first
+            out.tests[n], out.records[n] = made.tests[number], number - start.tests.shape[0]
+            if made.tests[number] != _LEAF:
+                at = made.first_kids[number]
+                for kid in range(at, at + n_states[made.tests[number]]):
+                    out.kids[n_kids] = _resolve(made.kids[kid], made.stands_for)
+                    place[out.kids[n_kids]] = 1
+                    n_kids += 1
+            n += 1
+            out.first_kids[n] = n_kids
+        out.begin[target + 1] = n
+    for kid in range(n_kids):
+        out.kids[kid] = place[out.kids[kid]] - 1
+    return n
+
+
+@jit
+def replay(
+    start: Start,
+    steps: Array,
+    deletions: Array,
+    n_leaves: int,
+    regions: Array,
+    n_states: Array,
+    reduces: bool,
+    out: Replayed,
+) -> int:
+    """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
+
+    `reduces`: without tests that tell nothing, and those that are the same as others. How many nodes they have: what
+    comes after these is not set.
+    """
+    n = start.tests.shape[0] + n_leaves
+    begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(out.tests.shape[0], np.int64)
+    made = _Made(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(out.kids.shape[0], np.int64),
+        np.zeros(n, np.int64),
+        np.empty(4 * out.tests.shape[0] + 4 if reduces else 0, np.int64),
+    )
+    return _replay(start, steps, deletions, regions, n_states, reduces, begin, order, made, out)
+
+
+@bare
+def _walk(at: Int, tests: Array, first: Array, kids: Array, states: Array) -> Int:
+    """The leaf that an assignment leads to, in a graph whose nodes begin at `at`."""
+    node = at
+    while tests[node] != _LEAF:
+        node = at + kids[first[node] + states[tests[node]]]
+    return node
+
+
+@bare
+def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Array, states: Array, r: Int) -> bool:
+    """Whether another state of the variable leads elsewhere."""
+    own, end = states[variable], _walk(at, tests, first, kids, states)
+    is_other = False
+    for state in range(r):
+        states[variable] = state
+        is_other = is_other or _walk(at, tests, first, kids, states) != end
+    states[variable] = own
+    return is_other
+
+
+@jit
+def find_doubtful(
+    begin: Array, tests: Array, first: Array, kids: Array, n_states: Array, n_tries: int, out: Array
+) -> int:
+    """The pairs of a target and a variable that its graph tests, of which no assignment drawn shows that it matters.
+
+    They are written to `out`; how many.
+    """
+    n, states, is_open, random = 0, np.zeros(n_states.shape[0], np.int64), np.zeros(n_states.shape[0], np.bool_), 1
+    for target in range(begin.shape[0] - 1):
+        n_open, at, end = 0, begin[target], begin[target + 1]
+        for node in range(at, end):
+            if tests[node] != _LEAF and not is_open[tests[node]]:
+                is_open[tests[node]] = True
+                n_open += 1
+        for _ in range(n_tries):
+            if n_open == 0:
+                break
+            for node in range(at, end):
+                if tests[node] != _LEAF:
+                    random = random * 48271 % 2147483647
+                    states[tests[node]] = random % n_states[tests[node]]
+            for node in range(at, end):
+                variable = tests[node]
+                if variable != _LEAF and is_open[variable]:
+                    if _is_witnessed(variable, at, tests, first, kids, states, n_states[variable]):
+                        is_open[variable] = False
+                        n_open -= 1
+        for node in range(at, end):
+            if tests[node] != _LEAF and is_open[tests[node]]:
+                out[n, 0], out[n, 1] = target, tests[node]
+                is_open[tests[node]] = False
+                n += 1
+    return n

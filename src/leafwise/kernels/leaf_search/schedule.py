@@ -1,0 +1,380 @@
+"""Greedy search over all nodes: they run ahead on their own, side by side, and the best steps are committed in order.
+
+What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. So a node may
+apply its own best operators ahead of time. These steps are *pending*; `advance` commits, again and again, the pending
+step with the largest gain of all nodes, which is exactly the sequential search. Where a committed arc rules out the
+variable of a pending split, the node is rolled back to before it, when it runs again or the step's turn has come.
+
+One thread leads: it commits, and lets nodes run ahead when the best next step is not pending. The others help with the
+latter, and go on with less urgent nodes while the first commits. Who changes a node must hold it; what a node does is
+the same whoever runs it. What is noted of a node that runs (`next_gains`) is an upper bound, for splits and for merges,
+so the leader may take a better step of another node meanwhile. It may not look while a run notes its outcome: N_BEGUN
+counts those that have begun to, N_ENDED those that have done so.
+
+Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `splits`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int
+from leafwise.kernels.atomics import add, look, rest, swap, unlock
+from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.leaf_search.acyclic import add_arc
+from leafwise.kernels.leaf_search.apply import (
+    apply_best,
+    is_ready,
+    is_ruled_out,
+    roll_back,
+    roll_back_invalid,
+    set_costs,
+)
+from leafwise.kernels.leaf_search.expand import (
+    Scratch,
+    add_initial_leaf,
+    make_children,
+    make_merged,
+    make_scratch,
+    price_again,
+)
+from leafwise.kernels.leaf_search.fallback import is_contested, slot_to_prepare, take_fallback
+from leafwise.kernels.leaf_search.leaf_lists import drop, drop_merged, free_if_spent, unprice_all
+from leafwise.kernels.leaf_search.operators import (
+    best_next,
+    best_split,
+    is_stale,
+    note_most,
+    note_next,
+    refresh_all,
+    refresh_node,
+)
+from leafwise.kernels.leaf_search.splits import TIE
+from leafwise.kernels.leaf_search.state import (
+    AT_STEP_LIMIT,
+    BLOCK,
+    CLOSED,
+    CONTINUE,
+    FINISHED,
+    MERGE_STEP,
+    MERGED,
+    N_BEGUN,
+    N_BUSY,
+    N_COMMITTED,
+    N_ENDED,
+    N_MERGED,
+    N_QUEUED,
+    N_SPLIT,
+    N_STALE,
+    N_STEPS,
+    N_URGENT,
+    NEEDS_HOST,
+    NEXT,
+    NOTHING,
+    OVER,
+    SHORT,
+    SPARE_STEPS,
+    SPLIT_STEP,
+    State,
+)
+from leafwise.kernels.references import refer
+
+_TAIL_GAIN = 5.0  # in log score: near the end, every node counts as urgent
+_TIME_SLICE_NS = 5e7  # roughly, between two looks at the world outside
+
+
+@inlined
+def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
+    """From this leaf on, the next that gains `least` and needs something, and that is not merged before its turn."""
+    rules = state.rules
+    while at >= 0:
+        leaf = state.leaves[at]
+        if leaf["gain"] > 0.0 and leaf["gain"] >= least:
+            has_turn = at == node["split_leaf"] or rules.splits_first or not rules.merge
+            if is_stale(at, state) or (best_split(at, state)["first_child"] < 0 and has_turn):
+                return at
+        at = leaf["next"]
+    return at
+
+
+@bare
+def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None:
+    """Apply the node's best operators as long as they gain `least`, or until something must wait.
+
+    Where new leaves wait for weights, those of all its leaves are made before it stops.
+    """
+    node, rules = state.nodes[target], state.rules
+    if state.may_be_invalid[target]:
+        roll_back_invalid(target, state)
+    waits, following = False, np.int64(-1)
+    while (
+        node["best_kind"] != NOTHING
+        and node["best_gain"] >= least
+        and (rules.runs_ahead or node["first_pending"] < 0)
+        and scratch.spent[0] < _TIME_SLICE_NS
+        and not look(state.shared, SHORT)
+    ):
+        if not waits and is_ready(node, state):
+            if look(state.totals, N_STEPS) + SPARE_STEPS > state.steps.shape[0]:
+                swap(state.shared, SHORT, np.int64(1))
+                return
+            apply_best(target, state, scratch)
+            continue
+        if node["best_kind"] == MERGE_STEP:
+            if not make_merged(target, state, scratch):
+                return
+            continue
+        at = node["split_leaf"]
+        if rules.weighs:
+            at = _next_wanted(following if waits else node["head"], node, least, state)
+            if at < 0:
+                return
+            waits, following = True, state.leaves[at]["next"]
+        if is_stale(at, state):
+            if not take_fallback(at, state):
+                price_again(at, state, scratch)
+            if not waits:
+                refresh_node(target, state)
+            continue
+        slot, is_fallback = state.leaves[at]["slot"], not waits and is_contested(at, state)
+        if is_fallback:
+            slot = slot_to_prepare(at, least, state, scratch)
+            if slot < 0:
+                return
+        make_children(at, slot, state, scratch)
+        if is_fallback:
+            return
+
+
+@inlined
+def _run_queue(leads: bool, state: State, scratch: Scratch) -> int:
+    """Run nodes from the queue until there are no more, or, who leads, no more urgent ones; how many.
+
+    A helper may hold an index into a queue that has since been refilled; that is harmless, as every entry is a node
+    that may run.
+    """
+    shared, queue, n = state.shared, state.queue, 0
+    while scratch.spent[0] < _TIME_SLICE_NS and not look(shared, SHORT):
+        if leads and look(shared, NEXT) >= max(shared[N_URGENT], 1):  # if none is, one of the others
+            break
+        place = add(shared, NEXT, np.int64(1))
+        if place >= look(shared, N_QUEUED):
+            break
+        back = place - look(shared, N_URGENT)
+        target = queue[place] if back < 0 else queue[queue.shape[0] - 1 - back]
+        if swap(state.owners, target, np.int64(1)) == 0:
+            _run_node(target, state.least[0 if back < 0 else 1], state, scratch)
+            add(shared, N_BEGUN, np.int64(1))
+            note_next(target, state)
+            add(shared, N_ENDED, np.int64(1))
+            unlock(state.owners, target)
+            n += 1
+    return n
+
+
+@inlined
+def _commit(target: int, state: State) -> None:
+    """The node's first pending step is now a step of the search."""
+    node = state.nodes[target]
+    number = node["first_pending"]
+    step = state.steps[number]
+    state.committed[state.totals[N_COMMITTED]] = number
+    state.totals[N_COMMITTED] += 1
+    node["first_pending"] = step["next"]
+    if step["next"] >= 0:
+        state.steps[step["next"]]["previous"] = -1
+    else:
+        node["last_pending"] = -1
+    note_next(target, state)
+    note_most(target, state)
+    node["n_committed_leaves"] += step["n_new"] - 1 - (step["other"] >= 0)
+    if step["other"] >= 0:
+        drop(step["leaf"], np.int64(1), state)
+        drop(step["other"], np.int64(1), state)
+        return
+    best_split(step["leaf"], state)["first_child"] = -1  # the children live on
+    drop(step["leaf"], np.int64(1), state)
+    if not state.is_parent[target, step["variable"]]:
+        add_arc(step["variable"], target, state)
+
+
+@inlined
+def _make_step_available(target: int, state: State, scratch: Scratch) -> bool:
+    """Take the node's fallback, or apply its best operator, if one of them is there."""
+    node = state.nodes[target]
+    if node["best_kind"] == SPLIT_STEP and take_fallback(node["split_leaf"], state):
+        refresh_node(target, state)
+    elif is_ready(node, state) and state.totals[N_STEPS] + SPARE_STEPS <= state.steps.shape[0]:
+        apply_best(target, state, scratch)
+    else:
+        return False
+    note_next(target, state)
+    note_most(target, state)
+    return True
+
+
+@inlined
+def _take_step(target: int, state: State, scratch: Scratch) -> int:
+    """Commit the node's pending step; if there is none, or it is ruled out, get nearer to one."""
+    number = state.nodes[target]["first_pending"]
+    if number < 0:
+        return CONTINUE if _make_step_available(target, state, scratch) else NEEDS_HOST
+    step = state.steps[number]
+    if is_ruled_out(step, state):
+        roll_back(target, number, state)
+        note_next(target, state)
+        note_most(target, state)
+        return CONTINUE
+    _commit(target, state)
+    return MERGED if step["other"] >= 0 and state.rules.stop_at_merge else CONTINUE
+
+
+@inlined
+def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
+    """Commit best steps until there are n_steps, none gains, or the best is not pending (NEEDS_HOST).
+
+    It is never at its limit while leaves are yet to be priced: their gains are infinite.
+    """
+    n_ended = -1
+    while True:
+        if look(state.shared, N_ENDED) != n_ended:
+            n_ended = look(state.shared, N_ENDED)
+            for first in range(0, state.nodes.shape[0], BLOCK):
+                note_most(first, state)
+        target, gain = best_next(state)
+        if state.totals[N_COMMITTED] >= n_steps and gain < np.inf:
+            return AT_STEP_LIMIT
+        if target >= 0 and swap(state.owners, target, np.int64(1)) != 0:
+            return NEEDS_HOST
+        is_sure = look(state.shared, N_BEGUN) == n_ended  # nothing was noted while it looked
+        status = CONTINUE
+        if not is_sure:
+            rest()
+        elif target < 0:
+            return FINISHED
+        else:
+            status = _take_step(target, state, scratch)
+        if target >= 0:
+            unlock(state.owners, target)
+        if status != CONTINUE:
+            return status
+
+
+@inlined
+def _fill_queue(share: float, state: State) -> None:
+    """Queue the nodes whose operators gain a share of what the next step does; as less urgent, a share of that.
+
+    Near the end all are urgent, so that no single thread is left with one node's merges.
+    """
+    shared, queue = state.shared, state.queue
+    swap(shared, NEXT, np.int64(CLOSED))
+    best = best_next(state)[1]
+    least = share * best
+    less = min(share * least, max(TIE, best - _TAIL_GAIN))
+    state.least[0], state.least[1] = least, least if state.rules.weighs else less
+    n_urgent, n_others = 0, 0
+    for k in range(state.targets.shape[0]):
+        target = state.targets[k]
+        node = state.nodes[target]
+        gain = node["best_gain"]
+        if look(state.owners, target):
+            continue
+        if gain >= least or (state.may_be_invalid[target] and node["first_pending"] >= 0):
+            queue[n_urgent] = target
+            n_urgent += 1
+        elif gain >= state.least[1]:
+            n_others += 1
+            queue[queue.shape[0] - n_others] = target
+    swap(shared, N_URGENT, np.int64(n_urgent))
+    swap(shared, N_QUEUED, np.int64(n_urgent + n_others))
+    swap(shared, NEXT, np.int64(0))
+
+
+@inlined
+def _wait_for_others(state: State) -> None:
+    """Wait until nobody runs a node any more."""
+    swap(state.shared, NEXT, np.int64(CLOSED))
+    while look(state.shared, N_BUSY) > 0:
+        rest()
+
+
+@inlined
+def _needs_host(state: State) -> bool:
+    """Whether room is short, or something waits for weights."""
+    totals = state.totals
+    return state.shared[SHORT] > 0 or totals[N_STALE] + totals[N_SPLIT] + totals[N_MERGED] > 0
+
+
+@bare
+def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
+    state, scratch = refer(state), refer(scratch)
+    shared, status = state.shared, NEEDS_HOST
+    if leads and priced:
+        refresh_all(state)
+    while True:
+        if leads:
+            if not _needs_host(state):
+                status = _commit_all(n_steps, state, scratch)
+            if status != NEEDS_HOST or scratch.spent[0] >= _TIME_SLICE_NS or _needs_host(state):
+                _wait_for_others(state)
+                swap(shared, OVER, np.int64(1))
+                return status
+            _fill_queue(share, state)
+        else:
+            while look(shared, NEXT) >= look(shared, N_QUEUED) and not look(shared, OVER):
+                rest()
+            if look(shared, OVER):
+                return status
+            add(shared, N_BUSY, np.int64(1))
+        n_run = _run_queue(leads, state, scratch)
+        if not leads:
+            add(shared, N_BUSY, np.int64(-1))
+            scratch.spent[0] = 0.0
+        elif state.rules.weighs:
+            _wait_for_others(state)
+        elif n_run == 0:
+            rest()
+
+
+@jit
+def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State) -> int:
+    """Commit steps until there are n_steps, none gains, or the leader must look up.
+
+    One thread leads, and the others come to help, with the same state. `priced`: leaves were priced since the last
+    call.
+    """
+    return _advance(leads, n_steps, share, priced, state, make_scratch(state))
+
+
+@jit
+def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State) -> None:
+    """Records for the leaves that a search begins with, which hold these sets; there is room. All are yet to price.
+
+    `places` has, for each, where its region begins, its boxes and words, and where the tests are that lead to it.
+    """
+    state = refer(state)
+    for k in range(state.nodes.shape[0]):
+        set_costs(state.nodes[k], state.scoring)
+    for k in range(targets.shape[0]):
+        add_initial_leaf(targets[k], cases[k], places[k], state)
+
+
+@jit
+def free_spent(batch: Array, state: State) -> None:
+    """Give back those histograms that may not be needed again."""
+    state = refer(state)
+    for b in range(batch.shape[0]):
+        free_if_spent(batch[b], state)
+
+
+@jit
+def start_afresh(target: int, state: State) -> None:
+    """Forget what a node was about to do, and all its prices."""
+    state = refer(state)
+    node = state.nodes[target]
+    if node["first_pending"] >= 0:
+        roll_back(target, node["first_pending"], state)
+    node["version"] += 1
+    unprice_all(target, state)
+    drop_merged(node, state)
+    set_costs(node, state.scoring)

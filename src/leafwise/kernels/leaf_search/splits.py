@@ -1,0 +1,554 @@
+"""What the splits of a leaf gain, from its histogram: Equation 5 after less before, and the structure prior.
+
+Ties: candidates are visited in the order variable, complete, one state by state, below a state by state; a later one
+wins only by gaining more than TIE over the best so far. Variables that the node's graph tests already come first.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array, Int, Layout
+from leafwise.kernels.jit import bare, inlined, part
+from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
+from leafwise.kernels.leaf_search.state import (
+    BELOW,
+    BELOW_OR_MISSING,
+    COMPLETE,
+    FALLBACK,
+    N_SLOTS,
+    ONE_STATE,
+    TESTED,
+    Rises,
+    Scoring,
+    State,
+)
+from leafwise.kernels.tables import log_gamma
+from leafwise.kernels.words import lowest
+
+TIE = 1e-9
+_TABLE = 64  # counts for which BDeu's rises are kept in a table
+# Rows of a thread's own rises, after four for each number of states of a candidate.
+_OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)
+N_OWN_ROWS = 6
+
+
+class PricingScratch(NamedTuple):
+    """Where one thread prices."""
+
+    rises: Rises  # of a leaf, under BDeu
+    region: RegionScratch
+    prefix: Array  # the target's counts in the states below some state
+
+
+@part
+def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
+    """Room to price any leaf."""
+    n_states, n_arities, most = scoring.layout.n_states, 0, np.int64(1)
+    for variable in range(n_states.shape[0]):
+        n_arities = max(n_arities, scoring.arities[variable] + 1)
+        most = max(most, n_states[variable])
+    n_rows = 4 * n_arities + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
+    rises = Rises(
+        np.empty(n_rows * _TABLE),
+        np.arange(n_rows) * _TABLE,
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_rows),
+        np.empty(n_rows),
+        np.empty(n_rows),
+        scoring.rises.unit,
+    )
+    return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64))
+
+
+@bare
+def may_test(target: int, variable: int, scoring: Scoring) -> bool:
+    """Whether the target's graph may test the variable now."""
+    is_below = scoring.descendants[target, variable >> 6] >> np.uint64(variable & 63) & np.uint64(1)
+    return scoring.allowed[target, variable] != 0 and is_below == np.uint64(0)
+
+
+@bare
+def is_tested(target: int, variable: int, tested: Array) -> bool:
+    """Whether the target's graph tests the variable."""
+    return tested[target, variable >> 6] >> np.uint64(variable & 63) & np.uint64(1) != np.uint64(0)
+
+
+@bare
+def child_of(state: Int, kind: Int, split_state: Int, n_states: Int) -> Int:
+    """To which child a split sends a state; a complete one to one of its own."""
+    if kind == COMPLETE:
+        return state
+    if kind == ONE_STATE:
+        return np.int64(state != split_state)
+    return np.int64(state >= split_state and not (kind == BELOW_OR_MISSING and state == n_states - 1))
+
+
+@bare
+def rise(row: Int, count: Int, rises: Rises) -> float:
+    """log Γ(count + a) - log Γ(a) for the row's exponent a."""
+    if count < rises.lengths[row]:
+        return rises.values[rises.starts[row] + count] - rises.bases[row]
+    return log_gamma(count * rises.unit + rises.exponents[row]) - rises.log_gammas[row]
+
+
+@bare
+def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
+    """Let the row be that of this exponent, with a table of this length."""
+    rises.exponents[row], rises.log_gammas[row], rises.lengths[row] = exponent, log_gamma(exponent), length
+    value, start = 0.0, rises.starts[row]
+    for count in range(length):
+        if rises.unit != 1.0:
+            value = log_gamma(count * rises.unit + exponent) - rises.log_gammas[row]
+        rises.values[start + count] = value
+        value += math.log(exponent + count)
+
+
+@bare
+def _score(counts: Array, at: Int, n_classes: Int, cell: Any, total: Any, rises: Rises) -> float:
+    """Equation 5 for the counts from `at` on."""
+    n, value = np.int64(0), 0.0
+    for k in range(at, at + n_classes):
+        n += counts[k]
+        value += rise(cell, counts[k], rises)
+    return value - rise(total, n, rises)
+
+
+@bare
+def _score_of_rest(counts: Array, at: Int, totals: Array, cell: Int, total: Int, rises: Rises) -> float:
+    """Equation 5 for what is left of the totals."""
+    n, value = np.int64(0), 0.0
+    for k in range(totals.shape[0]):
+        count = np.int64(totals[k]) - counts[at + k]
+        n += count
+        value += rise(cell, count, rises)
+    return value - rise(total, n, rises)
+
+
+@bare
+def _total(counts: Array, at: Int, n_classes: Int) -> Int:
+    n = np.int64(0)
+    for k in range(n_classes):
+        n += counts[at + k]
+    return n
+
+
+@bare
+def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_children: Int, most: Int) -> None:
+    """Take this split in place of the best so far, if it gains more and has no more children than it may."""
+    if gain > split["gain"] + TIE and n_children <= most:
+        split["gain"], split["variable"], split["kind"] = gain, variable, kind
+        split["state"], split["n_children"] = state, n_children
+
+
+@bare
+def _gain_of_two(before: float, a: Int, b: Int, c: Int, d: Int, cell: Array, total: Array) -> float:
+    """What splitting a leaf of a binary target in two gains, which get these counts."""
+    return (cell[a] + cell[b] - total[a + b]) + (cell[c] + cell[d] - total[c + d]) - before
+
+
+@inlined
+def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
+    """Under BDeu: those of the leaf, and of its would-be children, as far as they depend on numbers of states only."""
+    n_states, r = scoring.layout.n_states, scoring.layout.n_states[leaf["target"]]
+    length, last, own = min(n + 1, np.int64(_TABLE)), rises.lengths.shape[0] - N_OWN_ROWS, leaf["exponent"]
+    _set_row(last + _OWN_CELL, own, np.int64(0), rises)
+    _set_row(last + _OWN_TOTAL, own * r, np.int64(0), rises)
+    for row in range(last):
+        rises.lengths[row] = -1
+    for variable in range(n_states.shape[0]):
+        row, states = 4 * scoring.arities[variable], n_states[variable]
+        if rises.lengths[row] < 0:
+            _set_row(row, own / states, length, rises)
+            _set_row(row + 1, own / states * r, length, rises)
+            if states > 2:
+                _set_row(row + 2, own - own / states, length, rises)
+                _set_row(row + 3, (own - own / states) * r, length, rises)
+
+
+@bare
+def _set_part(exponent: float, own: float, r: Int, rises: Rises) -> None:
+    """Rows for one child of this exponent and for the rest."""
+    last = rises.lengths.shape[0] - N_OWN_ROWS
+    _set_row(last + _CELL, exponent, np.int64(0), rises)
+    _set_row(last + _TOTAL, exponent * r, np.int64(0), rises)
+    _set_row(last + _REST_CELL, max(own - exponent, 1e-300), np.int64(0), rises)
+    _set_row(last + _REST_TOTAL, max(own - exponent, 1e-300) * r, np.int64(0), rises)
+
+
+class _Candidate(NamedTuple):
+    """One variable that a leaf may test."""
+
+    variable: Int
+    at: Int  # where its block of the histogram begins
+    n_states: Int
+    is_restricted: bool  # by tests on the way
+    first: Int  # where the shares of its states begin, then
+    cell: Int  # rows of rises: of a state's child, and of the rest
+    total: Int
+    rest_cell: Int
+    rest_total: Int
+
+
+@bare
+def _price_ordered(
+    split: Any,
+    leaf: Any,
+    candidate: _Candidate,
+    counts: Array,
+    totals: Array,
+    extra: float,
+    most: Int,
+    scoring: Scoring,
+    rises: Rises,
+    scratch: PricingScratch,
+) -> None:
+    """All splits below a state of one variable whose states have an order; missing cells on either side."""
+    n_classes, variable, r = totals.shape[0], candidate.variable, candidate.n_states
+    n_ordered, prefix, shares = scoring.n_ordered[variable], scratch.prefix, scratch.region.shares
+    cell, total, rest_cell, rest_total = candidate.cell, candidate.total, candidate.rest_cell, candidate.rest_total
+    n = _total(totals, np.int64(0), n_classes)
+    for side in range(1 if n_ordered == r else 2):
+        exponent = 0.0
+        for k in range(n_classes):
+            prefix[k] = counts[candidate.at + (r - 1) * n_classes + k] if side == 1 else 0
+        if side == 1:
+            exponent = shares[candidate.first + r - 1] if candidate.is_restricted else 1.0 / r
+        for state in range(1, n_ordered if n_ordered == r or side == 1 else n_ordered + 1):
+            here = candidate.at + (state - 1) * n_classes
+            for k in range(n_classes):
+                prefix[k] += counts[here + k]
+            exponent += shares[candidate.first + state - 1] if candidate.is_restricted else 1.0 / r
+            if not 0 < _total(prefix, np.int64(0), n_classes) < n:
+                continue
+            if scoring.equivalent_sample_size > 0.0:
+                own, last = leaf["exponent"], rises.lengths.shape[0] - N_OWN_ROWS
+                of_part = (
+                    exponent * scoring.equivalent_sample_size / n_classes if candidate.is_restricted else own * exponent
+                )
+                _set_part(of_part, own, n_classes, rises)
+                cell, total, rest_cell, rest_total = last + _CELL, last + _TOTAL, last + _REST_CELL, last + _REST_TOTAL
+            after = _score(prefix, np.int64(0), n_classes, cell, total, rises)
+            after += _score_of_rest(prefix, np.int64(0), totals, rest_cell, rest_total, rises)
+            kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
+            offer(split, after - leaf["log_likelihood"] + extra, variable, kind, np.int64(state), np.int64(2), most)
+
+
+@bare
+def _price_variable(
+    split: Any,
+    leaf: Any,
+    candidate: _Candidate,
+    counts: Array,
+    totals: Array,
+    most: Int,
+    scoring: Scoring,
+    rises: Rises,
+    scratch: PricingScratch,
+) -> None:
+    """All splits on one variable."""
+    n_classes, at, r = totals.shape[0], candidate.at, candidate.n_states
+    shares, first, last = scratch.region.shares, candidate.first, rises.lengths.shape[0] - N_OWN_ROWS
+    is_bdeu, n = scoring.equivalent_sample_size > 0.0, _total(totals, np.int64(0), n_classes)
+    by_share = is_bdeu and candidate.is_restricted
+    per_child = (n_classes - 1) * scoring.log_kappa
+    fixed = -scoring.log_ways[candidate.variable]
+    n_seen, n_possible = np.int64(0), r
+    for state in range(r):
+        n_seen += np.int64(_total(counts, at + state * n_classes, n_classes) > 0)
+        if candidate.is_restricted and shares[first + state] <= 0.0:
+            n_possible -= 1
+    if n_seen < 2:
+        return
+    cell, total, rest_cell, rest_total = candidate.cell, candidate.total, candidate.rest_cell, candidate.rest_total
+    if by_share:
+        cell, total, rest_cell, rest_total = last + _CELL, last + _TOTAL, last + _REST_CELL, last + _REST_TOTAL
+    if scoring.complete:
+        after = 0.0
+        for state in range(r):
+            if by_share:
+                if shares[first + state] <= 0.0:
+                    continue
+                _set_part(
+                    shares[first + state] * scoring.equivalent_sample_size / n_classes,
+                    leaf["exponent"],
+                    n_classes,
+                    rises,
+                )
+            after += _score(counts, at + state * n_classes, n_classes, cell, total, rises)
+        gain = after - leaf["log_likelihood"] + (n_possible - 1) * per_child + fixed
+        offer(split, gain, candidate.variable, np.int64(COMPLETE), np.int64(0), n_possible, most)
+    if scoring.binary and not (scoring.complete and r == 2):
+        for state in range(r):
+            here = at + state * n_classes
+            if 0 < _total(counts, here, n_classes) < n:
+                if by_share:
+                    _set_part(
+                        shares[first + state] * scoring.equivalent_sample_size / n_classes,
+                        leaf["exponent"],
+                        n_classes,
+                        rises,
+                    )
+                after = _score(counts, here, n_classes, cell, total, rises)
+                after += _score_of_rest(counts, here, totals, rest_cell, rest_total, rises)
+                gain = after - leaf["log_likelihood"] + per_child + fixed
+                offer(split, gain, candidate.variable, np.int64(ONE_STATE), state, np.int64(2), most)
+    if scoring.ordered and scoring.n_ordered[candidate.variable] > 2:
+        _price_ordered(split, leaf, candidate, counts, totals, per_child + fixed, most, scoring, rises, scratch)
+
+
+@bare
+def base_of(variable: int, target: int, layout: Layout) -> int:
+    """The row, counted in states, at which the variable's block begins in histograms of the target."""
+    which = layout.of_target[target]
+    begin, end = layout.start[which], layout.start[which + 1]
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        if layout.variables[middle] <= variable:
+            begin = middle
+        else:
+            end = middle
+    return layout.bases[begin]
+
+
+@inlined
+def histogram_of(leaf: Any, state: State) -> Array:
+    """The leaf's histogram, whose last row are its totals."""
+    layout = state.scoring.layout
+    target = leaf["target"]
+    size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
+    return state.pool.cells[leaf["histogram"] : leaf["histogram"] + size]
+
+
+@bare
+def _candidate(variable: Int, base: Int, leaf: Any, scoring: Scoring, scratch: PricingScratch) -> _Candidate:
+    target = leaf["target"]
+    n_classes, n_states = scoring.layout.n_states[target], scoring.layout.n_states[variable]
+    restricted = scratch.region.is_tested[variable] != 0
+    first = scratch.region.places[variable]
+    if scoring.equivalent_sample_size > 0.0:
+        row = 4 * scoring.arities[variable]
+        rest = row if n_states == 2 else row + 2
+        return _Candidate(variable, base * n_classes, n_states, restricted, first, row, row + 1, rest, rest + 1)
+    cell, total = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
+    return _Candidate(variable, base * n_classes, n_states, restricted, first, cell, total, cell, total)
+
+
+@inlined
+def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScratch) -> None:
+    """The log marginal likelihood of the leaf itself."""
+    n_classes = totals.shape[0]
+    for k in range(n_classes):
+        scoring.counts[leaf["counts"] + k] = totals[k]
+    if scoring.equivalent_sample_size > 0.0:
+        rises, last = scratch.rises, scratch.rises.lengths.shape[0] - N_OWN_ROWS
+        _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, rises)
+        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, last + _OWN_CELL, last + _OWN_TOTAL, rises)
+    else:
+        row, row_of_total = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
+        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, row, row_of_total, scoring.rises)
+
+
+@bare
+def clear_split(split: Any, threshold: float) -> None:
+    """No split is known that gains more than this."""
+    split["gain"], split["variable"], split["n_children"] = threshold, -1, 0
+    split["first_child"] = split["possible"] = -1
+
+
+@bare
+def copy_split(source: Any, to: Any) -> None:
+    """Hand a split over, with what was made ahead for it."""
+    to["gain"], to["variable"], to["kind"], to["state"] = (
+        source["gain"],
+        source["variable"],
+        source["kind"],
+        source["state"],
+    )
+    to["n_children"], to["first_child"], to["possible"] = (
+        source["n_children"],
+        source["first_child"],
+        source["possible"],
+    )
+    source["first_child"] = -1
+
+
+@inlined
+def threshold_of(leaf: Any, node: Any) -> float:
+    """What no split on an untested variable that matters gains less than, now or when the graph tests it elsewhere."""
+    return node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]
+
+
+@inlined
+def _find_restrictions(leaf: Any, state: State, scratch: PricingScratch) -> Int:
+    """Note which variables the tests on the way restrict; how many."""
+    if not state.rules.tracks_regions or leaf["region"] == 0:
+        return np.int64(0)
+    n_states = state.scoring.layout.n_states
+    return find_shares(state.regions, leaf["region"], leaf["n_boxes"], n_states, scratch.region)
+
+
+@inlined
+def _rows_of_two(target: Int, scoring: Scoring) -> Int:
+    """Under BDeu: the row of rises for children of a binary variable; -1 if no candidate is binary."""
+    layout, which = scoring.layout, scoring.layout.of_target[target]
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        if layout.n_states[layout.variables[entry]] == 2:
+            return 4 * scoring.arities[layout.variables[entry]]
+    return np.int64(-1)
+
+
+class _Pair(NamedTuple):
+    """What splits of a binary target on binary variables need, where tables have all counts."""
+
+    is_on: bool
+    before: float  # what they gain it over
+    zeros: Int  # the leaf's counts
+    ones: Int
+    cell: Array  # rises
+    total: Array
+
+
+@inlined
+def _pair_of(leaf: Any, totals: Array, scoring: Scoring, rises: Rises) -> _Pair:
+    row, row_of_total = scoring.cell_rises[2], scoring.total_rises[2]
+    if scoring.equivalent_sample_size > 0.0:
+        row = _rows_of_two(leaf["target"], scoring)
+        row_of_total = row + 1
+    zeros, ones = np.int64(totals[0]), np.int64(totals[-1])
+    is_on = totals.shape[0] == 2 and row >= 0 and (scoring.complete or scoring.binary)
+    is_on = is_on and zeros + ones < min(rises.lengths[row], rises.lengths[row_of_total])
+    before = leaf["log_likelihood"] - scoring.log_kappa + 4.0 * rises.bases[row] - 2.0 * rises.bases[row_of_total]
+    cell, total = rises.values[rises.starts[row] :], rises.values[rises.starts[row_of_total] :]
+    return _Pair(is_on, before, zeros, ones, cell, total)
+
+
+@bare
+def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
+    """A number of cases, from `few` to `most`: a split of which one side has fewer gains no more than the best so far.
+
+    For a side of a given size the gain is convex in the target's counts, so it is largest at one of their ends.
+    """
+    zeros, ones = pair.zeros, pair.ones
+    while few < most and 2 * few <= zeros + ones:
+        low, high = max(np.int64(0), few - ones), min(few, zeros)
+        gain = _gain_of_two(pair.before, zeros - low, ones - (few - low), low, few - low, pair.cell, pair.total)
+        other = _gain_of_two(pair.before, zeros - high, ones - (few - high), high, few - high, pair.cell, pair.total)
+        if max(gain, other) > split["gain"]:
+            return few
+        few += 1
+    return few
+
+
+@bare
+def _next_candidate(entry: Int, end: Int, few: Int, n: Int, layout: Layout, counts: Array) -> Int:
+    """The next candidate of a binary target: not binary, or with at least so many cases on either side."""
+    variables, bases, n_states = layout.variables, layout.bases, layout.n_states
+    while entry < end and n_states[variables[entry]] == 2:
+        here = 2 * bases[entry]
+        if few <= counts[here + 2] + counts[here + 3] <= n - few:
+            break
+        entry += 1
+    return entry
+
+
+@inlined
+def _is_pair(variable: Int, pair: _Pair, scoring: Scoring, scratch: PricingScratch) -> bool:
+    return pair.is_on and scoring.layout.n_states[variable] == 2 and scratch.region.is_tested[variable] == 0
+
+
+@bare
+def _price_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array, most: Int, is_complete: bool) -> bool:
+    """Offer the split of a binary target on a binary variable; whether it is the best now."""
+    zeros, ones = pair.zeros, pair.ones
+    c, d = np.int64(counts[here + 2]), np.int64(counts[here + 3])
+    if not 0 < c + d < zeros + ones:
+        return False
+    gain = _gain_of_two(pair.before, zeros - c, ones - d, c, d, pair.cell, pair.total)
+    if gain <= split["gain"] + TIE:
+        return False
+    offer(split, gain, variable, np.int64(COMPLETE if is_complete else ONE_STATE), np.int64(0), np.int64(2), most)
+    return True
+
+
+@inlined
+def _price_tested(
+    at: Int, pair: _Pair, counts: Array, totals: Array, most: Int, state: State, rises: Rises, scratch: PricingScratch
+) -> None:
+    """Offer the splits on all variables that the node's graph tests."""
+    leaf, split = state.leaves[at], state.splits[N_SLOTS * at + TESTED]
+    target, scoring, layout = leaf["target"], state.scoring, state.scoring.layout
+    row = state.tested[target]
+    for word in range(row.shape[0]):
+        left = row[word]
+        while left != np.uint64(0):
+            variable = word * 64 + lowest(left)
+            left &= left - np.uint64(1)
+            base = base_of(variable, target, layout)
+            if not may_test(target, variable, scoring):
+                continue
+            if _is_pair(variable, pair, scoring, scratch):
+                _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
+            else:
+                candidate = _candidate(variable, base, leaf, scoring, scratch)
+                _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+
+
+@bare
+def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> None:
+    """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one."""
+    leaf, scoring = state.leaves[at], state.scoring
+    target, layout = leaf["target"], scoring.layout
+    node, n_classes, which = state.nodes[target], layout.n_states[target], layout.of_target[target]
+    counts, most = histogram_of(leaf, state), node["max_children"]
+    totals = counts[layout.n_rows[which] * n_classes :]
+    _score_leaf(leaf, totals, scoring, scratch)
+    n_restricted = _find_restrictions(leaf, state, scratch)
+    rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
+    pair = _pair_of(leaf, totals, scoring, rises)
+    if slot != FALLBACK:
+        leaf["max_children"], leaf["version"] = most, node["version"]
+        clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
+        if node["n_tested"] > 0:
+            _price_tested(at, pair, counts, totals, most, state, rises, scratch)
+    split = state.splits[N_SLOTS * at + slot]
+    clear_split(split, threshold_of(leaf, node))
+    few: Int = np.int64(1)
+    entry, end, n = layout.start[which], layout.start[which + 1], pair.zeros + pair.ones
+    most_few = (end - entry) // 8  # looking costs time, too
+    if pair.is_on:
+        few = _fewest(split, few, most_few, pair)
+    while entry < end:
+        if pair.is_on:
+            entry = _next_candidate(entry, end, few, n, layout, counts)
+            if entry == end:
+                break
+        variable, base = layout.variables[entry], layout.bases[entry]
+        entry += 1
+        if not may_test(target, variable, scoring) or is_tested(target, variable, state.tested):
+            continue
+        if not _is_pair(variable, pair, scoring, scratch):
+            candidate = _candidate(variable, base, leaf, scoring, scratch)
+            _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+        elif _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
+            few = _fewest(split, few, most_few, pair)
+    forget_tested(n_restricted, scratch.region)
+
+
+@bare
+def price_tested(at: Int, variable: int, state: State, scratch: PricingScratch) -> None:
+    """Offer the splits of a leaf on one variable that the node's graph tests now."""
+    leaf, scoring = state.leaves[at], state.scoring
+    target, layout = leaf["target"], scoring.layout
+    n_classes, which = layout.n_states[target], layout.of_target[target]
+    counts = histogram_of(leaf, state)
+    totals = counts[layout.n_rows[which] * n_classes :]
+    if scoring.equivalent_sample_size > 0.0:
+        _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
+    n_restricted = _find_restrictions(leaf, state, scratch)
+    rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
+    candidate = _candidate(variable, base_of(variable, target, layout), leaf, scoring, scratch)
+    split = state.splits[N_SLOTS * at + TESTED]
+    _price_variable(split, leaf, candidate, counts, totals, leaf["max_children"], scoring, rises, scratch)
+    forget_tested(n_restricted, scratch.region)

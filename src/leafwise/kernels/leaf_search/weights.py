@@ -1,0 +1,151 @@
+"""Prices under a prior network: the exponents of a leaf and of its would-be children come from the host.
+
+They are laid out like the leaf's histogram, whose last row is the leaf itself; zero marks what cannot occur.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from leafwise.kernels.arrays import Array
+from leafwise.kernels.jit import jit, part
+from leafwise.kernels.leaf_search.operators import choose_split
+from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
+from leafwise.kernels.leaf_search.state import (
+    BELOW,
+    BELOW_OR_MISSING,
+    COMPLETE,
+    N_SLOTS,
+    ONE_STATE,
+    TESTED,
+    UNTESTED,
+    State,
+)
+from leafwise.kernels.references import refer
+
+
+@part
+def log_likelihood(counts: Array, exponents: Array) -> float:
+    """Equation 5 for one leaf. Zero exponents belong to impossible states and do not count."""
+    total_count, total_exponent, value = 0.0, 0.0, 0.0
+    for k in range(counts.shape[0]):
+        if exponents[k] > 0.0:
+            total_count += counts[k]
+            total_exponent += exponents[k]
+            if counts[k] > 0:
+                value += math.lgamma(counts[k] + exponents[k]) - math.lgamma(exponents[k])
+    if total_count == 0.0:
+        return 0.0
+    return value + math.lgamma(total_exponent) - math.lgamma(total_count + total_exponent)
+
+
+@jit
+def log_likelihoods(counts: Array, exponents: Array) -> Array:
+    """Equation 5 for many leaves, one row each."""
+    out = np.empty(counts.shape[0])
+    for row in range(counts.shape[0]):
+        out[row] = log_likelihood(counts[row], exponents[row])
+    return out
+
+
+@part
+def _two(split: Any, gain: float, chosen: Array, cells: Array, own: Array, totals: Array, weights: Array) -> float:
+    """Equation 5 for the states that are chosen and for the others, plus a constant."""
+    counts, exponents = np.zeros_like(totals), np.zeros_like(own)
+    n_classes = totals.shape[0]
+    for state in range(chosen.shape[0]):
+        if chosen[state]:
+            for k in range(n_classes):
+                counts[k] += cells[state * n_classes + k]
+                exponents[k] += weights[state * n_classes + k]
+    n = counts.sum()
+    if n == 0 or n == totals.sum():
+        return -np.inf
+    return gain + log_likelihood(counts, exponents) + log_likelihood(totals - counts, own - exponents)
+
+
+@part
+def _price_variable(
+    split: Any,
+    leaf: Any,
+    variable: int,
+    cells: Array,
+    weights: Array,
+    totals: Array,
+    own: Array,
+    most: int,
+    state: State,
+) -> None:
+    """All splits on one variable, from its blocks of the histogram and of the weights."""
+    scoring, n_classes = state.scoring, totals.shape[0]
+    r, before = scoring.layout.n_states[variable], leaf["log_likelihood"] + scoring.log_ways[variable]
+    per_child = (n_classes - 1) * scoring.log_kappa
+    n_seen, n_possible, after = 0, 0, 0.0
+    for value in range(r):
+        here = slice(value * n_classes, (value + 1) * n_classes)
+        n_seen += cells[here].sum() > 0
+        n_possible += weights[here].sum() > 0.0
+        after += log_likelihood(cells[here], weights[here])
+    if n_seen < 2:
+        return
+    if scoring.complete:
+        gain = after - before + (n_possible - 1) * per_child
+        offer(split, gain, variable, np.int64(COMPLETE), np.int64(0), n_possible, most)
+    chosen, two = np.zeros(r, np.bool_), np.int64(2)
+    if scoring.binary:
+        for value in range(r):
+            chosen[:], chosen[value] = False, True
+            gain = _two(split, per_child - before, chosen, cells, own, totals, weights)
+            offer(split, gain, variable, np.int64(ONE_STATE), np.int64(value), two, most)
+    n_ordered = scoring.n_ordered[variable]
+    if scoring.ordered and n_ordered > 2:
+        for side in range(1 if n_ordered == r else 2):
+            chosen[:], chosen[r - 1] = False, side == 1
+            for value in range(1, n_ordered if n_ordered == r or side == 1 else n_ordered + 1):
+                chosen[value - 1] = True
+                gain = _two(split, per_child - before, chosen, cells, own, totals, weights)
+                kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
+                offer(split, gain, variable, kind, np.int64(value), two, most)
+
+
+@jit
+def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State) -> None:
+    """Find the best splits of each leaf in the batch; its weights begin at starts[b]."""
+    state = refer(state)
+    layout = state.scoring.layout
+    for b in range(begin, end):
+        at = batch[b]
+        leaf = state.leaves[at]
+        target = leaf["target"]
+        node, which, n_classes = state.nodes[target], layout.of_target[target], layout.n_states[target]
+        size = layout.n_rows[which] * n_classes
+        cells = weights[starts[b] : starts[b + 1]]
+        counts = histogram_of(leaf, state) * state.scoring.rises.unit
+        totals, own = counts[size:], cells[size:]
+        for k in range(n_classes):
+            state.scoring.counts[leaf["counts"] + k] = state.pool.cells[leaf["histogram"] + size + k]
+        leaf["log_likelihood"] = log_likelihood(totals, own)
+        leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
+        for slot in range(N_SLOTS):
+            threshold = node["tested_cost"] if slot == TESTED else threshold_of(leaf, node)
+            clear_split(state.splits[N_SLOTS * at + slot], threshold)
+        for entry in range(layout.start[which], layout.start[which + 1]):
+            variable = layout.variables[entry]
+            if may_test(target, variable, state.scoring):
+                slot = TESTED if is_tested(target, variable, state.tested) else UNTESTED
+                first = layout.bases[entry] * n_classes
+                last = first + layout.n_states[variable] * n_classes
+                split = state.splits[N_SLOTS * at + slot]
+                _price_variable(
+                    split,
+                    leaf,
+                    variable,
+                    counts[first:last],
+                    cells[first:last],
+                    totals,
+                    own,
+                    node["max_children"],
+                    state,
+                )
+        choose_split(at, node, state)

@@ -1,0 +1,1 @@
+"""Equation 5: log gamma functions of counts and exponents."""

@@ -1,0 +1,366 @@
+"""What the columns of a table are: states, numbers to cut into bins, or what cannot be either as it is.
+
+Knows columns, `binning`, `discretization` and dates. Here a column becomes a variable, and gets a reason where it does
+not: identifiers, free text and dates are never states unless somebody says so.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plain_label
+from leafwise.columns import Column
+from leafwise.dates import are_dates, date_label, days
+from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
+from leafwise.table import MISSING, MOST_STATES, Variable, index_of
+from leafwise.text_files import UNNAMED
+
+STATES, BINS, CONSTANT, DATES, IDENTIFIER, FREE_TEXT = (
+    "states", "bins", "constant", "dates", "identifier", "free text",
+)  # fmt: skip
+Integers = NDArray[np.int64]
+Bins = str | int | Mapping[str, str | int | None] | None
+_FEW = 20  # values that may be states, however rare each is
+_CASES_A_VALUE = 4  # on average, from which on more are
+_FEW_WHOLE = 5  # whole numbers that are states in any case
+_LEAST_ROWS = 10  # to see that values tell rows apart
+_WORDS, _SIGNS = 4, 40  # that a text has on average, from which on it is free
+_LOOKED_AT = 1000  # texts
+_NAME_OF_KEY = re.compile(r"(?i:(?:^|[^a-z])(?:id|index|key|uuid|guid)(?:[^a-z]|$))|[a-z](?:Id|ID)$")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How columns become variables, as far as somebody says."""
+
+    bins: Bins = "auto"
+    binning: str | None = None
+    states: frozenset[str] = frozenset()  # columns whose values are states, whatever they look like
+    dates: str = "error"
+    target: str | None = None
+    towards: States | None = None  # what is learned, where that is none of the columns
+    keys: bool = True  # whether distinct whole numbers may be names of rows
+
+    def __post_init__(self) -> None:
+        if self.binning not in (None, *BINNINGS):
+            raise ValueError(f"binning={self.binning!r} is not known: use 'bayes', 'quantile' or 'uniform'")
+        if self.dates not in ("error", "bins"):
+            raise ValueError(f"dates={self.dates!r} is not known: use 'error' or 'bins'")
+        for n_bins in self.bins.values() if isinstance(self.bins, Mapping) else (self.bins,):
+            _check_bins(self.bins, n_bins)
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Raise a ValueError unless the columns that are named are there."""
+        unknown = [name for name in self.bins if name not in names] if isinstance(self.bins, Mapping) else []
+        if unknown:
+            raise ValueError(f"bins name {some(unknown, 3)}, but the columns are {some(names, 5)}: correct the names")
+        if self.target is not None:
+            index_of(self.target, names)  # which answers an unknown one with those that look like it
+
+    def bins_of(self, name: str) -> str | int | None:
+        """How many bins a column is cut into, if it is."""
+        return self.bins.get(name, "auto") if isinstance(self.bins, Mapping) else self.bins
+
+    def names(self, name: str) -> bool:
+        """Whether the bins of this very column were given."""
+        return isinstance(self.bins, Mapping) and self.bins.get(name) is not None
+
+
+def _check_bins(bins: Bins, n_bins: object) -> None:
+    if n_bins is None or (isinstance(n_bins, str) and n_bins == "auto"):
+        return
+    if isinstance(n_bins, str):
+        raise ValueError(f"bins={bins!r} is not known: use 'auto', a whole number, a mapping {{'name': 8}}, or None")
+    if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer):
+        raise TypeError(f"bins={bins!r} is not a count of bins: use a whole number, or a mapping {{'name': 8}}")
+    if n_bins < 2:
+        raise ValueError(f"bins={bins!r} asks for fewer than 2 bins: use at least 2")
+
+
+@dataclass(frozen=True, eq=False)
+class Understood:
+    """A column as it was understood, and the variable it became, or none."""
+
+    column: Column
+    counts: Integers  # how often each label occurs, and last how many cells are missing
+    kind: str
+    variable: Variable | None = None
+    states: Integers | None = None  # of each label, and last of a missing cell
+    copy_of: str | None = None
+
+    @property
+    def n_values(self) -> int:
+        """How many distinct values it has."""
+        return int(np.count_nonzero(self.counts[:-1]))
+
+    @property
+    def n_missing(self) -> int:
+        """How many cells are missing."""
+        return int(self.counts[-1])
+
+
+def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
+    """What each column is, and the variables they become."""
+    choices.check_names([column.name for column in columns])
+    kinds = [_kind(column, count_labels(column), choices) for column in columns]
+    cuts = _all_cuts(kinds, choices)
+    copies = _copies(kinds)
+    found = []
+    for kind in kinds:
+        name = kind.column.name
+        variable, states = _variable(kind, cuts.get(name, ()))
+        found.append(Understood(kind.column, kind.counts, kind.kind, variable, states, copies.get(name)))
+    return found
+
+
+def count_labels(column: Column) -> Integers:
+    """How often each label occurs, and last how many cells are missing."""
+    return np.roll(np.bincount(column.codes.astype(np.int64) + 1, minlength=len(column.labels) + 1), -1)
+
+
+# Kinds
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    column: Column
+    counts: Integers
+    kind: str
+    numbers: Numbers | None = None  # to cut
+    n_bins: str | int | None = None
+    is_date: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        return self.kind in (DATES, IDENTIFIER, FREE_TEXT) and self.numbers is None
+
+
+def _kind(column: Column, counts: Integers, choices: Choices) -> _Kind:
+    seen = np.flatnonzero(counts[:-1])
+    if len(seen) <= 1:
+        return _Kind(column, counts, CONSTANT)
+    if column.name in choices.states or (column.declared and not choices.names(column.name)):
+        return _Kind(column, counts, STATES)
+    if column.numbers is not None and (choices.names(column.name) or not column.coded):
+        return _kind_of_numbers(column, counts, choices, column.numbers)
+    if choices.names(column.name):
+        words = [text for text in column.labels if number(text) is None] or list(column.labels)
+        raise ValueError(f"column {column.name!r} is not numeric (it has {some(words, 3)}): take it out of bins")
+    looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
+    if are_dates(looked_at):
+        return _kind_of_dates(column, counts, choices)
+    return _Kind(column, counts, _kind_of_texts(int(counts[:-1].sum()), len(seen), looked_at))
+
+
+def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
+    """States, unless nearly every row has a value of its own: then the name of something, or sentences."""
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    is_long = words >= _WORDS or sum(map(len, texts)) / len(texts) > _SIGNS
+    if n_values == n and n >= (3 if is_long else _LEAST_ROWS):
+        return FREE_TEXT if is_long else IDENTIFIER
+    if n_values > _FEW and n < _CASES_A_VALUE * n_values:
+        return FREE_TEXT if is_long else IDENTIFIER
+    return STATES
+
+
+def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled: NDArray[np.float64]) -> _Kind:
+    numbers = _numbers(column, counts, spelled)
+    n_values, n, bins = len(numbers.values), int(counts[:-1].sum()), choices.bins_of(column.name)
+    if n_values == 1:
+        return _Kind(column, counts, CONSTANT)
+    named = choices.names(column.name)
+    if bins is None or (isinstance(bins, int | np.integer) and n_values <= bins and not named):
+        return _Kind(column, counts, STATES)
+    is_whole = bool((numbers.values == np.floor(numbers.values)).all())
+    may_be_key = choices.keys and bins == "auto" and not named and is_whole and n_values == n
+    if may_be_key and _tells_rows_apart(column.name, numbers):
+        return _Kind(column, counts, IDENTIFIER)
+    few = n_values <= _FEW and (n >= _CASES_A_VALUE * n_values or (is_whole and n_values <= _FEW_WHOLE))
+    if bins == "auto" and few and not named:
+        return _Kind(column, counts, STATES)
+    return _Kind(column, counts, BINS, numbers, bins)
+
+
+def _numbers(column: Column, counts: Integers, spelled: NDArray[np.float64]) -> Numbers:
+    """The distinct numbers that occur, and where each case's is among them."""
+    seen = np.flatnonzero(counts[:-1])
+    values, inverse = np.unique(spelled[seen], return_inverse=True)
+    place = np.full(len(counts), -1, np.int64)
+    place[seen] = inverse
+    return Numbers(values, place[column.codes])
+
+
+def _tells_rows_apart(name: str, numbers: Numbers) -> bool:
+    """Whether distinct whole numbers count the rows, rise or fall with them, or are called a key."""
+    values, places = numbers.values, numbers.places[numbers.places >= 0]
+    if name == UNNAMED:
+        return True
+    if len(values) < _LEAST_ROWS:
+        return False
+    steps = np.diff(places)
+    counts_rows = values[-1] - values[0] == len(values) - 1
+    return bool(counts_rows or (steps > 0).all() or (steps < 0).all() or _NAME_OF_KEY.search(name))
+
+
+def _kind_of_dates(column: Column, counts: Integers, choices: Choices) -> _Kind:
+    seen = np.flatnonzero(counts[:-1])
+    if choices.dates == "error":
+        whole = are_dates(column.labels[i] for i in seen[_LOOKED_AT:].tolist())
+        return _Kind(column, counts, DATES if whole else IDENTIFIER)
+    found = days(column.labels[i] for i in seen.tolist())
+    if found is None:
+        return _Kind(column, counts, DATES)
+    spelled = np.zeros(len(column.labels))
+    spelled[seen] = found
+    bins = choices.bins_of(column.name)
+    return _Kind(column, counts, DATES, _numbers(column, counts, spelled), "auto" if bins is None else bins, True)
+
+
+# Cut points
+
+
+def _all_cuts(kinds: Sequence[_Kind], choices: Choices) -> dict[str, tuple[float, ...]]:
+    """The cut points of every column that is cut, by name."""
+    cut = {kind.column.name: kind for kind in kinds if kind.numbers is not None}
+    cuts = {name: _equal_parts(kind, choices.binning) for name, kind in cut.items()}
+    towards = {
+        name: kind
+        for name, kind in cut.items()
+        if name != choices.target and (choices.binning or ("bayes" if kind.n_bins == "auto" else "quantile")) == "bayes"
+    }
+    if not towards:
+        return cuts
+    used = [kind for kind in kinds if not kind.is_refused]
+    places = {kind.column.name: place for place, kind in enumerate(used)}
+    views = [_view(kind, cuts.get(kind.column.name)) for kind in used]
+    if choices.towards is not None:
+        others = {name: [choices.towards] for name in towards}
+    elif choices.target in places:
+        others = {name: [views[places[choices.target]]] for name in towards}
+    else:
+        found = related(views, [places[name] for name in towards])
+        others = {name: [views[other] for other in rows] for name, rows in zip(towards, found, strict=True)}
+    for name, kind in towards.items():
+        assert kind.numbers is not None
+        most = None if kind.n_bins is None or kind.n_bins == "auto" else int(kind.n_bins)
+        cuts[name] = cuts_towards(kind.numbers, others[name], most)
+    return cuts
+
+
+def _equal_parts(kind: _Kind, binning: str | None) -> tuple[float, ...]:
+    assert kind.numbers is not None
+    counts = kind.numbers.counts()
+    n_bins = default_bins(int(counts.sum())) if kind.n_bins == "auto" else int(kind.n_bins or 0)
+    return cut_points(kind.numbers.values, counts, n_bins, "uniform" if binning == "uniform" else "quantile")
+
+
+def _view(kind: _Kind, cuts: tuple[float, ...] | None) -> States:
+    """A column as others are cut towards it: its states, or equal parts; missing cells are one more."""
+    n = len(kind.counts) - 1
+    codes = np.where(kind.column.codes < 0, n, kind.column.codes).astype(np.int64)
+    if kind.numbers is not None and cuts is not None:
+        n, codes = len(cuts) + 1, kind.numbers.parts(cuts)
+    return few_states(codes, n + bool(kind.counts[-1]))
+
+
+# Variables
+
+
+def _variable(kind: _Kind, cuts: tuple[float, ...]) -> tuple[Variable | None, Integers | None]:
+    """The variable of a column, and the state of each of its labels (the last entry: of a missing cell)."""
+    if kind.is_refused:
+        return None, None
+    column, counts = kind.column, kind.counts
+    states = np.zeros(len(counts), np.int64)
+    is_numeric = column.numbers is not None
+    if cuts and kind.numbers is not None:
+        labels = interval_labels(cuts, date_label) if kind.is_date else interval_labels(cuts)
+        bins = np.append(np.searchsorted(cuts, kind.numbers.values, side="right"), 0)
+        states[column.codes] = bins[kind.numbers.places]
+    else:
+        seen = np.flatnonzero(counts[:-1])
+        texts = [column.labels[i] for i in seen.tolist()]
+        labels, states[seen] = _natural(texts, numeric=is_numeric, ordered=column.ordered)
+    has_missing = bool(counts[-1])
+    _check_labels(column.name, labels, has_missing, numeric=is_numeric)
+    states[-1] = len(labels)
+    ordered = column.ordered or (is_numeric and not column.coded and len(labels) > 2)
+    return Variable(column.name, labels + (MISSING,) * has_missing, cuts, has_missing, ordered), states
+
+
+def _natural(texts: list[str], *, numeric: bool, ordered: bool) -> tuple[tuple[str, ...], Integers]:
+    """Labels in natural order, and the state of each text."""
+    spelled = [plain_label(text) for text in texts] if numeric else as_booleans(texts)
+    labels = list(dict.fromkeys(spelled))
+    if not ordered:
+        labels.sort()
+        if numeric:
+            labels.sort(key=lambda label: number(label) or 0)
+    position = {label: state for state, label in enumerate(labels)}
+    return tuple(labels), np.array([position[text] for text in spelled], dtype=np.int64)
+
+
+def as_booleans(texts: Sequence[str]) -> Sequence[str]:
+    """Booleans have one spelling, whatever wrote them: True and FALSE are true and false.
+
+    >>> as_booleans(["True", "False"]), as_booleans(["True", "Maybe"])
+    (['true', 'false'], ['True', 'Maybe'])
+    """
+    lower = [text.lower() for text in texts]
+    return lower if {"true", "false"} >= set(lower) else texts
+
+
+def _check_labels(name: str, labels: tuple[str, ...], has_missing: bool, *, numeric: bool) -> None:
+    if len(labels) + has_missing > MOST_STATES:
+        advice = f"bin it with bins={{{name!r}: 8}}, or drop it" if numeric else "group its labels, or drop it"
+        raise ValueError(
+            f"column {name!r} has {len(labels)} distinct values, more than the limit of {MOST_STATES}: {advice}"
+        )
+    if has_missing and MISSING in labels:
+        raise ValueError(
+            f"column {name!r} has missing cells and the label {MISSING!r}, which stands for them: rename it"
+        )
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """A few texts of many, in quotes."""
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most]) + rest
+
+
+# Copies
+
+
+def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
+    """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
+    first: dict[bytes, str] = {}
+    copies = {}
+    for kind in understood:
+        pattern = _pattern(kind)
+        if pattern is not None:
+            earlier = first.setdefault(pattern, kind.column.name)
+            if earlier != kind.column.name:
+                copies[kind.column.name] = earlier
+    return copies
+
+
+def _pattern(kind: _Kind) -> bytes | None:
+    """A digest of what a column tells apart: labels in order of appearance, many numbers by rank; None if nothing."""
+    n_values, n = int(np.count_nonzero(kind.counts[:-1])), len(kind.column.codes)
+    if n_values < 2:
+        return None
+    if 2 * n_values <= n:
+        codes = kind.column.codes.astype(np.int64)
+        last = np.full(len(kind.counts), n, np.int64)
+        last[codes[::-1]] = np.arange(n)[::-1]  # the last that is written is the first case
+        rank = np.empty(len(last), np.int32)
+        rank[np.argsort(last, kind="stable")] = np.arange(len(last))
+        rank[-1] = -1
+        return blake2b(rank[codes].tobytes()).digest()
+    if kind.numbers is None:  # nearly all texts differ: so do those of any other such column
+        return None
+    return blake2b(kind.numbers.places.tobytes(), person=b"numbers").digest()

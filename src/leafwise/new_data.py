@@ -1,0 +1,192 @@
+"""New data and known variables: every label in the state it had when the variables were learned.
+
+Knows columns, tables, numbers and dates in labels, and what missing cells may be.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.binning import number, number_label
+from leafwise.columns import Column, Source
+from leafwise.dates import date_label, day
+from leafwise.errors import AdvisedError
+from leafwise.kinds import count_labels, some
+from leafwise.table import Table, Variable, code_type
+
+
+def as_known(
+    source: Source | Table,
+    variables: Sequence[Variable],
+    missing: str,
+    unseen: str = "error",
+    optional: Collection[str] = (),
+) -> Table:
+    """The cases of a source, or of a table, in the states of these variables; optional ones may lack a column."""
+    if not variables:
+        raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
+    if isinstance(source, Table):
+        columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
+    else:
+        columns = _matched(source, variables, optional)
+    return _met(columns, tuple(variables), missing, unseen, optional)
+
+
+def _recoded(table: Table, name: str, optional: bool) -> Column:
+    if optional and name not in table.names:
+        return Column(name, np.full(table.n_cases, -1, np.int8), ())
+    known = table.variables[table.index(name)]
+    codes = table.codes[table.index(name)].astype(np.int32)
+    if known.missing:
+        codes[codes == known.n_states - 1] = -1
+    return Column(name, codes, known.labels[: known.n_states - known.missing])
+
+
+def _matched(opened: Source, variables: Sequence[Variable], optional: Collection[str]) -> list[Column]:
+    """One column a variable, by name where the source has names, else by position."""
+    if opened.named:
+        places = {name: index for index, name in enumerate(opened.names)}
+        absent = [variable.name for variable in variables if variable.name not in {*places, *optional}]
+        if absent:
+            raise AdvisedError(
+                f"{opened.title} lacks column{'s' * (len(absent) > 1)} {some(absent, 5)}, which the variables need "
+                f"(it has {some(opened.names, 5)}): add them, or if it has no header pass ",
+                ("header", False),
+            )
+        nothing = np.full(opened.n_rows, -1, np.int8)
+        return [
+            opened.column(places[variable.name]) if variable.name in places else Column(variable.name, nothing, ())
+            for variable in variables
+        ]
+    if len(opened.names) != len(variables):
+        raise ValueError(
+            f"{opened.title} has {len(opened.names)} columns without names, where {len(variables)} variables are "
+            "known: give one column a variable, in their order"
+        )
+    pairs = zip(variables, range(len(variables)), strict=True)
+    return [replace(opened.column(index), name=variable.name) for variable, index in pairs]
+
+
+def _met(
+    columns: list[Column], variables: tuple[Variable, ...], missing: str, unseen: str, optional: Collection[str]
+) -> Table:
+    has_state = {variable.name for variable in variables if variable.missing}.union(optional)
+    checked = [column for column in columns if column.name not in has_state]
+    if missing == "state":
+        lacking = {column.name: n for column in checked if (n := int(np.count_nonzero(column.codes < 0)))}
+        if lacking:
+            raise ValueError(
+                f"missing cells in {_counted(lacking)}, whose variables have no missing state, so missing='state' "
+                "cannot be met: pass missing='drop', or learn from data with missing cells"
+            )
+    if missing == "unknown":
+        checked = []
+    columns = complete(columns, checked, missing, "missing='unknown' to sum over them when a network is evaluated")
+    met = [_known_states(column, variable, unseen) for column, variable in zip(columns, variables, strict=True)]
+    return assembled(tuple(variable for variable, _ in met), columns, [states for _, states in met])
+
+
+def _known_states(column: Column, variable: Variable, unseen: str) -> tuple[Variable, NDArray[np.int64]]:
+    """The state of each label, and last of a missing cell; the variable has such a state if some cell needs it."""
+    counts = count_labels(column)
+    states = np.full(len(counts), -1, dtype=np.int64)
+    seen = np.flatnonzero(counts[:-1])
+    if variable.cuts and column.numbers is not None and not _is_dated(variable):
+        states[seen] = np.searchsorted(variable.cuts, column.numbers[seen], side="right")
+    else:
+        position = {label: state for state, label in enumerate(variable.labels)}
+        found = (known_state(column.labels[i], variable, position) for i in seen.tolist())
+        states[seen] = [-1 if state is None else state for state in found]
+    unknown = seen[states[seen] < 0]
+    if len(unknown) and unseen == "error":
+        raise ValueError(_unseen(variable, [column.labels[i] for i in unknown], int(counts[unknown].sum())))
+    if counts[-1] or len(unknown):
+        variable = variable.with_missing
+    states[states < 0] = variable.n_states - 1
+    return variable, states
+
+
+def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
+    """The state of a label, spelled as known or otherwise: a number or date in its bin, 1.0 for 1, True for TRUE.
+
+    >>> yes = Variable("active", ("FALSE", "TRUE"))
+    >>> known_state("true", yes, {"FALSE": 0, "TRUE": 1})
+    1
+    """
+    if label in position:
+        return position[label]
+    if label.lower() in ("true", "false"):
+        return _boolean_state(label.lower(), variable)
+    value = day(label) if _is_dated(variable) else number(label)
+    if value is None:
+        return None
+    if variable.cuts:
+        return int(np.searchsorted(variable.cuts, float(value), side="right"))
+    return position.get(number_label(float(value)))
+
+
+def _boolean_state(truth: str, variable: Variable) -> int | None:
+    """That of the label which means the same: true, True, TRUE, or 1."""
+    spelled = [label.lower() for label in variable.labels]
+    return next((spelled.index(text) for text in (truth, str(int(truth == "true"))) if text in spelled), None)
+
+
+def _is_dated(variable: Variable) -> bool:
+    """Whether the cuts are days, which only the labels tell."""
+    return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
+
+
+def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
+    cells = f"{n_cells} cell{'s' * (n_cells > 1)}"
+    if variable.cuts:
+        what = "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+        return (
+            f"column {variable.name!r} is binned and has {cells} that are not {what} ({some(labels, 3)}): "
+            f"give {what}, or leave these cells empty"
+        )
+    return (
+        f"column {variable.name!r} has {cells} with unseen labels ({some(labels, 3)}); its states are "
+        f"{some(variable.labels, 5)}: correct the data, or learn again with such cases"
+    )
+
+
+# Missing cells
+
+
+def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: str) -> list[Column]:
+    """The columns where no checked one has a missing cell: an error, or the rows without any."""
+    counts = {column.name: int(np.count_nonzero(column.codes < 0)) for column in checked}
+    counts = {name: count for name, count in counts.items() if count}
+    if not counts:
+        return columns
+    if missing == "error":
+        raise ValueError(
+            f"missing cells in {_counted(counts)}: pass {advice}, or missing='drop' to leave these rows out"
+        )
+    kept = np.ones(len(columns[0].codes), dtype=np.bool_)
+    for column in checked:
+        kept &= column.codes >= 0
+    if not kept.any():
+        raise ValueError(
+            f"every row has a missing cell, in {_counted(counts)}, so missing='drop' leaves none: "
+            "pass missing='state', or leave out such columns"
+        )
+    return [column.of_rows(kept) for column in columns]
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    named = ", ".join(f"{name!r} ({count})" for name, count in list(counts.items())[:5])
+    more = len(counts) - 5
+    rest = f" and {more} more column{'s' * (more > 1)}" if more > 0 else ""
+    return f"column{'s' * (len(counts) > 1)} {named}{rest}"
+
+
+def assembled(variables: tuple[Variable, ...], columns: Sequence[Column], states: Sequence[NDArray[np.int64]]) -> Table:
+    """The table of variables whose columns' labels are in these states."""
+    kind = code_type(variables)
+    codes = np.empty((len(variables), len(columns[0].codes)), dtype=kind)
+    for row, column, found in zip(codes, columns, states, strict=True):
+        row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, finds the last entry
+    return Table(variables, codes)

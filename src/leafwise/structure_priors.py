@@ -1,0 +1,166 @@
+"""Priors over structures: what a decision graph costs before any data (docs/structure-prior.md).
+
+Knows decision graphs and variables. All of them factor over nodes, and depend on the graphs alone, not on how these
+were found; weights are given up to a constant, which is the same for all graphs over the same variables.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.table import Variable
+
+LOG_SHARED = math.log(4)  # for each arc that leads to a place to which another leads
+
+
+class Costs(NamedTuple):
+    """A structure prior as a search over leaves charges it, step by step."""
+
+    log_kappa: float = 0.0  # for each parameter
+    shared: float = 0.0  # for each arc that leads to a shared leaf
+    tests: bool = False  # each test for being one of those that the graph could have had
+    parents: bool = False  # each variable that is tested for being one of the candidates
+
+
+class StructurePrior(Protocol):
+    """What is known of structures before the data."""
+
+    @property
+    def costs(self) -> Costs: ...
+
+    def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
+        """For the graph of a target with so many states, which may test so many of the variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """Equation 6: a factor of kappa for each free parameter; 1 is the uniform prior.
+
+    >>> str(Kappa(0.1)), str(Kappa())
+    ('kappa:0.1', 'uniform')
+    """
+
+    kappa: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.kappa <= 1:
+            raise ValueError(
+                f"kappa is {self.kappa}, and it is a factor for each parameter: give one above 0, at most 1"
+            )
+
+    def __str__(self) -> str:
+        return "uniform" if self.kappa == 1 else f"kappa:{self.kappa!r}"
+
+    @property
+    def costs(self) -> Costs:
+        return Costs(log_kappa=math.log(self.kappa))
+
+    def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
+        return graph.n_leaves * (n_states - 1) * math.log(self.kappa)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Every choice that made the graph pays for having been made among others; parameters pay nothing.
+
+    >>> coins = [Variable(name, ("heads", "tails")) for name in "abcd"]
+    >>> one_test = DecisionGraph.complete([0], [2])
+    >>> prior = Choices()
+    >>> math.exp(prior.log_prior(DecisionGraph.single(), 2, coins, 3))  # no parents
+    0.5
+    >>> round(math.exp(prior.log_prior(one_test, 2, coins, 3)) * 18, 9)  # one parent: 1/6, one of three
+    1.0
+    """
+
+    def __str__(self) -> str:
+        return "choices"
+
+    @property
+    def costs(self) -> Costs:
+        return Costs(shared=LOG_SHARED, tests=True, parents=True)
+
+    def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
+        tests = [test for test in graph.tests if test != LEAF]
+        p, n = len(set(tests)), max(n_candidates, len(set(tests)))
+        n_arcs = sum(len(set(row)) for row in graph.children)
+        n_shared = n_arcs - (len(graph.tests) - 1)
+        cost = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
+        cost += len(tests) * math.log(max(p, 1)) + math.fsum(log_ways(variables[test]) for test in tests)
+        return -(cost + n_shared * LOG_SHARED)
+
+
+@dataclass(frozen=True, slots=True)
+class Arcs:
+    """Every arc pays for its parent having been chosen among all other variables; what is in the node pays nothing.
+
+    It is the same for all networks of an equivalence class.
+
+    >>> coins = [Variable(str(k), ("heads", "tails")) for k in range(11)]
+    >>> pair = DecisionGraph.complete([0, 1], [2, 2])
+    >>> round(math.exp(-Arcs().log_prior(pair, 2, coins, 10)))
+    100
+    """
+
+    def __str__(self) -> str:
+        return "arcs"
+
+    @property
+    def costs(self) -> Costs:
+        raise ValueError("the structure prior 'arcs' is for complete tables: use 'choices' with decision graphs.")
+
+    def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
+        return -len(graph.tested) * self.arc_cost(len(variables))
+
+    def arc_cost(self, n_variables: int) -> float:
+        """What each arc pays."""
+        return math.log(max(n_variables - 1, 1))
+
+
+def log_ways(variable: Variable) -> float:
+    """The log of the number of ways to split a variable in one step: complete, by one state, below a state.
+
+    >>> two, three = Variable("a", ("x", "y")), Variable("b", ("x", "y", "z"))
+    >>> [round(math.exp(log_ways(v))) for v in (two, three, Variable("c", ("1", "2", "3", "4"), ordered=True))]
+    [1, 4, 6]
+    """
+    r = variable.n_states
+    if r <= 2:
+        return 0.0
+    if not variable.ordered or r == 3:
+        return math.log(r + 1)
+    return math.log(3 * r - 5 if variable.missing else 2 * r - 2)
+
+
+def n_ordered(variable: Variable) -> int:
+    """How many of the variable's states, the first ones, have an order that means something.
+
+    >>> n_ordered(Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True))
+    2
+    """
+    return variable.n_states - variable.missing if variable.ordered else 0
+
+
+def structure_prior(text: str) -> StructurePrior:
+    """The structure prior of that name.
+
+    >>> str(structure_prior("kappa:0.1")), str(structure_prior("choices"))
+    ('kappa:0.1', 'choices')
+    """
+    kind, _, number = text.partition(":")
+    if text == "uniform":
+        return Kappa()
+    if text == "choices":
+        return Choices()
+    if text == "arcs":
+        return Arcs()
+    if kind == "kappa":
+        try:
+            return Kappa(float(number))
+        except ValueError:
+            pass
+    raise ValueError(
+        f"structure prior {text!r} is not known: give 'auto', 'choices', 'arcs' (with complete tables), 'uniform', or "
+        f"'kappa:' and a number above 0 and at most 1, such as 'kappa:0.1'"
+    )

@@ -1,0 +1,336 @@
+"""Text files as people have them: which encoding, what stands between cells, which decimal sign; and their cells.
+
+What is not said is found out from the bytes, and what was found out can be told (`Text.told`). Knows Arrow, which
+parses, and refusals. Nothing is decided here about states.
+"""
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leafwise.errors import AdvisedError
+from leafwise.table import first_repeated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING_TOKENS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
+BLOCK_BYTES = 16 << 20  # one Arrow chunk of a text file; no row may be longer
+UNNAMED = "Unnamed: 0"  # pandas' word for its index, which it writes as a first column without a name
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_PREFERRED = "\t;|,"  # among equals: signs that seldom stand inside of cells
+_SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 16, 200
+_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a file may unpack to: so much, and so many times its size
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+_COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_POINT_NUMBER = re.compile(r"\s*[+-]?[\d,]*\d\.\d+\s*")
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a text file is written, as far as somebody says: None is found out."""
+
+    header: bool = True
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na: frozenset[str] = frozenset()  # words that stand for missing cells, besides the usual ones
+    most_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise ValueError(f"delimiter={self.delimiter!r} is not one sign between cells: use ',', ';', '|' or a tab")
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal={self.decimal!r} is not known: use '.' or ','")
+        if self.delimiter is not None and self.delimiter == self.decimal:
+            raise ValueError(f"{self.delimiter!r} was given for the delimiter and the decimal sign: change one of them")
+        if self.most_bytes is not None and self.most_bytes < 1:
+            raise ValueError(f"most_bytes={self.most_bytes!r} leaves no room: give the most bytes that data may take")
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, ValueError):
+                raise ValueError(
+                    f"encoding={self.encoding!r} is not known: use for example 'utf-8', 'utf-16' or 'cp1252'"
+                ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A text file's cells, in columns, and how it was written."""
+
+    names: tuple[str, ...]
+    cells: tuple["pa.ChunkedArray", ...]
+    decimal: str
+    told: str
+
+
+def limit_of(size: int, most_bytes: int | None) -> int:
+    """How many bytes a file of this size may unpack to."""
+    return _SPARE_BYTES + _MOST_TIMES * size if most_bytes is None else most_bytes
+
+
+def too_large(title: str, size: int, least: float, most: int) -> AdvisedError:
+    """The refusal of a file that would take too much memory."""
+    return AdvisedError(
+        f"{title} has {size:,} bytes and would take at least {least:,.0f} in memory, where the most are {most:,}: if "
+        "you trust it, allow more with ",
+        ("most_bytes", int(4 * least)),
+    )
+
+
+def unpacked(data: bytes, title: str, most_bytes: int | None) -> bytes:
+    """What a gzip file holds."""
+    most = limit_of(len(data), most_bytes)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            text = file.read(most + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{title} is not a sound gzip file ({error}): make or copy it again") from None
+    if len(text) > most:
+        raise too_large(title, len(data), len(text), most)
+    return text
+
+
+def separator_of(path: Path) -> str:
+    """What to write between cells: a tab in .tsv, .tab and .txt, elsewhere a comma.
+
+    >>> separator_of(Path("cases.tsv.gz")), separator_of(Path("cases.csv"))
+    ('\\t', ',')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return "\t" if suffixes and suffixes[-1] in (".tsv", ".tab", ".txt") else ","
+
+
+def parse_text(data: bytes, title: str, how: Format) -> Text:
+    """The cells of a text file."""
+    data, encoding = _in_utf8(data, title, how.encoding)
+    if b"\n" not in data:
+        data = data.replace(b"\r", b"\n")
+    sample = list(_sample(data))
+    separator = how.delimiter or _find_separator(sample, whole=len(data) <= _SAMPLE_BYTES)
+    decimal = how.decimal or _find_decimal(sample, separator)
+    try:
+        names, cells = _columns(data, title, separator, how)
+    except csv.Error as error:
+        raise ValueError(f"the first line of {title} cannot be read ({error}): check its quotes") from None
+    told = [_SEPARATORS.get(separator, f"cells parted by {separator!r}")] if len(names) > 1 else ["a single column"]
+    told += ["decimal commas"] if decimal == "," else []
+    return Text(names, cells, decimal, ", ".join([*told, encoding]))
+
+
+# Bytes to text
+
+
+def _in_utf8(data: bytes, title: str, encoding: str | None) -> tuple[bytes, str]:
+    """The same text in UTF-8, without a byte order mark, and how it was encoded."""
+    found, mark = (encoding, b"") if encoding is not None else _find_encoding(data)
+    data = data.removeprefix(mark)
+    if encoding is not None or found != "utf-8":
+        try:
+            data = data.decode(found).encode()
+        except (UnicodeError, ValueError):
+            raise AdvisedError(
+                f"{title} is not in the encoding {found!r}: say which it is with "
+                if encoding is not None
+                else f"{title} is neither UTF-8, UTF-16 nor Windows-1252: say which it is with ",
+                ("encoding", "latin-1"),
+            ) from None
+        data = data.removeprefix(_MARKS[0][0])  # what a mark has become
+    if (place := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, place) + 1
+        raise ValueError(f"line {line} of {title} holds a NUL byte, which no text has: check where it comes from")
+    return data, {"utf-8": "UTF-8", "cp1252": "Windows-1252"}.get(found, found.upper())
+
+
+def _find_encoding(data: bytes) -> tuple[str, bytes]:
+    """The encoding and its mark: UTF-8 wherever that can be, and Windows-1252 where nothing else can."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding, mark
+    even, odd = data[:_SAMPLE_BYTES:2].count(0), data[1:_SAMPLE_BYTES:2].count(0)
+    half = min(len(data), _SAMPLE_BYTES) // 2
+    if max(even, odd) > 0.4 * half and min(even, odd) < 0.05 * half:
+        return ("utf-16-le" if odd > even else "utf-16-be"), b""
+    if data.isascii():
+        return "utf-8", b""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "cp1252", b""
+    return "utf-8", b""
+
+
+# What stands between cells, and in numbers
+
+
+def _lines(data: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(data), "utf-8", errors="replace", newline="")
+
+
+def _sample(data: bytes) -> Iterator[str]:
+    yield from _lines(data[:_SAMPLE_BYTES])
+
+
+def _sample_rows(sample: list[str], separator: str, *, whole: bool) -> list[list[str]]:
+    """The first rows; the last of a part of a file may be cut off."""
+    found = []
+    try:
+        for row in csv.reader(sample, delimiter=separator):
+            if row:
+                found.append(row)
+            if len(found) > _SAMPLE_ROWS:
+                return found[:-1]
+    except csv.Error:
+        return []
+    return found if whole else found[:-1]
+
+
+def _find_separator(sample: list[str], *, whole: bool) -> str:
+    """The sign that cuts most rows into as many cells as the first, with the fewest other such signs in them."""
+    best, chosen = (0.0, 0.0, 0), ","
+    for sign in _PREFERRED:
+        rows = _sample_rows(sample, sign, whole=whole)
+        width = len(rows[0]) if rows else 0
+        if width > 1:
+            even = sum(len(row) == width for row in rows) / len(rows)
+            cells = [cell for row in rows for cell in row]
+            clean = sum(not _has_other(cell, sign) for cell in cells) / len(cells)
+            if (even, clean, width) > best:
+                best, chosen = (even, clean, width), sign
+    return chosen
+
+
+def _has_other(cell: str, sign: str) -> bool:
+    return any(other in cell for other in _SEPARATORS if other != sign) and not _COMMA_NUMBER.fullmatch(cell)
+
+
+def _find_decimal(sample: list[str], separator: str) -> str:
+    """A comma where numbers have one and none has a point. Three digits behind each may be thousands."""
+    cells = [cell for row in _sample_rows(sample, separator, whole=True) for cell in row]
+    with_comma = [cell.strip() for cell in cells if _COMMA_NUMBER.fullmatch(cell)]
+    if not with_comma or any(_POINT_NUMBER.fullmatch(cell) for cell in cells):
+        return "."
+    thousands = separator != ";" and all(len(cell.partition(",")[2]) == 3 for cell in with_comma)
+    return "." if thousands else ","
+
+
+# Cells
+
+
+def _columns(
+    data: bytes, title: str, separator: str, how: Format
+) -> tuple[tuple[str, ...], tuple["pa.ChunkedArray", ...]]:
+    rows = csv.reader(_lines(data), delimiter=separator)
+    first = next((row for row in rows if row), None)
+    if first is None:
+        raise ValueError(f"{title} is empty: check where it comes from")
+    places = tuple(f"x{i + 1}" for i in range(len(first)))
+    names = _header(title, first) if how.header else places
+    if len(first) == 1:
+        data = data.rstrip(b"\r\n")  # a blank line inside a single column is a missing cell, after it nothing
+    skip = rows.line_num if how.header else 0
+    if how.header and not any(i >= skip and line.strip("\r\n") for i, line in enumerate(_lines(data))):
+        raise AdvisedError(f"{title} has a header and no cases: add some, or pass ", ("header", False))
+    table = _parsed(data, title, separator, places, skip)
+    if b'"' in data and _runs_over_lines(table):
+        _check_quotes(data, title, separator)
+    return names, tuple(table.columns)
+
+
+def _header(title: str, row: list[str]) -> tuple[str, ...]:
+    """The names of columns; a first one without a name is an index of pandas."""
+    if not row[0].strip() and len(row) > 1:
+        row = [UNNAMED, *row[1:]]
+    return check_names(title, row)
+
+
+def check_names(title: str, names: list[str]) -> tuple[str, ...]:
+    """The names without blanks around them; none may be empty, or there twice."""
+    stripped = tuple(name.strip() for name in names)
+    if "" in stripped:
+        raise ValueError(f"column {stripped.index('') + 1} of {title} has an empty name: name it, or leave it out")
+    if len(set(stripped)) < len(stripped):
+        twice = first_repeated(stripped)
+        raise AdvisedError(
+            f"{stripped.count(twice)} columns of {title} are called {twice!r}, where names must differ: rename them, "
+            "or if the first row is a case pass ",
+            ("header", False),
+        )
+    return stripped
+
+
+def _parsed(data: bytes, title: str, separator: str, places: tuple[str, ...], skip: int) -> "pa.Table":
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
+    text = pa.dictionary(pa.int32(), pa.string())
+    options = arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False)
+    try:
+        return arrow_csv.read_csv(
+            pa.BufferReader(data),
+            options,
+            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(places, text),
+                null_values=MISSING_TOKENS,
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise ValueError(_problem(data, title, separator, len(places), str(error))) from None
+
+
+def _problem(data: bytes, title: str, separator: str, n_columns: int, message: str) -> str:
+    """What is wrong with a text file that Arrow refused, with the line where it can be told."""
+    rows = csv.reader(_lines(data), delimiter=separator)
+    try:
+        for row in rows:
+            if row and len(row) != n_columns:
+                return (
+                    f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first has "
+                    f"{n_columns}: correct it, or quote cells that hold the delimiter"
+                )
+    except csv.Error as error:
+        message = f"line {rows.line_num}: {error}"
+    return f"{title} cannot be read as a table of {n_columns} columns ({one_line(message)}): check the file"
+
+
+def one_line(message: str) -> str:
+    """The beginning of a message, without its line ends."""
+    return " ".join(message.split())[:200]
+
+
+def _runs_over_lines(table: "pa.Table") -> bool:
+    """Whether some cell holds the end of a line."""
+    from pyarrow import compute
+
+    chunks = (chunk for column in table.columns for chunk in column.chunks)
+    return any(compute.any(compute.match_substring_regex(chunk.dictionary, "[\r\n]")).as_py() for chunk in chunks)
+
+
+def _check_quotes(data: bytes, title: str, separator: str) -> None:
+    """Refuse quotes that are not closed: they turn rows into parts of a cell."""
+    rows, begin = csv.reader(_lines(data), delimiter=separator, strict=True), 1
+    try:
+        for _ in rows:
+            begin = rows.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"a quote in {title} is never closed, or closed in the middle of a cell: from line {begin} on a cell runs "
+            f"over several lines ({one_line(str(error))}); close it, or double quotes inside of cells"
+        ) from None
