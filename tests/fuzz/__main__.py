@@ -55,6 +55,8 @@ class Run:
                 child.join(5)
                 if child.exitcode != 0:
                     self._fail(kind, place, f"the process ended with {child.exitcode}")
+                    if kind == "warm-up":
+                        sys.exit("nothing can be checked: the warm-up fails")
                 break
             if what == "ready":
                 room = _memory(child.pid) + MOST_BYTES

@@ -15,7 +15,7 @@ from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
 
-PRIORS = ["uniform", "uniform", "bdeu:1", "bdeu:0.001", "bdeu:10", "bdeu:1e6", "bdeu:1e9", "bdeu:1e-100"]
+PRIORS = ["auto", "auto", "symmetric:5", "uniform", "uniform", "bdeu:1", "bdeu:0.001", "bdeu:10", "bdeu:1e6", "bdeu:1e9", "bdeu:1e-100"]
 STRUCTURE_PRIORS = ["auto", "uniform", "kappa:0.1", "kappa:1e-300", "kappa:1"]
 
 
@@ -116,7 +116,7 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
         "target": random.choice([None, None, random.choice(table.names)]) if kind == "greedy" else None,
     }
     greedy = leafwise.Greedy(
-        random.choice(["CBM", "CB", "C", "B", "CM", "BM"]),
+        random.choice(["CBIM", "CBIM", "CBM", "CB", "C", "B", "CM", "BM", "IM"]),
         random.choice(["best-first", "splits-first"]),
         max_steps=random.choice([None, None, 3]),
     )
@@ -134,10 +134,40 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
     return "accepted"
 
 
+def _log_prior(network, node):
+    """What the structure prior gives a node's graph (docs/structure-prior.md)."""
+    kind, _, kappa = network.structure_prior.partition(":")
+    n, tests = len(network.variables), [test for test in node.graph.tests if test >= 0]
+    p = len(set(tests))
+    if kind != "choices":
+        arcs = p * math.log(max(n - 1, 1)) if kind == "arcs" else 0.0
+        return node.n_parameters * math.log(float(kappa or 1)) - arcs
+    n_shared = sum(len(set(row)) for row in node.graph.children) - len(node.graph.tests) + 1
+    ways = [_n_ways(network.variables[test]) * p for test in tests]
+    n_graphs = (p + 1) * (p + 2) * math.comb(n - 1, p) * math.prod(ways)
+    return -math.log(n_graphs) - n_shared * math.log(4)
+
+
+def _n_ways(variable):
+    """In how many ways one step can split by a variable: complete, by one state, and below a state where that is new.
+
+    Of three states in order, to be below the second is to be the first; those that miss go with either side.
+    """
+    r = variable.n_states
+    ordered = set()
+    if variable.ordered:
+        last = r - variable.missing
+        below = [set(range(k)) for k in range(1, last + variable.missing)]
+        ordered = {frozenset(s) for s in below}
+        ordered |= {frozenset(s | {r - 1}) for s in below if variable.missing and len(s) < last}
+    parts = {frozenset([frozenset({s}) for s in range(r)])}
+    parts |= {frozenset([s, frozenset(range(r)) - s]) for s in ordered | {frozenset({s}) for s in range(r)}}
+    return len(parts)
+
+
 def _check_score(network, table):
     """Equations 5 and 6 from the counts of the cases, by lgamma."""
     scores = leafwise.log_score(network, table)
-    log_kappa = 0.0 if network.structure_prior == "uniform" else math.log(float(network.structure_prior[6:]))
     for index, node in enumerate(network.nodes):
         if node is None:
             continue
@@ -146,7 +176,7 @@ def _check_score(network, table):
             counts[node.graph.leaf_of(case), case[index]] += 1
         assert np.array_equal(counts, node.counts)
         expected = math.fsum(map(log_likelihood, counts.tolist(), node.exponents.tolist()))
-        expected += node.n_parameters * log_kappa
+        expected += _log_prior(network, node)
         size = max(1.0, float(node.exponents.sum()))
         apart = abs(scores[network.names[index]].log_score - expected)
         assert apart <= 1e-9 * abs(expected) + 1e-12 * size * max(1.0, math.log(size)), (expected, apart)
