@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -265,8 +266,10 @@ def _open_frame(frame: object) -> Source:
     import pyarrow as pa
 
     try:
-        table = pa.RecordBatchReader.from_stream(frame).read_all()
-    except (ValueError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:  # ArrowInvalid is a ValueError
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # names are texts here
+            table = pa.RecordBatchReader.from_stream(frame).read_all()
+    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         problem = one_line("; ".join(str(part) for part in error.args))
         raise ValueError(
             f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
@@ -333,8 +336,8 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
     try:
         try:
             return pa.array(column, mask=mask, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            # Objects of several types have no Arrow type: each goes by its own text.
+        except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+            # Objects of several types, or large integers, have no Arrow type: each goes by its own text.
             return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
     except (UnicodeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(

@@ -15,7 +15,18 @@ from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
 
-PRIORS = ["auto", "auto", "symmetric:5", "uniform", "uniform", "bdeu:1", "bdeu:0.001", "bdeu:10", "bdeu:1e6", "bdeu:1e9", "bdeu:1e-100"]
+PRIORS = [
+    "auto",
+    "auto",
+    "symmetric:5",
+    "uniform",
+    "uniform",
+    "bdeu:1",
+    "bdeu:0.001",
+    "bdeu:10",
+    "bdeu:1e5",
+    "bdeu:1e-100",
+]
 STRUCTURE_PRIORS = ["auto", "uniform", "kappa:0.1", "kappa:1e-300", "kappa:1"]
 
 

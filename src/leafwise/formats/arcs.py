@@ -74,7 +74,7 @@ def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]
 def _rows(path: Path, names: Collection[str] | None, *, one_a_line: bool) -> Iterator[tuple[str, ...]]:
     seen: dict[str, str] = {}
     for place, line in _lines(path, _text(path)):
-        row = (line,) if one_a_line else _fields(line)
+        row = (line,) if one_a_line else _fields(place, line)
         if "" in row:
             raise ValueError(f"{place}: a name is empty in {brief(line)}: write names separated by single commas.")
         _check_names(place, row, names)
@@ -104,7 +104,7 @@ def _arc(place: str, line: str) -> Arc:
     if "->" in line:
         fields = tuple(part.strip() for part in line.split("->"))
     elif "," in line:
-        fields = _fields(line)
+        fields = _fields(place, line)
     else:
         fields = tuple(line.split())
     if len(fields) != 2 or "" in fields:
@@ -119,8 +119,11 @@ def _arc(place: str, line: str) -> Arc:
     return parent, child
 
 
-def _fields(line: str) -> tuple[str, ...]:
-    return tuple(field.strip() for field in next(csv.reader([line], skipinitialspace=True)))
+def _fields(place: str, line: str) -> tuple[str, ...]:
+    try:
+        return tuple(field.strip() for field in next(csv.reader([line], skipinitialspace=True)))
+    except csv.Error as error:
+        raise ValueError(f"{place}: {brief(line)} is no list of names ({error}): check its quotes.") from None
 
 
 def _check_names(place: str, given: Collection[str], names: Collection[str] | None) -> None:

@@ -6,7 +6,7 @@ what a prior network has to say of new leaves. Python gives it that, and it goes
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -139,9 +139,20 @@ class Leaves:
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
-    def plant(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> None:
-        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order."""
-        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions)
+    def region_words(self, record: int) -> list[int]:
+        """The same as it is kept: how many boxes, and the words."""
+        leaf = self.records[record]
+        begin, n_words = int(leaf["region"]), int(leaf["n_words"])
+        return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
+
+    def plant(
+        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
+
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        """
+        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         cases = planted_leaves(graphs, self._counter, self._layout)
         targets = planted.targets
         self._wanted[: state.FIRST_WANTED_SET] = (
