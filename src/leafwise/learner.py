@@ -1,5 +1,6 @@
 """learn(...): the one place where the parts are wired together."""
 
+import os
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -18,6 +19,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, log_prior, node_score
+from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
@@ -38,6 +40,8 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
@@ -52,6 +56,8 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
+    `every`: how many seconds at most are lost then.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
@@ -68,6 +74,8 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        checkpoint=checkpoint,
+        every=every,
         **reading,
     )
     under_way.run()
@@ -83,6 +91,8 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -95,6 +105,7 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
+    check_every(every)
     table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
@@ -116,7 +127,11 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
-    return search.begin(problem, counter, workers)
+    if checkpoint is None:
+        return search.begin(problem, counter, workers)
+    names = target, search, parameters, str(problem.structure_prior), rules, start
+    file = Checkpoint(checkpoint, run_of(table, *names))
+    return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:

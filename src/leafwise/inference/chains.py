@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.inference.estimates import Cells
+from leafwise.inference.estimates import Cells, NoCaseError
 from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part
 from leafwise.kernels import sampling
@@ -91,7 +91,7 @@ def start(part: Part, random: np.random.Generator) -> Codes:
     for cases, log_weights in draws(part, _MOST_STARTS, random, _STARTS):
         if log_weights.max() > -np.inf:
             return chosen(cases, log_weights, random)
-    raise ValueError(
+    raise NoCaseError(
         f"none of {_MOST_STARTS:,} cases drawn to begin a chain with agrees with the evidence, which is impossible or "
         f"very improbable: give less evidence, or ask exactly."
     )

@@ -113,6 +113,10 @@ def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, si
     return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
 
 
+class NoCaseError(ValueError):
+    """No case that was drawn agrees with the evidence: another way may find one."""
+
+
 def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int, least: int, seed: int) -> None:
     """Raise a ValueError unless this can be asked of samples."""
     if n_samples < least:

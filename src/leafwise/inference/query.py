@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leafwise.errors import check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
-from leafwise.inference.estimates import MOST_CELLS, Estimate
+from leafwise.inference.estimates import MOST_CELLS, Estimate, NoCaseError
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
@@ -161,7 +161,12 @@ def query(
     samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
     estimates: dict[str, Estimate] = {}
     for name in samplers if method == "auto" else [method]:
-        found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        try:
+            found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        except NoCaseError:
+            if method == name or (name == "gibbs" and not estimates):
+                raise
+            continue
         if method == name or (found.effective_sample_size >= _ENOUGH and not found.warnings):
             return _answer(variables, name, found, why)
         estimates[name] = found

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.chains import Chain
-from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together, weighted_tables
+from leafwise.inference.estimates import (
+    Cells,
+    Estimate,
+    Found,
+    NoCaseError,
+    cells_of,
+    check,
+    put_together,
+    weighted_tables,
+)
 from leafwise.inference.evidence import Weights
 from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part, parts_of
@@ -186,7 +195,7 @@ def _weight(log_weight: float) -> float:
 
 def _check_possible(log_weight: float, n: int) -> None:
     if log_weight == -np.inf:
-        raise ValueError(
+        raise NoCaseError(
             f"none of {n:,} cases agrees with the evidence, which is impossible or too improbable for so few: "
             f"draw more samples, or ask exactly."
         )
