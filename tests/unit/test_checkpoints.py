@@ -81,13 +81,13 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     whole.run()
     path, seen = tmp_path / "run.checkpoint", set()
     monkeypatch.setattr("leafwise.search.restarts._MOMENT", -1.0)
-    for _ in range(40):
+    for number in range(40):
         search, n_told = learning(table, search=settings, checkpoint=path, every=1e9), 0
 
         def stop(_search):
             nonlocal n_told
             n_told += 1
-            if n_told == 3:
+            if n_told == 1 + number % 3:  # noqa: B023
                 raise Killed
 
         try:
@@ -120,6 +120,8 @@ def test_a_prior_network_and_rules(tmp_path, monkeypatch):
         "search": leafwise.Greedy("BM", max_steps=20, threads=1),
     }
     whole = leafwise.learn(table, **options)
+    scores = leafwise.log_score(whole, table).values()
+    assert whole.learned["log_score"] == pytest.approx(sum(score.log_score for score in scores), rel=1e-9)
     killed_at(monkeypatch, 8)
     with pytest.raises(Killed):
         for _ in learning(table, **options, checkpoint=path, every=0):
