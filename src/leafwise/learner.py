@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
+from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import Reading, read
+from leafwise.encoding import Reading, read, read_weighted
 from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
@@ -40,11 +42,12 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> Network:
-    """Learn a network from a file, a data frame, an array or a Table.
+    """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
@@ -56,6 +59,7 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
@@ -74,6 +78,7 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        weights=weights,
         checkpoint=checkpoint,
         every=every,
         **reading,
@@ -91,6 +96,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     **reading: Unpack[Reading],
@@ -106,14 +112,22 @@ def learning(
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
-    if table.n_cases == 0:
-        raise ValueError("the table has no cases, and learning needs at least one: check the data")
-    parameters, table = _prior_for(prior, table)
     workers = Workers(search.threads)
-    counter = CpuCounter(table, workers)
-    if isinstance(search, Greedy):
-        counter.prepare()  # while all else is put together
+    if hasattr(data, "session"):
+        counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
+    else:
+        variables = None if start is None else start.variables
+        if weights is None:
+            table, shares = read(data, target=target, variables=variables, **reading), None
+        else:
+            table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
+        parameters, table = _prior_for(prior, table)
+        rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
+        counter = CpuCounter(rows, workers, unit)
+        if isinstance(search, Greedy) and table.n_cases:
+            counter.prepare()  # while all else is put together
+    if counter.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
@@ -129,9 +143,21 @@ def learning(
     )
     if checkpoint is None:
         return search.begin(problem, counter, workers)
-    names = target, search, parameters, str(problem.structure_prior), rules, start
-    file = Checkpoint(checkpoint, run_of(table, *names))
+    file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
     return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
+
+
+def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
+    """A counter that was given, a table of its variables without rows, and the prior for them."""
+    given = [name for name, value in reading.items() if value is not None]
+    if given:
+        raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
+    dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
+    schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
+    parameters, encoded = _prior_for(prior, schema)
+    if encoded.variables != schema.variables:
+        raise ValueError("the prior network has other states than the counter's rows: encode the rows in its states")
+    return counter, schema, parameters
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:

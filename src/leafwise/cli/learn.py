@@ -23,6 +23,7 @@ from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupte
 from leafwise.cli.saving import saved
 
 if TYPE_CHECKING:
+    from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.network import Network
@@ -56,6 +57,7 @@ class Request:
     structure_prior: str
     delete_parents: bool
     start: Path | None
+    weights: str | None
     dag: Path | None
     order: Path | None
     tiers: Path | None
@@ -122,6 +124,12 @@ search_options = stacked(
         show_default=True,
         help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
         "costs log 0.1), or uniform.",
+    ),
+    click.option(
+        "--weights",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="A column that says how many cases each row stands for; it is no variable then.",
     ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
@@ -191,8 +199,8 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
-    table, understood, start = _table(request)
-    search = _search(request, table, start)
+    table, understood, start, weights = _table(request)
+    search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     with asked_to_stop():  # whoever asks after the search is answered when all is saved
@@ -241,7 +249,7 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": READING if request.example is not None else (),
+        "--example": (*READING, "weights") if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
     }
@@ -270,25 +278,27 @@ def _output(request: Request) -> Path | None:
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Description | None, Network | None]":
-    """The cases to learn from and what they were understood as, or the states of the starting network."""
-    from leafwise.encoding import read_and_describe
+def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
+    """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    from leafwise.encoding import read_and_describe, read_weighted
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
         from leafwise.examples import alarm
         from leafwise.inference.sampling import sample
 
-        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start
+        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
+    files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
     with advice_in_options():
-        table, understood = read_and_describe(
-            list(request.data), target=request.target, variables=variables, **request.reading
-        )
-    return table, understood, start
+        if request.weights is not None:
+            table, understood, weights = read_weighted(files, request.weights, **given)
+            return table, understood, start, weights
+        table, understood = read_and_describe(files, **given)
+    return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
+def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
     from leafwise.learner import learning
 
     return learning(
@@ -299,6 +309,7 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
         structure_prior=request.structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        weights=weights,
         checkpoint=request.checkpoint,
         every=request.every,
     )
@@ -369,7 +380,8 @@ def _say_interrupted(output: Path | None) -> None:
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
+    sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
+    rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]

@@ -20,14 +20,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from leafwise.constraints import ParentRules
+import numpy as np
+
+from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.formats.json import dumps
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import ParameterPrior
+from leafwise.search.greedy import Problem
 from leafwise.search.under_way import Settings, UnderWay
-from leafwise.table import Table
 
 FORMAT, VERSION = "leafwise-checkpoint", 1
 EVERY = 60.0
@@ -40,30 +41,37 @@ _SPELLED = {
 
 
 def run_of(
-    table: Table,
-    target: str | None,
-    search: Settings,
-    prior: ParameterPrior,
-    structure_prior: str,
-    rules: ParentRules,
-    start: Network | None,
+    problem: Problem, counter: Counter, search: Settings, target: str | None, start: Network | None
 ) -> dict[str, str]:
     """What a search depends on: data and options, but no limits."""
-    variables = [dataclasses.astuple(variable) for variable in table.variables]
+    prior, rules = problem.prior, problem.parents
+    variables = [dataclasses.astuple(variable) for variable in problem.variables]
     matrices = [rules.allowed.tobytes(), rules.is_parent.tobytes(), rules.kept.tobytes(), repr(rules[3:]).encode()]
     known = str(prior)
     if isinstance(prior, PriorNetwork):
         known += f" ({_digest(dumps(prior.network).encode())})"
     return {
         "leafwise": version("leafwise"),
-        "data": _digest(repr(variables).encode(), str(table.codes.shape).encode(), table.codes.tobytes()),
+        "data": _digest(repr([variables, counter.n_cases, counter.unit]).encode(), _rows_of(problem, counter)),
         "target": "all" if target is None else repr(target),
         "search": _described(search),
         "prior": known,
-        "structure_prior": structure_prior,
+        "structure_prior": str(problem.structure_prior),
         "constraints": _digest(*matrices),
         "start": "none" if start is None else _digest(dumps(start).encode()),
     }
+
+
+def _rows_of(problem: Problem, counter: Counter) -> bytes:
+    """The rows, or where they are elsewhere the counts of all pairs that a search may look at."""
+    if counter.local is not None:
+        return counter.local.codes.tobytes()
+    session = counter.session()
+    try:
+        targets = np.array(problem.targets)
+        return session.count(np.full(len(targets), EVERYTHING), targets, problem.layout()).tobytes()
+    finally:
+        session.close()
 
 
 def _digest(*parts: bytes) -> str:
