@@ -29,7 +29,7 @@ NAMES = (
     "classifiers",
 )
 # Their tables are on docs/performance.md and docs/reliability.md, and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest")
+ONLY_WHEN_NAMED = ("coverage", "kills", "libra", "limits", "profile_search", "large", "widest")
 
 
 def purpose(name: str) -> str:

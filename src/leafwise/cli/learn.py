@@ -199,10 +199,13 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
+    _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
     search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
+    if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
+        click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
     with asked_to_stop():  # whoever asks after the search is answered when all is saved
         if request.verbose:
             interrupted = narrate(search, table.names)
@@ -346,6 +349,15 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
         max_parents=request.max_parents,
         max_leaves=request.max_leaves,
     )
+
+
+def _check_checkpoint(request: Request, output: Path | None) -> None:
+    if request.checkpoint is None:
+        return
+    check_output(request.checkpoint, *request.data, request.start)
+    others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
+    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+        raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
 
 
 def _check_format(output: Path) -> None:

@@ -1,0 +1,81 @@
+"""Kills: searches that save checkpoints are killed at random moments, go on, and must end with the same network.
+
+Every search is run to its end once. Then it is run again and again in processes that get SIGKILL at a random moment of
+what is left of that time, each going on from the checkpoint of the one before, until one comes to the end; and all of
+that again, until there were as many kills as were asked for. Networks are compared as files, byte by byte.
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from benchmarks import data
+from benchmarks.report import Report, check
+from leafwise import Edges, Greedy, Restarts, Table, Tables, learn
+from leafwise.formats.json import dumps
+from leafwise.search.under_way import Settings
+
+ONE = Greedy(threads=1)  # a process with threads cannot be copied
+SEARCHES: dict[str, tuple[Settings, str, int]] = {
+    "greedy": (ONE, "auto", 20_000),
+    "greedy, best-first, BDeu": (Greedy("CBM", "best-first", delete_parents=True, threads=1), "bdeu:10", 5_000),
+    "complete tables": (Tables(threads=1), "bdeu:1", 20_000),
+    "edges": (Edges(ONE), "auto", 300),
+    "restarts": (Restarts(ONE, rounds=400, keep=3), "auto", 2_000),
+}
+EVERY = 0.02
+
+
+def life(table: Table, kind: str, checkpoint: Path, seconds: float) -> bool:
+    """A process that goes on with the search, and is killed after so long; whether it came to its end before."""
+    settings, prior, _ = SEARCHES[kind]
+    process = os.fork()
+    if process == 0:
+        network = learn(table, search=settings, prior=prior, checkpoint=checkpoint, every=EVERY)
+        checkpoint.with_suffix(".json").write_text(dumps(network), encoding="utf-8")
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def row(kind: str, n_kills: int, random: Random) -> list[str]:
+    """One search, killed so often."""
+    settings, prior, n_cases = SEARCHES[kind]
+    table = data.alarm_sample(n_cases)
+    learn(table, search=settings, prior=prior)  # compiles, in this process alone
+    began = time.perf_counter()
+    whole = dumps(learn(table, search=settings, prior=prior))
+    seconds = time.perf_counter() - began
+    killed = ended = 0
+    while killed < n_kills:
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint = Path(folder) / "run.checkpoint"
+            while not life(table, kind, checkpoint, random.uniform(0.0, seconds + EVERY)):
+                killed += 1
+            ended += 1
+            check(checkpoint.with_suffix(".json").read_text(encoding="utf-8") == whole, f"{kind}: another network")
+            check(not list(Path(folder).glob(".*.part")), f"{kind}: what was half-written stays")
+    return [kind, f"{n_cases:,}", f"{seconds:.2f}", str(killed), str(ended), "the same, byte by byte"]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
+    parser.add_argument("--kills", type=int, default=40, help="of each search")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    given = parser.parse_args()
+    random = Random(given.seed)
+    rows = [row(kind, given.kills, random) for kind in SEARCHES]
+    heads = ["search", "cases of ALARM", "seconds, if left alone", "kills", "runs to the end", "networks"]
+    report = Report("Searches that were killed at random moments, and went on", heads, rows)
+    print(report.markdown() if given.markdown else report.text())
+
+
+if __name__ == "__main__":
+    main()
