@@ -1,7 +1,9 @@
 """Calls of the library with small networks and tables, against the slow and obvious ways."""
 
 import math
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -11,9 +13,11 @@ from random_networks import random_network
 from strategies import random_table
 
 import leafwise
+from fuzz.mutation import mutated
 from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
+from leafwise.learner import learning
 
 PRIORS = [
     "auto",
@@ -142,12 +146,30 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
         for threads in (1, 2)
     )
     assert one.nodes == two.nodes, "two threads learned another network than one"
+    _check_going_on(one, table, random, search=SEARCHES[kind](replace(greedy, threads=1), seed), **options)
     check_network(one)
     _check_score(one, table)
     if options["target"] is None:
         assert np.isfinite(leafwise.log_probabilities(one, table)).all()
         assert leafwise.sample(one, 20, seed=1).variables == table.variables
     return "accepted"
+
+
+def _check_going_on(network, table, random, **options):
+    """A search that is given up after some steps goes on from its checkpoint; from a changed one, or not at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.checkpoint"
+        begun = learning(table, checkpoint=path, every=0, **options)
+        for _ in range(random.randrange(0, 8)):
+            next(begun, None)
+        sound = path.read_bytes() if path.exists() else b""
+        assert leafwise.learn(table, checkpoint=path, every=1e9, **options) == network, "it went on elsewhere"
+        if sound:
+            path.write_bytes(mutated(sound, random, [b"1", b"]", b"null", b'"state"'], [sound]))
+            try:
+                assert leafwise.learn(table, checkpoint=path, **options) == network
+            except ValueError as error:
+                check_refusal(error)
 
 
 def _log_prior(network, node):
