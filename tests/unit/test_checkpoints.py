@@ -1,6 +1,7 @@
 """Searches that are stopped anywhere go on from their checkpoint, and end as if nothing had happened."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from leafwise.learner import learning
 from leafwise.search import checkpoints
 from leafwise.table import Table
 
+compiled = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="takes long without compiled loops")
 GREEDY = leafwise.Greedy(threads=1)
 SEARCHES = {
     "greedy": GREEDY,
@@ -73,6 +75,7 @@ def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
     assert json.loads(path.read_text())["stopped"] == search.stopped
 
 
+@compiled
 def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     """Inside the two greedy searches, and inside a round, all is saved too: `run` says so to whoever watches."""
     table = sample(alarm(), 300, seed=1)
@@ -100,6 +103,7 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     assert seen == {"greedy", "inner", "between"}
 
 
+@compiled
 def test_twenty_and_twenty_are_forty(tmp_path):
     table, path = sample(alarm(), 200, seed=1), tmp_path / "run.checkpoint"
     settings = [leafwise.Restarts(GREEDY, rounds=rounds, seed=7) for rounds in (20, 40)]
@@ -111,6 +115,7 @@ def test_twenty_and_twenty_are_forty(tmp_path):
     assert dumps(steps[1]) == dumps(steps[2]) == dumps(leafwise.learn(table, search=leafwise.Greedy(max_steps=9)))
 
 
+@compiled
 def test_a_prior_network_and_rules(tmp_path, monkeypatch):
     table, path = sample(alarm(), 100, seed=1), tmp_path / "run.checkpoint"
     leafwise.learn(table).save(tmp_path / "prior.json")
@@ -170,6 +175,7 @@ def test_what_is_no_checkpoint(tmp_path):
             leafwise.learn(table, checkpoint=path, every=every)
 
 
+@compiled
 def test_a_full_disk_does_not_end_a_search(tmp_path, monkeypatch):
     table, path = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint"
     leafwise.learn(table, checkpoint=path, search=leafwise.Greedy(max_steps=3))

@@ -112,9 +112,9 @@ def _heard(by: Any) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
         yield
         return
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [number for number in (getattr(signal, name) for name in names) if signal.getsignal(number)]
-    before = {number: signal.signal(number, by) for number in numbers if signal.getsignal(number) != signal.SIG_IGN}
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ignored = (signal.SIG_IGN, None)
+    before = {number: signal.signal(number, by) for number in numbers if signal.getsignal(number) not in ignored}
     try:
         yield
     finally:
