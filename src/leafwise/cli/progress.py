@@ -50,11 +50,15 @@ def follow(search: "UnderWay", *, quiet: bool) -> int:
 
 def narrate(search: "UnderWay", names: tuple[str, ...]) -> int:
     """The same with a line on standard error for every step."""
+    from leafwise.search.checkpoints import Checkpointed
+
     with asked_to_stop() as asked:
         for step in search:
             with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
                 click.echo(printable(_line(search.n_steps, step, names)), err=True)
             if asked.signal:
+                if isinstance(search, Checkpointed):
+                    search.save()
                 break
     return asked.signal
 
