@@ -5,11 +5,12 @@ import os
 import numpy as np
 import pandas
 import pytest
+from fuzz.kinds import one
 from strategies import make_table
 
 import leafwise
 from leafwise import priors
-from leafwise.formats import arcs, libra, net, uai, xmlbif
+from leafwise.formats import arcs, json, libra, net, uai, xmlbif
 from leafwise.network import Network
 from leafwise.table import Variable
 
@@ -59,6 +60,17 @@ def test_numbers_whose_sum_is_no_number(read, text, numbers):
 def test_log_weights_as_far_apart_as_can_be():
     text = b"2\nBN {\nv0 {\ntable {\n1e308 +v0_0\n-1e308 +v0_1\n}\n}\n}\n"
     assert libra.loads(text).nodes[0].probabilities.tolist() == [[1.0, 0.0]]
+
+
+def test_a_parquet_file_whose_columns_are_damaged():
+    """pyarrow ends the process when it looks at what this one says of a column."""
+    assert one("parquet", 17, 1235002) == "refused"
+
+
+def test_a_number_of_many_digits_makes_no_long_refusal():
+    with pytest.raises(ValueError, match="is not a finite number") as refusal:
+        json.loads('{"format": 1' + "0" * 5000 + ".0}")
+    assert len(str(refusal.value)) < 500
 
 
 def test_long_names_make_no_long_refusals(tmp_path):

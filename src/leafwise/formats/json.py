@@ -101,7 +101,7 @@ def loads(text: str | bytes, most_cells: int | None = None) -> Network:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
+        raise ValueError(f"{text[:30]} is not a finite number")
     return number
 
 
