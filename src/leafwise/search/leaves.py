@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.references import Packed
 from leafwise.kernels.scoring import rises
 from leafwise.kernels.sets import SET, Cases
 from leafwise.prior_network import PriorNetwork
@@ -302,8 +304,9 @@ class Leaves:
             "I" in self._operators,
         )
 
-    def _state(self) -> state.State:
-        return state.State(
+    def _state(self) -> Any:
+        """All of it, for compiled code."""
+        now = state.State(
             self.records,
             self._splits,
             self.nodes,
@@ -335,6 +338,7 @@ class Leaves:
             self._shared,
             self.rules,
         )
+        return Packed(now)
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""

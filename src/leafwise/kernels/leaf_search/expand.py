@@ -472,7 +472,7 @@ def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> Non
 
 @bare
 def _plan_all(splits: Array, groups: Array, largest: Array, state: State, scratch: Scratch) -> None:
-    state, scratch, at = refer(state), refer(scratch), 0
+    at = 0
     for k in range(splits.shape[0]):
         split, leaf = state.splits[splits[k]], state.leaves[splits[k] // N_SLOTS]
         _plan_split(leaf, split, state, scratch)
@@ -491,7 +491,9 @@ def plan_splits(splits: Array, groups: Array, largest: Array, state: State) -> N
 
     The largest child (the earliest of equal ones) need not be counted.
     """
-    _plan_all(splits, groups, largest, state, make_scratch(state))
+    scratch = make_scratch(refer(state))
+    _plan_all(splits, groups, largest, refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives
 
 
 @jit
@@ -528,7 +530,6 @@ def subtract_counts(splits: Array, largest: Array, state: State) -> None:
 
 @bare
 def _price_all(leaves: Array, state: State, scratch: Scratch) -> None:
-    state, scratch = refer(state), refer(scratch)
     for k in range(leaves.shape[0]):
         price(leaves[k], state, scratch)
 
@@ -536,4 +537,6 @@ def _price_all(leaves: Array, state: State, scratch: Scratch) -> None:
 @jit
 def price_leaves(leaves: Array, begin: int, end: int, state: State) -> None:
     """Find the best splits of these leaves, which are counted."""
-    _price_all(leaves[begin:end], state, make_scratch(state))
+    scratch = make_scratch(refer(state))
+    _price_all(leaves[begin:end], refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives

@@ -307,7 +307,6 @@ def _needs_host(state: State) -> bool:
 
 @bare
 def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
-    state, scratch = refer(state), refer(scratch)
     shared, status = state.shared, NEEDS_HOST
     if leads and priced:
         refresh_all(state)
@@ -343,7 +342,10 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State)
     One thread leads, and the others come to help, with the same state. `priced`: leaves were priced since the last
     call.
     """
-    return _advance(leads, n_steps, share, priced, state, make_scratch(state))
+    scratch = make_scratch(refer(state))
+    status = _advance(leads, n_steps, share, priced, refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives
+    return status
 
 
 @jit
