@@ -6,12 +6,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make lint   style, types and import rules only"
+	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
 	@echo "make docs   the documentation, as pages in build/site; make serve shows them at a local address, where search works"
 	@echo "make package  the wheel and the source archive, in dist/, tried in an empty environment"
@@ -49,6 +50,10 @@ pytest-rest: .venv/installed-for-tests
 pytest-python: .venv/installed-for-tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/laws tests/contracts -m interpreted
 	$(BIN)/coverage report
+
+SECONDS ?= 60
+fuzz: .venv/installed-for-tests
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-for-tests
 	$(BIN)/python -m benchmarks

@@ -30,7 +30,7 @@ NAMES = (
     "classifiers",
 )
 # Their tables are on other pages (performance, reliability, how-to/kappa), and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest", "structure_prior")
+ONLY_WHEN_NAMED = ("coverage", "kills", "libra", "limits", "profile_search", "large", "widest", "structure_prior")
 
 
 def purpose(name: str) -> str:

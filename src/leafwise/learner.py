@@ -1,5 +1,6 @@
 """learn(...): the one place where the parts are wired together."""
 
+import os
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, log_prior, node_score
+from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
@@ -41,6 +43,8 @@ def learn(
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -56,6 +60,8 @@ def learn(
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
+    `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
+    `every`: how many seconds at most are lost then.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
@@ -73,6 +79,8 @@ def learn(
         constraints=constraints,
         start=start,
         weights=weights,
+        checkpoint=checkpoint,
+        every=every,
         **reading,
     )
     under_way.run()
@@ -89,6 +97,8 @@ def learning(
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -101,6 +111,7 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
+    check_every(every)
     workers = Workers(search.threads)
     if hasattr(data, "session"):
         counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
@@ -130,7 +141,10 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
-    return search.begin(problem, counter, workers)
+    if checkpoint is None:
+        return search.begin(problem, counter, workers)
+    file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
+    return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
 
 
 def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:

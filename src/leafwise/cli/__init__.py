@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -122,5 +123,6 @@ def in_options(message: str) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
+    with suppress(OSError):  # of a terminal that is gone
+        click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
     return BAD_INPUT

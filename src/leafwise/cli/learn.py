@@ -19,7 +19,8 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import follow, narrate, not_interrupted
+from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
+from leafwise.cli.saving import saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
+KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
@@ -66,6 +68,8 @@ class Request:
     steps: int | None
     seconds: float | None
     threads: int | None
+    checkpoint: Path | None
+    every: float
     quiet: bool
     verbose: bool
     as_json: bool
@@ -152,6 +156,20 @@ limit_options = stacked(
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
     click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
     click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]"),
+    click.option(
+        "--checkpoint",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Save the search here now and then: the same command goes on from there, if this one is killed.",
+    ),
+    click.option(
+        "--every",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="With --checkpoint: the most seconds that are lost.",
+    ),
 )
 
 
@@ -171,7 +189,7 @@ limit_options = stacked(
 def learn(**given: Any) -> int:
     """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
 
-    Ctrl-C stops the search and saves the network found so far.
+    Ctrl-C stops the search and saves the network found so far; so do SIGTERM and SIGHUP.
     """
     request = Request(**_with_tables(**given))
     _refuse_unused(request)
@@ -181,27 +199,31 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
+    _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
     search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
-    if request.verbose:
-        interrupted = narrate(search, table.names)
-    else:
-        interrupted = follow(search, quiet=request.quiet or request.as_json)
-    with not_interrupted():
-        return _finish(request, search, output, interrupted)
+    if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
+        click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
+    with asked_to_stop():  # whoever asks after the search is answered when all is saved
+        if request.verbose:
+            interrupted = narrate(search, table.names)
+        else:
+            interrupted = follow(search, quiet=request.quiet or request.as_json)
+        with not_interrupted():
+            return _finish(request, search, output, interrupted)
 
 
-def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: bool) -> int:
+def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: int) -> int:
     """Save the network, and say what was found."""
-    network = search.network
+    network, wanted = search.network, output
     if output == STANDARD:
         from leafwise.formats.json import dumps
 
         click.echo(dumps(network), nl=False)
     elif output is not None:
-        network.save(output)
+        output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
@@ -213,7 +235,9 @@ def _finish(request: Request, search: "UnderWay", output: Path | None, interrupt
         print_json(values)
     elif not request.quiet:
         print_rows(_summary(values), right=2, err=output == STANDARD)
-    return INTERRUPTED if interrupted else 0
+    if output != wanted:
+        return NOT_SAVED
+    return KILLED_BY + interrupted if interrupted else 0
 
 
 def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
@@ -230,6 +254,7 @@ def _refuse_unused(request: Request) -> None:
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights") if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -288,6 +313,8 @@ def _search(request: Request, table: "Table", start: "Network | None", weights: 
         constraints=_constraints(request, table.names),
         start=start,
         weights=weights,
+        checkpoint=request.checkpoint,
+        every=request.every,
     )
 
 
@@ -324,6 +351,15 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
+def _check_checkpoint(request: Request, output: Path | None) -> None:
+    if request.checkpoint is None:
+        return
+    check_output(request.checkpoint, *request.data, request.start)
+    others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
+    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+        raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
+
+
 def _check_format(output: Path) -> None:
     """Only JSON holds every network: others might be refused when the search is over."""
     from leafwise.formats.files import format_of
@@ -343,7 +379,7 @@ def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
     files = [None] * len(search.networks) if output is None else _names(output, len(search.networks))
     for file, (network, log_score, posterior) in zip(files, search.networks, strict=True):
         if file is not None:
-            network.save(file)
+            file = saved(network, file)
         found.append(
             {"log_score": log_score, "relative_posterior": posterior, "output": None if file is None else str(file)}
         )

@@ -74,8 +74,10 @@ def loads(text: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text."""
     room = Room(len(text), most_cells)
     try:
+        text = text if isinstance(text, str) else text.decode(json.detect_encoding(text))
         document = json.loads(text, parse_float=_finite, parse_constant=_finite)
-        json.dumps(document, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
+        if not text.isascii() or "\\ud" in text.lower():  # a half of a pair of surrogates is no text
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -99,7 +101,7 @@ def loads(text: str | bytes, most_cells: int | None = None) -> Network:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
+        raise ValueError(f"{text[:30]} is not a finite number")
     return number
 
 

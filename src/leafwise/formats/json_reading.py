@@ -94,7 +94,9 @@ def _read_variable(entry: Any, where: str) -> Variable:
 
 def _number(names: _Names, name: str, where: str) -> int:
     if name not in names.number:
-        raise ValueError(f"the {where} names the variable {name!r}, which is not among the variables: add it there.")
+        raise ValueError(
+            f"the {where} names the variable {_brief(name)}, which is not among the variables: add it there."
+        )
     return names.number[name]
 
 

@@ -7,7 +7,7 @@ for many leaves at a time, and it goes on.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -148,9 +148,20 @@ class Leaves:
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
-    def plant(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> None:
-        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order."""
-        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions)
+    def region_words(self, record: int) -> list[int]:
+        """The same as it is kept: how many boxes, and the words."""
+        leaf = self.records[record]
+        begin, n_words = int(leaf["region"]), int(leaf["n_words"])
+        return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
+
+    def plant(
+        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
+
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        """
+        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
         cases = names if self._local is None else self._local.take(self._session, names)
         targets = planted.targets
