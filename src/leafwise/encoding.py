@@ -21,7 +21,7 @@ from leafwise.writing import write_table
 
 __all__ = ["Reading", "describe", "read", "write"]
 
-MISSING_CHOICES = ("error", "state", "drop", "unknown")
+MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
 Names = str | Sequence[str]
 
 
@@ -78,7 +78,7 @@ def read(
     `ignore`: all but these columns, by name or pattern.
     `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
     rows with one). With `variables`, "unknown" adds such a state where cells are missing and the variable has none, for
-    `log_probabilities` to sum over what the cell may hold.
+    `log_probabilities` to sum over what the cell may hold. "infer" is such a state, too, and `learn` takes it for a hole.
     `bins`: "auto" cuts columns of numbers into bins where there are too many numbers to be states: more than 20, or
     fewer than four cases for each (five whole numbers always are states). 8 cuts every numeric column with more than
     eight numbers into eight bins; {"age": 8} this one, the others as by "auto"; None cuts none.
@@ -160,7 +160,7 @@ class _Options:
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_CHOICES:
-            raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
+            raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'")
         if self.missing == "unknown" and self.variables is None:
             raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
         if self.unseen not in ("error", "missing"):

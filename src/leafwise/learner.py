@@ -11,6 +11,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read
 from leafwise.errors import check_type
+from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node, check_network
@@ -38,6 +39,9 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     **reading: Unpack[Reading],
 ) -> Network:
     """Learn a network from a file, a data frame, an array or a Table.
@@ -52,7 +56,12 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
-    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
+    `hidden`: 8 adds a variable with eight states that nobody observed, and that any graph may test; (4, 4) two with
+    four; "auto" one with as many states as the score says, or none.
+    `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
+    makes that repeatable.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
+    `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -68,6 +77,9 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        hidden=hidden,
+        completions=completions,
+        seed=seed,
         **reading,
     )
     under_way.run()
@@ -83,6 +95,9 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -98,13 +113,14 @@ def learning(
     table = read(data, target=target, variables=None if start is None else start.variables, **reading)
     if table.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
-    parameters, table = _prior_for(prior, table)
+    infers = reading.get("missing") == "infer" or any(variable.hidden for variable in table.variables)
+    parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
     workers = Workers(search.threads)
     counter = CpuCounter(table, workers)
-    if isinstance(search, Greedy):
+    if isinstance(search, Greedy) and not infers and hidden is None:
         counter.prepare()  # while all else is put together
     if start is not None:
-        check_variables(start, table)
+        check_variables(start, table, gaps=infers)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
     rules = _with_arcs_of(start, constraints.resolve(table), targets, table)
     problem = Problem(
@@ -116,7 +132,10 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
-    return search.begin(problem, counter, workers)
+    if not infers and hidden is None:
+        return search.begin(problem, counter, workers)
+    how = Completing(hidden, completions, seed, infers, start)
+    return begin_incomplete(problem, table, how, search, workers)
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
@@ -193,12 +212,12 @@ def _structure_prior(text: str, search: Settings) -> StructurePrior:
     return structure_prior_of(text)
 
 
-def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:
+def _prior_for(text: str, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
     """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
     prior = parameter_prior(text)
     if not isinstance(prior, PriorNetwork):
         return prior, table
-    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names))
+    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names), missing=missing)
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:

@@ -19,46 +19,43 @@ _SWEEPS = 10  # in which each cell is drawn once
 
 
 class Completions:
-    """So many completions of every case, side by side; drawn anew from one network after another.
+    """Cases with holes, to be completed by one network after another. A hole is a code that is no state.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> codes = sample(alarm(), 100, seed=1).codes.copy()
     >>> codes[3, :50] = 9
-    >>> completions = Completions(alarm().variables, codes, 2, seed=1)
-    >>> completions.draw(alarm()).shape, completions.n_missing
+    >>> completions = Completions(alarm().variables, codes, seed=1)
+    >>> completions.draw(alarm(), 2).shape, completions.n_missing
     ((37, 200), 50)
     """
 
-    def __init__(
-        self, variables: Sequence[Variable], codes: Codes, n_draws: int, seed: int, threads: int | None = None
-    ) -> None:
-        self.n_draws, self._threads = n_draws, threads
+    def __init__(self, variables: Sequence[Variable], codes: Codes, seed: int, threads: int | None = None) -> None:
+        self._threads = threads
         missing = codes >= count_states(variables)[:, None]
-        lacking = missing.any(axis=0)
-        self.n_missing, self.n_cases = int(missing.sum()), codes.shape[1]
+        self._lacking = missing.any(axis=0)
+        self.n_missing = int(missing.sum())
         self.n_large = 0  # cases that were too large for an exact answer when they were last counted
         self._seeds = np.random.SeedSequence(seed)
-        self._complete = np.ascontiguousarray(codes[:, ~lacking])
-        self._shown = np.ascontiguousarray(codes[:, lacking])
-        self._all = np.tile(codes, n_draws)
-        self._places = np.flatnonzero(np.tile(lacking, n_draws))
-        self._drawn = self._all[:, self._places]
+        self._codes = codes
+        self._complete = np.ascontiguousarray(codes[:, ~self._lacking])
+        self._shown = np.ascontiguousarray(codes[:, self._lacking])
+        self._drawn = self._shown
         self._counted: tuple[list[DecisionGraph | None], list[Floats | None]] | None = None
 
-    def draw(self, network: Network) -> Codes:
+    def draw(self, network: Network, n_draws: int) -> Codes:
         """All cases, completed so many times: first each once, then each once more, and so on."""
         holes = Holes(network, threads=self._threads, room=_ROOM)
-        shown = np.tile(self._shown, self.n_draws)
+        shown = np.tile(self._shown, n_draws)
         seeds = self._seeds.spawn(1)[0].generate_state(2).tolist()
         drawn, logs = holes.draw_small(shown, seeds[0])
         large = np.flatnonzero(np.isnan(logs))
         if len(large):
-            before = np.ascontiguousarray(self._drawn[:, large])
+            before = np.ascontiguousarray(self._drawn[:, large % self._drawn.shape[1]])
             drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], _SWEEPS)[0]
         self._drawn = drawn
-        completed = self._all.copy()
-        completed[:, self._places] = drawn
+        completed = np.tile(self._codes, n_draws)
+        completed[:, np.tile(self._lacking, n_draws)] = drawn
         return completed
 
     def expected_counts(self, network: Network) -> tuple[list[Floats | None], float]:
@@ -76,10 +73,11 @@ class Completions:
                 own += more
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
         if self.n_large:
-            places = large + self._shown.shape[1] * np.arange(self.n_draws)[:, None]
+            n_draws = self._drawn.shape[1] // self._shown.shape[1]
+            places = large + self._shown.shape[1] * np.arange(n_draws)[:, None]
             for own, more in zip(counts, leaf_counts(network, self._drawn[:, places.ravel()]), strict=True):
                 if own is not None and more is not None:
-                    own += more / self.n_draws
+                    own += more / n_draws
         return counts, log_probability
 
     def _counts_of_complete(self, holes: Holes) -> list[Floats | None]:

@@ -25,7 +25,7 @@ def log_probabilities(
 
     `data`: a Table, or what `read` takes. A case that the network holds impossible gets -inf.
     `reading`: arguments of `read`. With `missing="unknown"` missing cells are summed over, exactly, within the limits;
-    so is a state "(missing)" that a variable has only in a Table.
+    so is a state "(missing)" that a variable has only in a Table, and, unasked, what is hidden.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -33,7 +33,8 @@ def log_probabilities(
     (1000,)
     """
     check_network(network, "log_probabilities")
-    if isinstance(data, Table):
+    hidden = {variable.name for variable in network.variables if variable.hidden}
+    if isinstance(data, Table) and hidden <= {*data.names}:
         table = data
         check_variables(network, table, gaps=True)
     else:

@@ -187,7 +187,7 @@ def _leaf_texts(node: Node, variable: Variable) -> list[str]:
     n_leaves = node.graph.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
     if node.counts is not None:
-        cases = [many(int(number), "case") for number in node.counts.sum(axis=1)]
+        cases = [many(round(number), "case") for number in node.counts.sum(axis=1)]
         width = max(map(len, cases))
         heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
     digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9
