@@ -160,7 +160,9 @@ class _Options:
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_CHOICES:
-            raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'")
+            raise ValueError(
+                f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'"
+            )
         if self.missing == "unknown" and self.variables is None:
             raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
         if self.unseen not in ("error", "missing"):

@@ -56,9 +56,7 @@ class Completing:
         return sizes
 
 
-def begin_incomplete(
-    problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers
-) -> UnderWay:
+def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
     """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
     _refuse(problem, how, search)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables

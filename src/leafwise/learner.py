@@ -164,6 +164,10 @@ def log_score(
     -32.51
     """
     check_network(network, "log_score")
+    if any(variable.hidden for variable in network.variables):
+        raise ValueError(
+            "the network has hidden causes, and log_score needs cases that show all: use log_probabilities"
+        )
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior

@@ -52,6 +52,8 @@ class Request:
     schedule: str
     prior: str
     structure_prior: str
+    hidden: Any
+    completions: int
     delete_parents: bool
     start: Path | None
     dag: Path | None
@@ -67,6 +69,17 @@ class Request:
     quiet: bool
     verbose: bool
     as_json: bool
+
+
+def _hidden(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | list[int] | None:
+    if text is None or text == "auto":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is no number of states >= 2: write --hidden 8, --hidden 4,4 or --hidden auto."
+        )
+    return [int(part) for part in parts]
 
 
 # How to search and how to score.
@@ -119,6 +132,20 @@ search_options = stacked(
         help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
         "costs log 0.1), or uniform.",
     ),
+    click.option(
+        "--hidden",
+        metavar="auto|K|K,K,...",
+        callback=_hidden,
+        help="Add a cause with K states that nobody observed, or several, or as many states as the score says.",
+    ),
+    click.option(
+        "--completions",
+        type=COUNT,
+        metavar="K",
+        default=5,
+        show_default=True,
+        help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
+    ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
 )
@@ -152,9 +179,13 @@ limit_options = stacked(
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Of the example's cases, of restarts, and of completed rows.",
 )
-@reading_options("error", "state", "drop", states=True)
+@reading_options("error", "state", "drop", "infer", states=True)
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
@@ -222,6 +253,8 @@ def _refuse_unused(request: Request) -> None:
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": READING if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
+        "--hidden": ("keep",) if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -277,6 +310,10 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
         structure_prior=request.structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        hidden=request.hidden,
+        completions=request.completions,
+        seed=request.seed,
+        **({"missing": "infer"} if request.reading.get("missing") == "infer" else {}),
     )
 
 

@@ -5,8 +5,10 @@ networks and holes.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes, Floats, Holes
@@ -14,8 +16,9 @@ from leafwise.kernels import routes
 from leafwise.network import Network
 from leafwise.table import Variable, count_states
 
-_ROOM = 2**14  # numbers: to eliminate in more of them takes longer than to draw cell by cell
-_SWEEPS = 10  # in which each cell is drawn once
+_ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
+_SWEEPS = 3  # in which each cell is drawn once
+_PROBED = 200  # cases: if most of them are too large, all are taken to be
 
 
 class Completions:
@@ -31,27 +34,26 @@ class Completions:
     """
 
     def __init__(self, variables: Sequence[Variable], codes: Codes, seed: int, threads: int | None = None) -> None:
-        self._threads = threads
+        self._threads, self._seeds = threads, np.random.SeedSequence(seed)
         missing = codes >= count_states(variables)[:, None]
-        self._lacking = missing.any(axis=0)
-        self.n_missing = int(missing.sum())
-        self.n_large = 0  # cases that were too large for an exact answer when they were last counted
-        self._seeds = np.random.SeedSequence(seed)
+        self.n_missing, self._lacking = int(missing.sum()), missing.any(axis=0)
         self._codes = codes
         self._complete = np.ascontiguousarray(codes[:, ~self._lacking])
         self._shown = np.ascontiguousarray(codes[:, self._lacking])
         self._drawn = self._shown
-        self._counted: tuple[list[DecisionGraph | None], list[Floats | None]] | None = None
+        self._known: _Known | None = None
 
     def draw(self, network: Network, n_draws: int) -> Codes:
         """All cases, completed so many times: first each once, then each once more, and so on."""
         holes = Holes(network, threads=self._threads, room=_ROOM)
-        shown = np.tile(self._shown, n_draws)
         seeds = self._seeds.spawn(1)[0].generate_state(2).tolist()
-        drawn, logs = holes.draw_small(shown, seeds[0])
-        large = np.flatnonzero(np.isnan(logs))
+        shown = np.tile(self._shown, n_draws)
+        drawn = np.tile(self._drawn, n_draws)[:, : shown.shape[1]]
+        small = np.flatnonzero(np.tile(self._about(holes).is_small, n_draws))
+        drawn[:, small] = holes.draw(np.ascontiguousarray(shown[:, small]), seeds[0])
+        large = np.delete(np.arange(shown.shape[1]), small)
         if len(large):
-            before = np.ascontiguousarray(self._drawn[:, large % self._drawn.shape[1]])
+            before = np.ascontiguousarray(drawn[:, large])
             drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], _SWEEPS)[0]
         self._drawn = drawn
         completed = np.tile(self._codes, n_draws)
@@ -64,28 +66,41 @@ class Completions:
         Cases that are too large are counted as they were drawn last, and then the log probability is NaN.
         """
         holes = Holes(network, threads=self._threads, room=_ROOM)
-        counts, logs = holes.expected_counts_of_small(self._shown)
-        large = np.flatnonzero(np.isnan(logs))
-        self.n_large = len(large)
-        log_probability = float(logs.sum())
-        for own, more, node in zip(counts, self._counts_of_complete(holes), network.nodes, strict=True):
+        known = self._about(holes)
+        counts, logs = holes.expected_counts(np.ascontiguousarray(self._shown[:, known.is_small]))
+        log_probability = float(logs.sum()) if known.is_small.all() else np.nan
+        for own, more, node in zip(counts, known.counts_of_complete, network.nodes, strict=True):
             if own is not None and more is not None and node is not None:
                 own += more
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
-        if self.n_large:
+        if not known.is_small.all():
             n_draws = self._drawn.shape[1] // self._shown.shape[1]
-            places = large + self._shown.shape[1] * np.arange(n_draws)[:, None]
-            for own, more in zip(counts, leaf_counts(network, self._drawn[:, places.ravel()]), strict=True):
+            drawn = self._drawn[:, np.tile(~known.is_small, n_draws)]
+            for own, more in zip(counts, leaf_counts(network, drawn), strict=True):
                 if own is not None and more is not None:
                     own += more / n_draws
         return counts, log_probability
 
-    def _counts_of_complete(self, holes: Holes) -> list[Floats | None]:
-        """Of the cases that lack nothing: they depend on the graphs alone."""
+    def _about(self, holes: Holes) -> "_Known":
+        """What depends on the graphs alone: found out once for networks that have the same."""
         graphs = [None if node is None else node.graph for node in holes.network.nodes]
-        if self._counted is None or any(a is not b for a, b in zip(graphs, self._counted[0], strict=True)):
-            self._counted = graphs, leaf_counts(holes.network, self._complete)
-        return self._counted[1]
+        if self._known is None or any(a is not b for a, b in zip(graphs, self._known.graphs, strict=True)):
+            n_shown = self._shown.shape[1]
+            probed = self._shown[:, :: max(1, n_shown // _PROBED)]
+            is_small = np.zeros(n_shown, np.bool_)
+            if 2 * np.count_nonzero(holes.are_small(probed)) >= probed.shape[1]:
+                is_small = holes.are_small(self._shown)
+            self._known = _Known(graphs, leaf_counts(holes.network, self._complete), is_small)
+        return self._known
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of cases and graphs: how often complete cases reach each leaf, and which others are small."""
+
+    graphs: list[DecisionGraph | None]
+    counts_of_complete: list[Floats | None]
+    is_small: NDArray[np.bool_]
 
 
 def leaf_counts(network: Network, codes: Codes) -> list[Floats | None]:

@@ -85,15 +85,6 @@ class Holes:
 
     def draw(self, codes: Codes, seed: int) -> Codes:
         """The cases with their missing cells drawn given what they show. An impossible case is a ValueError."""
-        shown, (codes, found) = codes, self.draw_small(codes, seed)
-        for case in np.flatnonzero(np.isnan(found)).tolist():
-            unknown = np.flatnonzero(shown[:, case] >= self._model.n_states).tolist()
-            question = self._exact(shown[:, case], [(variable,) for variable in unknown])
-            codes[unknown, case] = question.draw(1, seed + case)[:, 0]
-        return codes
-
-    def draw_small(self, codes: Codes, seed: int) -> tuple[Codes, Floats]:
-        """The cases drawn, but for those that there is no room for, and log probabilities: NaN where there is none."""
         missing = self._missing(codes)
         codes = codes.copy()
         found = np.empty(codes.shape[1])
@@ -107,7 +98,11 @@ class Holes:
 
         self._run(run, missing)
         self._check_possible(found)
-        return codes, found
+        for case in np.flatnonzero(np.isnan(found)).tolist():
+            unknown = np.flatnonzero(missing[:, case]).tolist()
+            question = self._exact(codes[:, case], [(variable,) for variable in unknown])
+            codes[unknown, case] = question.draw(1, seed + case)[:, 0]
+        return codes
 
     def redraw(self, shown: Codes, codes: Codes, seed: int, n_sweeps: int) -> tuple[Codes, Floats]:
         """Cases that were drawn before, drawn again cell by cell, each given all others: Gibbs sampling.
@@ -175,17 +170,6 @@ class Holes:
 
         A node's counts have the shape of its probabilities.
         """
-        total, found = self._count_small(codes)
-        for case in np.flatnonzero(np.isnan(found)).tolist():
-            found[case] = self._count_exactly(codes[:, case], total)
-        return self._by_node(total), found
-
-    def expected_counts_of_small(self, codes: Codes) -> tuple[list[Floats | None], Floats]:
-        """The same without the cases that there is no room for: their log probabilities are NaN."""
-        total, found = self._count_small(codes)
-        return self._by_node(total), found
-
-    def _count_small(self, codes: Codes) -> tuple[Floats, Floats]:
         missing = self._missing(codes)
         n_cases = codes.shape[1]
         found = np.empty(n_cases)
@@ -202,7 +186,23 @@ class Holes:
 
         self._run(run, missing, ends)
         self._check_possible(found)
-        return counts.sum(axis=0), found
+        total = counts.sum(axis=0)
+        for case in np.flatnonzero(np.isnan(found)).tolist():
+            found[case] = self._count_exactly(codes[:, case], total)
+        return self._by_node(total), found
+
+    def are_small(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which cases there is room for."""
+        missing = self._missing(codes)
+        found = np.empty(codes.shape[1])
+        nothing = np.zeros(codes.shape[1], np.int64)
+
+        def run(begin: int, end: int) -> None:
+            here, no = slice(begin, end), np.zeros(0)
+            holes.expect(self._model, self._room(), codes[:, here], no, no, nothing[here], found[here])
+
+        self._run(run, missing)
+        return ~np.isnan(found)
 
     def _missing(self, codes: Codes) -> NDArray[np.bool_]:
         missing: NDArray[np.bool_] = codes >= self._model.n_states[:, None]
@@ -230,8 +230,8 @@ class Holes:
         impossible = np.flatnonzero(np.isneginf(log_probabilities))
         if len(impossible):
             raise ValueError(
-                f"what row {impossible[0] + 1} shows is impossible under this network, so nothing can be said of its missing "
-                f"cells: leave the row out, or correct it."
+                f"what row {impossible[0] + 1} shows is impossible under this network, so nothing can be said of its "
+                f"missing cells: leave the row out, or correct it."
             )
 
     def _count_exactly(self, case: Codes, total: Floats) -> float:

@@ -11,20 +11,37 @@ from leafwise.kernels.references import refer
 
 
 class Blankets(NamedTuple):
-    """What the cell of a variable depends on besides its own graph: the graphs that test it, one variable's after another."""
+    """What a cell depends on besides the graph of its own variable: the graphs that test it."""
 
-    first: Longs
+    first: Longs  # where those of each variable begin in
     graph: Longs
     log_probability: Floats  # of all leaves, as in the model
 
 
 @part
-def _leaf(model: Model, case: Longs, g: int) -> int:
-    """Where the distribution of the leaf begins that a case reaches in a graph."""
-    node = model.root[g]
-    while model.test[node] >= 0:
+def _follow(model: Model, case: Longs, node: int, until: int) -> int:
+    """The leaf that a case reaches from a node on, or the first test of a variable."""
+    while model.test[node] >= 0 and model.test[node] != until:
         node = model.child[model.first[node] + case[model.test[node]]]
-    return model.first[node]
+    return node
+
+
+@part
+def _weigh(model: Model, blankets: Blankets, case: Longs, v: int, weight: Floats) -> None:
+    """The log weight of each state of a variable given all others, up to what they have in common."""
+    n_states = model.n_states[v]
+    own = model.first[_follow(model, case, model.root[v], -1)]
+    for state in range(n_states):
+        weight[state] = blankets.log_probability[own + state]
+    for k in range(blankets.first[v], blankets.first[v + 1]):
+        g = blankets.graph[k]
+        node = _follow(model, case, model.root[g], v)
+        if model.test[node] != v:  # the case comes to a leaf whatever the variable is
+            continue
+        for state in range(n_states):
+            case[v] = state
+            leaf = _follow(model, case, model.child[model.first[node] + state], -1)
+            weight[state] += blankets.log_probability[model.first[leaf] + case[g]]
 
 
 @jit
@@ -54,15 +71,8 @@ def redraw(
             n_states = model.n_states[v]
             if shown[v, column] < n_states:
                 continue
-            own, largest = _leaf(model, case, v), -np.inf
-            for state in range(n_states):
-                case[v] = state
-                weight[state] = blankets.log_probability[own + state]
-                for k in range(blankets.first[v], blankets.first[v + 1]):
-                    g = blankets.graph[k]
-                    weight[state] += blankets.log_probability[_leaf(model, case, g) + case[g]]
-                largest = max(largest, weight[state])
-            total = 0.0
+            _weigh(model, blankets, case, v, weight)
+            largest, total = weight[:n_states].max(), 0.0
             for state in range(n_states):
                 weight[state] = math.exp(weight[state] - largest) if largest > -np.inf else 1.0
                 total += weight[state]

@@ -49,7 +49,9 @@ def first_network(variables: tuple[Variable, ...], codes: Codes, seed: int) -> N
     hidden = [k for k, variable in enumerate(variables) if variable.hidden]
     observed = random.permutation([k for k, variable in enumerate(variables) if not variable.hidden])
     n_states = count_states(variables)
-    cases = codes if codes.shape[1] <= _MOST_CASES else codes[:, np.sort(random.permutation(codes.shape[1])[:_MOST_CASES])]
+    cases = (
+        codes if codes.shape[1] <= _MOST_CASES else codes[:, np.sort(random.permutation(codes.shape[1])[:_MOST_CASES])]
+    )
     nodes: dict[int, Node] = {}
     for place, cause in enumerate(hidden or [-1]):
         own = np.sort(observed[place :: max(1, len(hidden))])

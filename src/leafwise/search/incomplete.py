@@ -29,8 +29,9 @@ Floats = NDArray[np.float64]
 Progress = Callable[[Any], None]
 
 MOST_ROUNDS = 40
-PATIENCE = 5  # rounds in a row without a higher score
-_EM_ROUNDS = 3  # for the parameters, after each search,
+PATIENCE = 5  # rounds in a row that do not raise the score by
+_RISE = 1e-4  # of itself
+_EM_ROUNDS = 2  # for the parameters, after each search,
 _LAST_EM_ROUNDS = 50  # and of the best network at the end
 _ENOUGH = 1e-5  # nats a case: EM that gains less is at its end
 
@@ -104,8 +105,8 @@ def expectation_maximization(network: Network, completions: Completions, n_round
 class IncompleteSearch:
     """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
 
-    At first every case is completed once, since chance helps to find a structure; when that finds nothing better any
-    more, several times. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; "" while
+    At first every case is completed once, since chance helps to find a structure; when five rounds in a row have not
+    raised the score by a ten-thousandth, several times, until that is so again. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; "" while
     there may be. Where some cases are too large for their likelihood, there is no score to compare: the last of such
     networks counts.
 
@@ -205,7 +206,9 @@ class IncompleteSearch:
     def _round(self, tell: Progress, seconds: float | None) -> CompletedRound:
         """Complete all cases, search, and fit the parameters of what was found."""
         search = self._search_completed(self._problem, tell, seconds)
-        *_, fitted = expectation_maximization(search.network, self._completions, _EM_ROUNDS)
+        for fitted in expectation_maximization(search.network, self._completions, _EM_ROUNDS):
+            if math.isnan(fitted.log_likelihood):  # draws count for more than another round of EM
+                break
         before = self.log_score
         self._offer(fitted, search)
         self._present, self._search = fitted.network, None
@@ -226,9 +229,9 @@ class IncompleteSearch:
         """Take what a round found, if it is better, or if there is no saying which is."""
         log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
         is_exact = math.isfinite(log_score)
-        is_better = is_exact and (not self._is_exact or log_score > self.log_score + TIE)
-        self._n_vain = 0 if is_better else self._n_vain + 1
-        if is_better or not self._is_exact:
+        gain = log_score - self.log_score if is_exact and self._is_exact else math.inf if is_exact else 0.0
+        self._n_vain = 0 if gain > _RISE * abs(self.log_score) else self._n_vain + 1
+        if gain > TIE or not self._is_exact:
             self._is_exact, self.log_score = is_exact, log_score if is_exact else search.log_score
             self._best = self._labelled(fitted.network, search.summary(), self.log_score)
 
