@@ -78,7 +78,8 @@ def read(
     `ignore`: all but these columns, by name or pattern.
     `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
     rows with one). With `variables`, "unknown" adds such a state where cells are missing and the variable has none, for
-    `log_probabilities` to sum over what the cell may hold. "infer" is such a state, too, and `learn` takes it for a hole.
+    `log_probabilities` to sum over what the cell may hold. "infer" is such a state, which `learn`
+    takes for a hole.
     `bins`: "auto" cuts columns of numbers into bins where there are too many numbers to be states: more than 20, or
     fewer than four cases for each (five whole numbers always are states). 8 cuts every numeric column with more than
     eight numbers into eight bins; {"age": 8} this one, the others as by "auto"; None cuts none.

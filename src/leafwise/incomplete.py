@@ -47,7 +47,7 @@ class Completing:
     def causes(self) -> list[int]:
         """The numbers of states of the hidden causes."""
         given = self.hidden
-        sizes = [given] if isinstance(given, int) else [] if given is None else list(given)
+        sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
             raise ValueError(
                 f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as "

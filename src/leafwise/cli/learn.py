@@ -24,6 +24,7 @@ from leafwise.cli.progress import follow, narrate, not_interrupted
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
     from leafwise.description import Description
+    from leafwise.encoding import Reading
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -302,6 +303,7 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
     from leafwise.learner import learning
 
+    inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     return learning(
         table,
         target=request.target,
@@ -313,7 +315,7 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
         hidden=request.hidden,
         completions=request.completions,
         seed=request.seed,
-        **({"missing": "infer"} if request.reading.get("missing") == "infer" else {}),
+        **inferred,
     )
 
 

@@ -49,9 +49,9 @@ def first_network(variables: tuple[Variable, ...], codes: Codes, seed: int) -> N
     hidden = [k for k, variable in enumerate(variables) if variable.hidden]
     observed = random.permutation([k for k, variable in enumerate(variables) if not variable.hidden])
     n_states = count_states(variables)
-    cases = (
-        codes if codes.shape[1] <= _MOST_CASES else codes[:, np.sort(random.permutation(codes.shape[1])[:_MOST_CASES])]
-    )
+    cases = codes
+    if codes.shape[1] > _MOST_CASES:
+        cases = codes[:, np.sort(random.permutation(codes.shape[1])[:_MOST_CASES])]
     nodes: dict[int, Node] = {}
     for place, cause in enumerate(hidden or [-1]):
         own = np.sort(observed[place :: max(1, len(hidden))])
@@ -82,7 +82,7 @@ class HiddenChoice:
     def __init__(self, begin: Callable[[int], UnderWay]) -> None:
         self._begin, self._sizes = begin, iter(SIZES[1:])
         self._tried = self._best = begin(SIZES[0])
-        self._seconds = 0.0  # of searches that are over
+        self.seconds = self._tried.seconds
         self.n_steps = 0
         self.stopped = ""
 
@@ -91,7 +91,10 @@ class HiddenChoice:
 
     def __next__(self) -> Any:
         while not self.stopped:
-            for step in self._tried:
+            before = self._tried.seconds
+            step = next(iter(self._tried), None)
+            self.seconds += self._tried.seconds - before
+            if step is not None:
                 self.n_steps += 1
                 return step
             self._choose()
@@ -100,8 +103,10 @@ class HiddenChoice:
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
         """Try all that is to be tried; `progress` is called as by the searches themselves, with each of them."""
         while not self.stopped:
+            before = self._tried.seconds
             self._tried.run(progress)
             self.n_steps += self._tried.n_steps
+            self.seconds += self._tried.seconds - before
             self._choose()
 
     def _choose(self) -> None:
@@ -113,13 +118,7 @@ class HiddenChoice:
         if size is None:
             self.stopped = self._best.stopped or "no operator gains"
             return
-        self._seconds += self._tried.seconds
         self._tried = self._begin(size)
-
-    @property
-    def seconds(self) -> float:
-        """Of all searches."""
-        return self._seconds + self._tried.seconds
 
     @property
     def _now(self) -> UnderWay:

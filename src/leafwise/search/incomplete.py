@@ -106,9 +106,9 @@ class IncompleteSearch:
     """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
 
     At first every case is completed once, since chance helps to find a structure; when five rounds in a row have not
-    raised the score by a ten-thousandth, several times, until that is so again. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; "" while
-    there may be. Where some cases are too large for their likelihood, there is no score to compare: the last of such
-    networks counts.
+    raised the score by a ten-thousandth, several times, until that is so again. Where some cases are too large for
+    their likelihood, there is no score to compare, and the last of such networks counts. `stopped` says why there are
+    no more rounds: "no round gains", "rounds", "seconds"; "" while there may be.
 
     With `of_targets`, all that was is for completing the cases: the network to be learned is that of this problem.
     """

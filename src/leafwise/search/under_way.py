@@ -37,5 +37,7 @@ class Settings(Protocol):
 
     @property
     def threads(self) -> int | None: ...
+    @property
+    def seconds(self) -> float | None: ...
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> UnderWay:
         """The search with these settings."""
