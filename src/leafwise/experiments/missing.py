@@ -2,7 +2,7 @@
 
 Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
 of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
-rounded to a state. pyAgrum's EM gets our structure, as complete tables, and ten seconds.
+rounded to a state. pyAgrum's EM gets our structure, as complete tables, and five seconds.
 """
 
 import tempfile
@@ -46,7 +46,7 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_MILLISECONDS = 10_000.0  # for EM by pyAgrum
+_MILLISECONDS = 5_000.0  # for EM by pyAgrum
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ Codes = NDArray[Any]
 Floats = NDArray[np.float64]
 Progress = Callable[[Any], None]
 
-MOST_ROUNDS = 40
-PATIENCE = 5  # rounds in a row that do not raise the score by
-_RISE = 1e-4  # of itself
+MOST_ROUNDS = 60
+_LEAST_PATIENCE, _MOST_PATIENCE = 3, 10  # rounds in a row that do not raise the score by
+_RISE = 1e-4  # of itself;
+_PATIENT = 30_000  # with so many cases one would do, with half of them two: chance moves what few cases say
 _EM_ROUNDS = 2  # for the parameters, after each search,
 _LAST_EM_ROUNDS = 50  # and of the best network at the end
 _ENOUGH = 1e-5  # nats a case: EM that gains less is at its end
@@ -105,8 +106,9 @@ def expectation_maximization(network: Network, completions: Completions, n_round
 class IncompleteSearch:
     """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
 
-    At first every case is completed once, since chance helps to find a structure; when five rounds in a row have not
-    raised the score by a ten-thousandth, several times, until that is so again. Where some cases are too large for
+    At first every case is completed once, since chance helps to find a structure; when some rounds in a row, three
+    with many cases and ten with few, have not raised the score by a ten-thousandth, several times, until three rounds
+    in a row have not. Where some cases are too large for
     their likelihood, there is no score to compare, and the last of such networks counts. `stopped` says why there are
     no more rounds: "no round gains", "rounds", "seconds"; "" while there may be.
 
@@ -131,6 +133,8 @@ class IncompleteSearch:
         self._best: Network | None = None
         self._is_exact = False  # whether the best network's score is
         self._n_draws = 1
+        cases = incomplete.codes.shape[1]
+        self._patience = min(max(_PATIENT // cases, _LEAST_PATIENCE), _MOST_PATIENCE)
         self.n_rounds = self._n_vain = 0
         self.log_score = -math.inf
         self.stopped = ""
@@ -188,13 +192,13 @@ class IncompleteSearch:
             if self.stopped:
                 return None
             done = self._round(tell, None if left is None else max(0.0, left))
-            if self._n_vain >= PATIENCE and self._n_draws < self._incomplete.n_draws:
-                self._n_draws, self._n_vain = self._incomplete.n_draws, 0
+            if self._n_vain >= self._patience and self._n_draws < self._incomplete.n_draws:
+                self._n_draws, self._n_vain, self._patience = self._incomplete.n_draws, 0, _LEAST_PATIENCE
                 self._present = self._best or self._present
-            elif self._n_vain >= PATIENCE or self.n_rounds >= MOST_ROUNDS:
+            elif self._n_vain >= self._patience or self.n_rounds >= MOST_ROUNDS:
                 self._fit_best()
                 self._learn_targets(tell)
-                self.stopped = "no round gains" if self._n_vain >= PATIENCE else "rounds"
+                self.stopped = "no round gains" if self._n_vain >= self._patience else "rounds"
             return done
         finally:
             self.seconds = self._used()
