@@ -93,7 +93,7 @@ def _iterative(cut: Cut) -> Network:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
-        imputer = IterativeImputer(max_iter=5, n_nearest_features=20, keep_empty_features=True, random_state=0)
+        imputer = IterativeImputer(max_iter=3, n_nearest_features=10, keep_empty_features=True, random_state=0)
         return learn(cut.filled(imputer.fit_transform(cut.numbers()).T))
 
 

@@ -108,9 +108,9 @@ class IncompleteSearch:
 
     At first every case is completed once, since chance helps to find a structure; when some rounds in a row, three
     with many cases and ten with few, have not raised the score by a ten-thousandth, several times, until three rounds
-    in a row have not. Where some cases are too large for
-    their likelihood, there is no score to compare, and the last of such networks counts. `stopped` says why there are
-    no more rounds: "no round gains", "rounds", "seconds"; "" while there may be.
+    in a row have not. Where some cases are too large for their likelihood, there is no score to compare, and the last
+    of such networks counts. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; ""
+    while there may be.
 
     With `of_targets`, all that was is for completing the cases: the network to be learned is that of this problem.
     """
