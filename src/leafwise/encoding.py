@@ -22,6 +22,7 @@ from leafwise.writing import write_table
 __all__ = ["Reading", "describe", "read", "write"]
 
 MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
+INFER_OR_STATE = "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own"
 Names = str | Sequence[str]
 
 
@@ -198,7 +199,7 @@ def _read(source: object, options: _Options) -> tuple[Table, Description | None]
     understood = _understood(columns, options)
     _refuse(understood)
     if options.missing == "error":
-        complete(columns, columns, "error", "missing='state' to make missing a state of its own")
+        complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)
     states = [one.states for one in understood if one.states is not None]
     return assembled(variables, columns, states), _description(opened, understood, options)
@@ -316,8 +317,16 @@ def _what(one: Understood) -> str:
 
 def _description(opened: Source, understood: Sequence[Understood], options: _Options) -> Description:
     columns = [
-        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, one.variable, one.copy_of)
+        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of)
         for one in understood
     ]
     n_rows = len(understood[0].column.codes)
     return Description(opened.title, opened.told, n_rows, tuple(columns), options.missing == "error")
+
+
+def _told(one: Understood, options: _Options) -> Variable | None:
+    """The variable that is told of: without the state that stands for holes, where these are to be inferred."""
+    variable = one.variable
+    if options.missing != "infer" or variable is None or not variable.missing or variable.n_states == 1:
+        return variable
+    return replace(variable, labels=variable.labels[:-1], missing=False)

@@ -92,7 +92,7 @@ class _Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.allow_nan = True  # in new cases; whether in those to fit, `missing` says
         return tags
 
 
@@ -246,7 +246,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
 
     def _completed(self, X: Any, random: Any) -> NDArray[Any]:
         cells = _cells(X).copy()
-        table = _known_cases(X, self.network_.variables, self.missing, self.unseen)
+        table = _known_cases(X, self.network_.variables, "unknown", self.unseen)
         seed = random.randint(np.iinfo(np.int32).max)
         filled = impute(self.network_, table, self.how, seed=seed)
         assert isinstance(filled, Table)
@@ -387,7 +387,7 @@ def _kept(table: Table, missing: str) -> Table:
 
 
 def _new_cases(estimator: Any, X: Any, variables: Sequence[Variable]) -> Table:
-    return _known_cases(_checked(estimator, X, reset=False), variables, estimator.missing, estimator.unseen)
+    return _known_cases(_checked(estimator, X, reset=False), variables, "unknown", estimator.unseen)
 
 
 def _known_cases(X: Any, variables: Sequence[Variable], missing: str, unseen: str = "error") -> Table:
@@ -401,6 +401,6 @@ def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
         if hasattr(estimator, "feature_names_in_"):
             return X
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-    if estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError("X has cells that are NaN: pass missing='state' to make missing a state, or missing='drop'")
+    if reset and estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("X has cells that are NaN: pass missing='infer', missing='state' or missing='drop'")
     return array

@@ -143,8 +143,8 @@ def _marginals(network: Network, codes: Codes, seed: int) -> dict[int, Floats]:
             f"what row {small[impossible[0]] + 1} shows is impossible under this network, so nothing can be said of "
             f"its missing cells: leave the row out, or correct it."
         )
-    for k, found in rows.items():
-        found[place[k, small][missing[k, small]]] = exact.of(k)
+    for k in set(exact.variables.tolist()):
+        rows[k][place[k, small][missing[k, small]]] = exact.of(k)
     if len(large):
         first = 0
         shares = _chain(holes, codes[:, large], seed)[1]

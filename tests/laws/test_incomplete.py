@@ -23,9 +23,10 @@ from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import _count_candidates, _prior_for
 from leafwise.network import Network, Node
 from leafwise.search.greedy import Problem
+from leafwise.search.hidden import first_network, hidden_variables
 from leafwise.search.incomplete import expectation_maximization
 from leafwise.structure_priors import structure_prior
-from leafwise.table import Table
+from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 
@@ -156,6 +157,30 @@ def test_gibbs_sampling_has_the_distribution():
     assert (abs(found - here) < 5 * np.sqrt(here / 4000) + 1e-3).all()
     exact = holes.marginals(codes[:, :1]).shares
     np.testing.assert_allclose(shares.reshape(4000, -1).mean(axis=0), exact, atol=0.03)
+
+
+@pytest.mark.interpreted
+def test_a_cell_is_drawn_given_all_others():
+    network = random_network(5, (2, 3, 2, 3))
+    table = joint_table(network)
+    codes = np.array([[9], [1], [0], [2]], np.uint8)
+    drawn, shares = Holes(network).redraw(codes, np.array([[0], [1], [0], [2]], np.uint8), 1, 1)
+    np.testing.assert_allclose(shares, table[:, 1, 0, 2] / table[:, 1, 0, 2].sum(), atol=1e-12)
+    assert drawn[0, 0] in (0, 1)
+
+
+@pytest.mark.interpreted
+def test_a_mixture_finds_two_kinds_of_cases():
+    random = np.random.default_rng(1)
+    kind = random.random(40) < 0.5
+    codes = np.stack([kind ^ (random.random(40) < 0.05) for _ in range(5)]).astype(np.uint8)
+    codes = np.concatenate([codes, np.full((1, 40), 2, np.uint8)])
+    codes[0, :5] = 2  # holes
+    variables = (*(Variable(f"x{k}", ("no", "yes")) for k in range(5)), *hidden_variables([2], []))
+    network = first_network(variables, codes, seed=1)
+    assert network.arcs == tuple((5, k) for k in range(5))
+    apart = [abs(network.nodes[k].probabilities[0, 0] - network.nodes[k].probabilities[1, 0]) for k in range(5)]
+    assert min(apart) > 0.7
 
 
 def test_large_cases_are_drawn_and_counted(monkeypatch):

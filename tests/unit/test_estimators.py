@@ -322,9 +322,9 @@ def test_missing_cells_are_refused_unless_asked_for(kind):
     X, y = with_gaps()
     with pytest.raises(ValueError, match="missing cells in column 'wind'"):
         kind().fit(X, y)
-    with pytest.raises(ValueError, match=r"X has cells that are NaN: pass missing='state'"):
+    with pytest.raises(ValueError, match=r"X has cells that are NaN: pass missing='infer'"):
         kind().fit(np.array([[1.0, np.nan], [2.0, 3.0]]), [0, 1])
-    with pytest.raises(ValueError, match="missing='sum' is not known: use 'error', 'state' or 'drop'"):
+    with pytest.raises(ValueError, match="missing='sum' is not known: use 'error', 'state', 'drop' or 'infer'"):
         kind(missing="sum").fit(X, y)
 
 

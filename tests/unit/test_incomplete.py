@@ -1,5 +1,7 @@
 """Tables with holes and hidden causes: what learning takes, refuses and gives, and filling in."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,8 @@ from leafwise.examples import alarm
 from leafwise.imputation import CellProbabilities
 from leafwise.search import incomplete
 from leafwise.table import Table
+
+pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="rounds need compiled loops")
 
 
 def garden(n_cases=300, share=0.1, seed=1):
