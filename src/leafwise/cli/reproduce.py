@@ -33,6 +33,8 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
     show_default=True,
     help="Most rows to learn from in missing.",
 )
+@click.option("--sets", metavar="NAME,...", help="The sets of missing, such as alarm,nltcs.  [default: all]")
+@click.option("--slow", is_flag=True, help="In missing, with what takes minutes a row.")
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Samples for tables 3 to 6 and edges."
 )
@@ -63,6 +65,8 @@ def reproduce(
     samples: int,
     rounds: int,
     cases: int,
+    sets: str | None,
+    slow: bool,
     schedule: str,
     markdown: bool,
     page: Path | None,
@@ -92,7 +96,7 @@ def reproduce(
         if "missing" in wanted:
             from leafwise.experiments.missing import missing_report
 
-            reports["missing"] = missing_report(cases, data_dir, tell)
+            reports["missing"] = missing_report(sets.split(",") if sets else (), cases, data_dir, slow, tell)
     if page is None:
         _print({name: reports[name] for name in wanted}, markdown=markdown, as_json=as_json)
     else:

@@ -2,12 +2,13 @@
 
 Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
 of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
-rounded to a state. pyAgrum's EM gets our structure, as complete tables, and five seconds.
+rounded to a state. pyAgrum's EM gets our structure, as complete tables; with many holes it takes minutes a row, and is
+asked only if somebody has the time.
 """
 
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,8 +36,8 @@ SHARES = (0.05, 0.1, 0.3, 0.5)
 DEPENDS = "depends"
 BINARY = ("nltcs", "msnbc", "dna", "tretail")
 SETS: dict[str, int] = {
-    "alarm, 1,000": 1000,
-    "alarm, 10,000": 10_000,
+    "alarm": 1000,
+    "alarm-10000": 10_000,
     "child": 5000,
     "insurance": 5000,
     "adult": 40_000,
@@ -46,7 +47,7 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_MILLISECONDS = 5_000.0  # for EM by pyAgrum
+_FEW = 0.1  # holes: with more of them pyAgrum's EM is slow
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,6 @@ def _agrum(cut: Cut, ours: Network) -> Network | None:
         learner = pyagrum.BNLearner(str(file), model, ["?"])
         learner.useSmoothingPrior(1.0)
         learner.useEM(1e-3)
-        learner.EMsetMaxTime(_MILLISECONDS)
         found = from_agrum(learner.learnParameters(model.dag()))
     order = [found.names.index(name) for name in plain.names]
     if order != list(range(len(order))):
@@ -143,7 +143,7 @@ WAYS = (
 )  # fmt: skip
 
 
-def _networks(cut: Cut, tell: Callable[[str], None]) -> Iterator[tuple[str, Network | None]]:
+def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tuple[str, Network | None]]:
     tell("infer")
     ours = learn(cut.shown(), missing="infer")
     ways: dict[str, Callable[[], Network | None]] = {
@@ -152,7 +152,7 @@ def _networks(cut: Cut, tell: Callable[[str], None]) -> Iterator[tuple[str, Netw
         "most common": lambda: _most_common(cut),
         "IterativeImputer": lambda: _iterative(cut),
         "KNNImputer": lambda: _nearest(cut),
-        "pyAgrum EM": lambda: _agrum(cut, ours),
+        "pyAgrum EM": lambda: _agrum(cut, ours) if slow else None,
         "infer": lambda: ours,
         "complete": lambda: learn(cut.complete),
     }
@@ -225,23 +225,34 @@ def _of_held_back(network: Network, cut: Cut) -> float:
     return float(log_probabilities(network, cut.held_back).mean())
 
 
-def missing_report(most: int, folder: Path | None, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """All sets, all shares of holes, all ways; the share of the way from most common to complete that ours covers."""
-    return report([entry for name in SETS for entry in outcomes(name, most, folder, tell)])
+def missing_report(
+    names: Sequence[str],
+    most: int,
+    folder: Path | None,
+    slow: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Sets, all shares of holes, all ways; the share of the way from most common to complete that ours covers."""
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise ValueError(f"there is no set {unknown[0]!r}: the sets are {', '.join(SETS)}.")
+    return report([entry for name in names or SETS for entry in outcomes(name, most, folder, slow, tell)])
 
 
 def outcomes(
-    name: str, most: int, folder: Path | None, tell: Callable[[str], None] = lambda _: None
+    name: str, most: int, folder: Path | None, slow: bool, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[dict[str, Any]]:
     """What comes of one set, cut down to so many rows, for each share of holes."""
-    if name == "alarm, 10,000" and most <= SETS["alarm, 1,000"]:
+    if name == "alarm-10000" and most <= SETS["alarm"]:
         return  # it would be the same
     train, test = _tables(name, most, folder)
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, _holes(train, how), test)
         of_cases: dict[str, float | None] = {}
         of_holes: dict[str, float | None] = {}
-        for way, network in _networks(cut, partial(_tell_about, tell, f"{name}, {_text(how)}")):
+        for way, network in _networks(
+            cut, slow or how == DEPENDS or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
+        ):
             of_cases[way] = None if network is None else _of_held_back(network, cut)
             of_holes[way] = None if network is None else _of_true_values(network, cut)
         yield {"set": name, "cases": train.n_cases, "holes": how, "of_cases": of_cases, "of_holes": of_holes}
@@ -259,7 +270,7 @@ def report(found: list[dict[str, Any]]) -> Report:
     """The table of what was found; two lines for each share of holes."""
     rows = []
     for entry in found:
-        head = f"{entry['set'].split(',')[0]}, {entry['cases']:,} cases"
+        head = f"{entry['set'].split('-')[0]}, {entry['cases']:,} cases"
         values = entry["of_cases"]
         rows.append([head, _text(entry["holes"]), "cases", *_cells(values), f"{_covered(values):.0%}"])
         rows.append(["", "", "holes", *_cells(entry["of_holes"]), ""])

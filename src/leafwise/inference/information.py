@@ -108,7 +108,7 @@ def value_of_information(
 
 @dataclass(frozen=True)
 class Effect:
-    """What a cause does to a variable: the state that changes most with it, and its share in each state of the cause."""
+    """What a cause does to a variable: the state that changes most, and its share in each state of the cause."""
 
     name: str
     information: float  # nats
