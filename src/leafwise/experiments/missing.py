@@ -251,7 +251,7 @@ def outcomes(
         of_cases: dict[str, float | None] = {}
         of_holes: dict[str, float | None] = {}
         for way, network in _networks(
-            cut, slow or how == DEPENDS or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
+            cut, slow or not isinstance(how, float) or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
         ):
             of_cases[way] = None if network is None else _of_held_back(network, cut)
             of_holes[way] = None if network is None else _of_true_values(network, cut)
