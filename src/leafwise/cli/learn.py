@@ -206,7 +206,8 @@ def learn(**given: Any) -> int:
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
     table, understood, start = _table(request)
-    search = _search(request, table, start)
+    with advice_in_options():
+        search = _search(request, table, start)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if request.verbose:
