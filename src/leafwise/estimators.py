@@ -28,7 +28,9 @@ says), or "error".
 cross-validation may; a categorical `y` says the same by its categories. A class without a case keeps the share that the
 prior gives it.
 
-Weights of cases are not supported: counts are whole numbers, and so `fit` has no argument `sample_weight`.
+`class_weight`, of the two classifiers: {label: weight}, or "balanced" for classes that weigh the same; it multiplies
+the `sample_weight` of `fit`, which says how many cases each one stands for. Whole weights repeat their cases, in the
+cuts of numbers, too; other weights are rounded as by `learn`, and numbers are cut as if they were all one.
 """
 
 from collections.abc import Sequence
@@ -40,15 +42,17 @@ from numpy.typing import ArrayLike, NDArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, OneToOneFeatureMixin, TransformerMixin
-    from sklearn.utils import check_consistent_length, check_random_state
+    from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
+    from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
         "leafwise.estimators needs the package scikit-learn, which is not installed: pip install 'leafwise[sklearn]'."
     ) from None
 
 from leafwise.binning import number_label
+from leafwise.case_weights import checked_weights, repeated_rows
 from leafwise.constraints import Constraints
 from leafwise.decision_graph import DecisionGraph
 from leafwise.discretization import States
@@ -99,6 +103,7 @@ class _Estimator(BaseEstimator):
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Classifier(ClassifierMixin, _Estimator):
     classes: Sequence[Any] | None = None
+    class_weight: Any = None
 
     def predict(self, X: Any) -> NDArray[Any]:
         best = self.predict_log_proba(X).argmax(axis=1)
@@ -135,11 +140,11 @@ class DecisionGraphClassifier(_Classifier):
     [[0.045, 0.955], [0.5, 0.5]]
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        table = _labelled_cases(self, X, y)
-        self.network_ = _learned(self, table, target=table.names[-1])
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        table, weights = _labelled_cases(self, X, y, sample_weight)
+        self.network_ = _learned(self, table, weights, target=table.names[-1])
         pairs = zip(self.network_.variables[:-1], table.codes[:-1], strict=True)
-        self.shares_ = tuple(np.bincount(row[row < v.n_states], minlength=v.n_states) for v, row in pairs)
+        self.shares_ = tuple(_shares(variable, codes, weights) for variable, codes in pairs)
         return self
 
     def _network(self) -> Network:
@@ -162,8 +167,8 @@ class NetworkClassifier(_Classifier):
     [[0.045, 0.955], [0.5, 0.5]]
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        self.network_ = _learned(self, _labelled_cases(self, X, y))
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        self.network_ = _learned(self, *_labelled_cases(self, X, y, sample_weight))
         return self
 
 
@@ -181,9 +186,11 @@ class NetworkDensity(DensityMixin, _Estimator):
     [['red', 'round'], ['red', 'round']]
     """
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        table = _fitted_cases(self, _checked(self, X, reset=True))
-        self.network_ = _learned(self, _kept(table, self.missing))
+    def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        X = _checked(self, X, reset=True)
+        rows, weights = _weighed(X, sample_weight)
+        table = _fitted_cases(self, X if rows is None else _safe_indexing(X, rows))
+        self.network_ = _learned(self, *_kept(table, self.missing, weights))
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -227,7 +234,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
             raise ValueError(f"how={self.how!r} is not known: use 'draw' or 'most probable'")
         X = _checked(self, X, reset=True)
         table = _fitted_cases(self, X)
-        self.network_ = _learned(self, _kept(table, self.missing))
+        self.network_ = _learned(self, *_kept(table, self.missing, None))
         self.values_ = tuple(
             [column[codes == state] for state in range(variable.n_states)]
             for variable, codes, column in zip(self.network_.variables, table.codes, _cells(X).T, strict=True)
@@ -267,6 +274,13 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         return values[random.randint(len(values))] if self.how == DRAW else np.median(values.astype(np.float64))
 
 
+def _shares(variable: Variable, codes: NDArray[Any], weights: Floats | None) -> NDArray[Any]:
+    """How often each state of a feature was seen."""
+    there = codes < variable.n_states
+    own = None if weights is None else weights[there]
+    return np.bincount(codes[there], own, variable.n_states)
+
+
 def _cells(X: Any) -> NDArray[Any]:
     """All cells, as numbers if all columns are of numbers."""
     cells = np.asarray(X)
@@ -290,7 +304,7 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 # Learning
 
 
-def _learned(estimator: Any, table: Table, target: str | None = None) -> Network:
+def _learned(estimator: Any, table: Table, weights: Floats | None, target: str | None = None) -> Network:
     limits = {name: getattr(estimator, name) for name in ("max_parents", "max_leaves")}
     given = {name: limit for name, limit in limits.items() if limit is not None}
     return learn(
@@ -301,6 +315,7 @@ def _learned(estimator: Any, table: Table, target: str | None = None) -> Network
         structure_prior=estimator.structure_prior,
         constraints=replace(estimator.constraints or Constraints(), **given),
         missing="infer" if estimator.missing == "infer" else "error",
+        weights=weights,
     )
 
 
@@ -320,20 +335,40 @@ def _search(estimator: Any) -> Settings:
 # Cases
 
 
-def _labelled_cases(estimator: Any, X: Any, y: ArrayLike) -> Table:
-    """The cases to learn a classifier from; the class is the last variable."""
+def _weighed(X: Any, weights: ArrayLike | None) -> tuple[NDArray[np.int64] | None, Floats | None]:
+    """The cases to take, whole weights being so many of the same case, and otherwise the weights of those."""
+    if weights is None:
+        return None, None
+    found = checked_weights(weights, _num_samples(X))
+    rows = repeated_rows(found, X.shape[1])
+    if rows is not None:
+        return rows, None
+    rows = np.flatnonzero(found)
+    return rows, found[rows]
+
+
+def _labelled_cases(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Table, Floats | None]:
+    """The cases to learn a classifier from, the class being the last variable, and their weights."""
     labels = validate_data(estimator, y=y)
     check_classification_targets(labels)
     X = _checked(estimator, X, reset=True)
     check_consistent_length(X, labels)
     estimator.classes_ = _classes(estimator.classes, y, labels)
+    if estimator.class_weight is not None:
+        by_class = compute_sample_weight(estimator.class_weight, labels)
+        sample_weight = by_class if sample_weight is None else by_class * checked_weights(sample_weight, len(labels))
+    rows, weights = _weighed(X, sample_weight)
+    if rows is not None:
+        X, labels = _safe_indexing(X, rows), labels[rows]
     states = np.searchsorted(estimator.classes_, labels)
     table = _fitted_cases(estimator, X, States(states, len(estimator.classes_)))
     name = str(getattr(y, "name", None) or "class")
     while name in table.names:
         name += "_"
     variable = Variable(name, tuple(map(_class_label, estimator.classes_.tolist())))
-    return _kept(_with_class(table, variable, states), estimator.missing)
+    return _kept(_with_class(table, variable, states), estimator.missing, weights)
 
 
 def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
@@ -373,17 +408,18 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
     return read_features(X, estimator.bins, estimator.binning, missing, towards)
 
 
-def _kept(table: Table, missing: str) -> Table:
+def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Floats | None]:
     """The cases to learn from: all of them, or those without a missing cell, and then no state for such cells."""
     if missing != "drop":
-        return table
+        return table, weights
     last = np.array([[variable.n_states - 1 if variable.missing else -1] for variable in table.variables])
     kept = (table.codes != last).all(axis=0)
     variables = tuple(
         replace(variable, labels=variable.labels[:-1], missing=False) if variable.missing else variable
         for variable in table.variables
     )
-    return Table(variables, np.ascontiguousarray(table.codes[:, kept], dtype=code_type(variables)))
+    found = Table(variables, np.ascontiguousarray(table.codes[:, kept], dtype=code_type(variables)))
+    return found, None if weights is None else weights[kept]
 
 
 def _new_cases(estimator: Any, X: Any, variables: Sequence[Variable]) -> Table:

@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
+from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import Reading, read
+from leafwise.encoding import Reading, read, read_weighted
 from leafwise.errors import check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -42,9 +44,10 @@ def learn(
     hidden: Hidden = None,
     completions: int = DEFAULT_COMPLETIONS,
     seed: int = 1,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> Network:
-    """Learn a network from a file, a data frame, an array or a Table.
+    """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
@@ -60,6 +63,7 @@ def learn(
     four; "auto" one with as many states as the score says, or none.
     `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
     makes that repeatable.
+    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
     `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
@@ -80,6 +84,7 @@ def learn(
         hidden=hidden,
         completions=completions,
         seed=seed,
+        weights=weights,
         **reading,
     )
     under_way.run()
@@ -98,6 +103,7 @@ def learning(
     hidden: Hidden = None,
     completions: int = DEFAULT_COMPLETIONS,
     seed: int = 1,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -110,15 +116,24 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
-    if table.n_cases == 0:
-        raise ValueError("the table has no cases, and learning needs at least one: check the data")
-    infers = reading.get("missing") == "infer" or any(variable.hidden for variable in table.variables)
-    parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
     workers = Workers(search.threads)
-    counter = CpuCounter(table, workers)
-    if isinstance(search, Greedy) and not infers and hidden is None:
-        counter.prepare()  # while all else is put together
+    infers, shares = reading.get("missing") == "infer", None
+    if hasattr(data, "session"):
+        counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})
+    else:
+        variables = None if start is None else start.variables
+        if weights is None:
+            table = read(data, target=target, variables=variables, **reading)
+        else:
+            table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
+        infers = infers or any(variable.hidden for variable in table.variables)
+        parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
+        rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
+        counter = CpuCounter(rows, workers, unit)
+        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None:
+            counter.prepare()  # while all else is put together
+    if counter.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
         check_variables(start, table, gaps=infers)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
@@ -134,8 +149,23 @@ def learning(
     )
     if not infers and hidden is None:
         return search.begin(problem, counter, workers)
+    if shares is not None:
+        raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
     how = Completing(hidden, completions, seed, infers, start)
     return begin_incomplete(problem, table, how, search, workers)
+
+
+def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
+    """A counter that was given, a table of its variables without rows, and the prior for them."""
+    given = [name for name, value in reading.items() if value is not None]
+    if given:
+        raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
+    dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
+    schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
+    parameters, encoded = _prior_for(prior, schema)
+    if encoded.variables != schema.variables:
+        raise ValueError("the prior network has other states than the counter's rows: encode the rows in its states")
+    return counter, schema, parameters
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:

@@ -22,6 +22,7 @@ from leafwise.cli.options import (
 from leafwise.cli.progress import follow, narrate, not_interrupted
 
 if TYPE_CHECKING:
+    from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.encoding import Reading
@@ -57,6 +58,7 @@ class Request:
     completions: int
     delete_parents: bool
     start: Path | None
+    weights: str | None
     dag: Path | None
     order: Path | None
     tiers: Path | None
@@ -147,6 +149,12 @@ search_options = stacked(
         show_default=True,
         help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
     ),
+    click.option(
+        "--weights",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="A column that says how many cases each row stands for; it is no variable then.",
+    ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
 )
@@ -205,9 +213,9 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
-    table, understood, start = _table(request)
+    table, understood, start, weights = _table(request)
     with advice_in_options():
-        search = _search(request, table, start)
+        search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if request.verbose:
@@ -253,7 +261,7 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": READING if request.example is not None else (),
+        "--example": (*READING, "weights") if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
         "--hidden": ("keep",) if request.hidden is not None else (),
@@ -283,25 +291,27 @@ def _output(request: Request) -> Path | None:
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Description | None, Network | None]":
-    """The cases to learn from and what they were understood as, or the states of the starting network."""
-    from leafwise.encoding import read_and_describe
+def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
+    """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    from leafwise.encoding import read_and_describe, read_weighted
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
         from leafwise.examples import alarm
         from leafwise.inference.sampling import sample
 
-        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start
+        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
+    files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
     with advice_in_options():
-        table, understood = read_and_describe(
-            list(request.data), target=request.target, variables=variables, **request.reading
-        )
-    return table, understood, start
+        if request.weights is not None:
+            table, understood, weights = read_weighted(files, request.weights, **given)
+            return table, understood, start, weights
+        table, understood = read_and_describe(files, **given)
+    return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
+def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
     from leafwise.learner import learning
 
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
@@ -317,6 +327,7 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
         completions=request.completions,
         seed=request.seed,
         **inferred,
+        weights=weights,
     )
 
 
@@ -385,7 +396,8 @@ def _say_interrupted(output: Path | None) -> None:
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
+    sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
+    rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
     rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
