@@ -14,6 +14,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.errors import check_type
+from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.network import Network, Node, check_network
@@ -42,6 +43,9 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
@@ -59,10 +63,15 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `hidden`: 8 adds a variable with eight states that nobody observed, and that any graph may test; (4, 4) two with
+    four; "auto" one with as many states as the score says, or none.
+    `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
+    makes that repeatable.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
-    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
+    `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -78,6 +87,9 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        hidden=hidden,
+        completions=completions,
+        seed=seed,
         weights=weights,
         checkpoint=checkpoint,
         every=every,
@@ -96,6 +108,9 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
@@ -113,23 +128,25 @@ def learning(
     _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     workers = Workers(search.threads)
+    infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
-        counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
+        counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})
     else:
         variables = None if start is None else start.variables
         if weights is None:
-            table, shares = read(data, target=target, variables=variables, **reading), None
+            table = read(data, target=target, variables=variables, **reading)
         else:
             table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
-        parameters, table = _prior_for(prior, table)
+        infers = infers or any(variable.hidden for variable in table.variables)
+        parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
         counter = CpuCounter(rows, workers, unit)
-        if isinstance(search, Greedy) and table.n_cases:
+        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None:
             counter.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
-        check_variables(start, table)
+        check_variables(start, table, gaps=infers)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
     rules = _with_arcs_of(start, constraints.resolve(table), targets, table)
     problem = Problem(
@@ -141,6 +158,16 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
+    if infers or hidden is not None:
+        if shares is not None:
+            raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
+        if checkpoint is not None:
+            raise ValueError(
+                "checkpoints are for tables without holes, and missing='infer' and hidden go in rounds that are not "
+                "saved: leave out checkpoint"
+            )
+        how = Completing(hidden, completions, seed, infers, start)
+        return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
         return search.begin(problem, counter, workers)
     file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
@@ -186,6 +213,10 @@ def log_score(
     -32.51
     """
     check_network(network, "log_score")
+    if any(variable.hidden for variable in network.variables):
+        raise ValueError(
+            "the network has hidden causes, and log_score needs cases that show all: use log_probabilities"
+        )
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior
@@ -234,12 +265,12 @@ def _structure_prior(text: str, search: Settings) -> StructurePrior:
     return structure_prior_of(text)
 
 
-def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:
+def _prior_for(text: str, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
     """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
     prior = parameter_prior(text)
     if not isinstance(prior, PriorNetwork):
         return prior, table
-    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names))
+    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names), missing=missing)
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:

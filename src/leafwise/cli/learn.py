@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
+    from leafwise.encoding import Reading
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -55,6 +56,8 @@ class Request:
     schedule: str
     prior: str
     structure_prior: str
+    hidden: Any
+    completions: int
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -73,6 +76,17 @@ class Request:
     quiet: bool
     verbose: bool
     as_json: bool
+
+
+def _hidden(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | list[int] | None:
+    if text is None or text == "auto":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is no number of states >= 2: write --hidden 8, --hidden 4,4 or --hidden auto."
+        )
+    return [int(part) for part in parts]
 
 
 # How to search and how to score.
@@ -124,6 +138,20 @@ search_options = stacked(
         show_default=True,
         help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
         "costs log 0.1), or uniform.",
+    ),
+    click.option(
+        "--hidden",
+        metavar="auto|K|K,K,...",
+        callback=_hidden,
+        help="Add a cause with K states that nobody observed, or several, or as many states as the score says.",
+    ),
+    click.option(
+        "--completions",
+        type=COUNT,
+        metavar="K",
+        default=5,
+        show_default=True,
+        help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
     ),
     click.option(
         "--weights",
@@ -178,9 +206,13 @@ limit_options = stacked(
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Of the example's cases, of restarts, and of completed rows.",
 )
-@reading_options("error", "state", "drop", states=True)
+@reading_options("error", "state", "drop", "infer", states=True)
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
@@ -201,7 +233,8 @@ def learn(**given: Any) -> int:
         _check_format(output)
     _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
-    search = _search(request, table, start, weights)
+    with advice_in_options():
+        search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
@@ -255,6 +288,8 @@ def _refuse_unused(request: Request) -> None:
         "--example": (*READING, "weights") if request.example is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
+        "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
+        "--hidden": ("keep",) if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -304,6 +339,7 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
     from leafwise.learner import learning
 
+    inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     return learning(
         table,
         target=request.target,
@@ -312,6 +348,10 @@ def _search(request: Request, table: "Table", start: "Network | None", weights: 
         structure_prior=request.structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        hidden=request.hidden,
+        completions=request.completions,
+        seed=request.seed,
+        **inferred,
         weights=weights,
         checkpoint=request.checkpoint,
         every=request.every,

@@ -152,8 +152,10 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
 
 
 def _state(search: "UnderWay") -> str:
-    sizes = f"{search.n_steps:,} steps  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs"
-    return f"{sizes}  log score {search.log_score:,.2f}"
+    rounds = getattr(search, "n_rounds", None)
+    done = f"{search.n_steps:,} steps" if rounds is None else f"{rounds:,} rounds"
+    score = f"  log score {search.log_score:,.2f}" if search.log_score > float("-inf") else ""
+    return f"{done}  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs{score}"
 
 
 def _line(number: int, step: Any, names: tuple[str, ...]) -> str:

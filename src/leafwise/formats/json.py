@@ -12,6 +12,7 @@ The format is published as network.schema.json beside this file. In short, one l
 
 A node of the graph is known by its place in the list. An arc without "states" takes all states that no other arc has.
 A leaf that was learned has its counts and its exponents: a list, or one number for all states, or nothing for ones.
+Where cells were missing, counts are expected ones, and need not be whole.
 A variable without an entry in "nodes" is only given.
 """
 
@@ -121,6 +122,8 @@ def _variable_entry(variable: Variable) -> dict[str, Any]:
         entry["missing"] = True
     if variable.ordered and not variable.cuts:
         entry["ordered"] = True
+    if variable.hidden:
+        entry["hidden"] = True
     return entry
 
 

@@ -207,11 +207,11 @@ class Leaves:
             self.advance(0, math.inf)
             self._is_priced = True
 
-    def counts(self, records: Integers) -> Integers:
-        """The target's counts in each of these leaves, of targets with the same number of states."""
+    def counts(self, records: Integers) -> NDArray[Any]:
+        """The target's counts in each of these leaves, of targets with the same number of states: in cases."""
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
-        counts: Integers = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
-        return counts
+        counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
+        return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
