@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
@@ -53,10 +54,17 @@ def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> li
 def _smoothed_nodes(node: Node, target: int, table: Table, strengths: Sequence[float]) -> list[Node | None]:
     flat = node.flat
     n_children = np.array([len(row) for row in node.graph.children], np.int32)
+    on_arcs, counts = counts_of(node, target, table)
+    leaves = list(node.graph.leaves)
+    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s) for s in strengths]
+    return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]
+
+
+def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
+    flat = node.flat
     on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
     counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
     np.add.at(counts, flat.child, on_arcs[:-1])
-    leaves = list(node.graph.leaves)
-    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s) for s in strengths]
-    return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]
+    return on_arcs, counts

@@ -52,6 +52,7 @@ class Request:
     schedule: str
     prior: str
     structure_prior: str
+    leaves: str
     delete_parents: bool
     start: Path | None
     dag: Path | None
@@ -119,6 +120,14 @@ search_options = stacked(
         help="Of the structure: auto (every choice pays for having been made among others), kappa:0.1 (each parameter "
         "costs log 0.1), or uniform.",
     ),
+    click.option(
+        "--leaves",
+        type=click.Choice(["plain", "average"]),
+        default="plain",
+        show_default=True,
+        help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
+        "prunings of trees that are grown with few charges.",
+    ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
 )
@@ -182,12 +191,16 @@ def learn(**given: Any) -> int:
     else:
         interrupted = follow(search, quiet=request.quiet or request.as_json)
     with not_interrupted():
-        return _finish(request, search, output, interrupted)
+        return _finish(request, table, search, output, interrupted)
 
 
-def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: bool) -> int:
+def _finish(request: Request, table: "Table", search: "UnderWay", output: Path | None, interrupted: bool) -> int:
     """Save the network, and say what was found."""
     network = search.network
+    if request.leaves == "average":
+        from leafwise.averaging import averaged
+
+        network = averaged(network, table)
     if output == STANDARD:
         from leafwise.formats.json import dumps
 
@@ -267,14 +280,15 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 
 
 def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
-    from leafwise.learner import learning
+    from leafwise.learner import grown_for, learning
 
+    search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
         target=request.target,
-        search=_settings(request),
+        search=search,
         prior=request.prior,
-        structure_prior=request.structure_prior,
+        structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
     )
