@@ -15,6 +15,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
     from leafwise.cpd import CPD
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from leafwise.inference.query import Answer, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
+    from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.predictions import Predictions, predict
     from leafwise.report.steps import plot_steps
@@ -52,6 +54,7 @@ _HOME = {
     "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
     "Limits": "inference.exact",
+    "Mixture": "mixture",
     "Network": "network",
     "Node": "network",
     "Predictions": "predictions",
@@ -59,6 +62,7 @@ _HOME = {
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
+    "averaged": "averaging",
     "compare": "comparison",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
@@ -96,6 +100,7 @@ __all__ = [
     "Explanation",
     "Greedy",
     "Limits",
+    "Mixture",
     "Network",
     "Node",
     "Predictions",
@@ -103,6 +108,7 @@ __all__ = [
     "Table",
     "Tables",
     "Variable",
+    "averaged",
     "compare",
     "contexts",
     "dependence_path",

@@ -53,19 +53,20 @@ def averaged(network: Network, data: Any) -> Network:
     return replace(network, nodes=tuple(nodes), prior=None, learned={**network.learned, "averaged": True})
 
 
-def _averaged_node(network: Network, target: int, node: Node, table: Table) -> Node:
+def averaged_means(network: Network, target: int, node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The distributions of a node's leaves, averaged over all prunings, from the counts on its arcs."""
     flat = node.flat
     n_children = np.array([len(row) for row in node.graph.children], np.int32)
-    on_arcs, counts = counts_of(node, target, table)
     exponent = Symmetric().exponent(node.n_states)
     log_go = log_probability_of_test(network, target, node)
     averages = pruning_averages(flat.test, flat.first, flat.child, n_children, on_arcs, exponent, log_go)
-    leaves = list(node.graph.leaves)
-    return node_with(node, counts[leaves], averages[leaves])
+    return averages[list(node.graph.leaves)]
 
 
-def node_with(node: Node, counts: NDArray[np.int64], means: NDArray[np.float64]) -> Node:
-    """The node with other counts, and other distributions in its leaves: its exponents are what makes up for them."""
+def _averaged_node(network: Network, target: int, node: Node, table: Table) -> Node:
+    """The node with averaged leaves: exponents are what, with the counts, makes these distributions."""
+    on_arcs, every = counts_of(node, target, table)
+    counts, means = every[list(node.graph.leaves)], averaged_means(network, target, node, on_arcs)
     sizes = (counts / means).max(axis=1, keepdims=True) + node.n_states
     return Node.learned(node.parents, node.graph, counts, means * sizes - counts)
 

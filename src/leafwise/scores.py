@@ -42,7 +42,7 @@ def candidates(network: Network, target: int) -> int:
     """How many variables a target may have tested: what the network says, or all others."""
     counted = network.learned.get("candidates")
     if isinstance(counted, list) and len(counted) == len(network.variables) and isinstance(counted[target], int):
-        return counted[target]
+        return int(counted[target])
     return len(network.variables) - 1
 
 

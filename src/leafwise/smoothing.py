@@ -60,11 +60,24 @@ def _smoothed_nodes(node: Node, target: int, table: Table, strengths: Sequence[f
     return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]
 
 
+def smoothed_means(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
+    """The distributions of a node's leaves for several strengths, from the counts on its arcs."""
+    flat, leaves = node.flat, list(node.graph.leaves)
+    n_children = np.array([len(row) for row in node.graph.children], np.int32)
+    counts = _node_counts(node, on_arcs)[leaves]
+    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s)[leaves] for s in strengths]
+    return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in every]
+
+
 def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
     flat = node.flat
     on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
+    return on_arcs, _node_counts(node, on_arcs)
+
+
+def _node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
     counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
-    np.add.at(counts, flat.child, on_arcs[:-1])
-    return on_arcs, counts
+    np.add.at(counts, node.flat.child, on_arcs[:-1])
+    return counts

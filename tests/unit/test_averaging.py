@@ -30,7 +30,9 @@ def random_tree(random, n_states, others, n_splits):
         variable = int(random.choice(others))
         states = random.permutation(n_states[variable])
         cut = int(random.integers(1, len(states)))
-        graph = graph.split(int(random.integers(graph.n_leaves)), variable, [states[:cut].tolist(), states[cut:].tolist()])
+        graph = graph.split(
+            int(random.integers(graph.n_leaves)), variable, [states[:cut].tolist(), states[cut:].tolist()]
+        )
     return graph
 
 
@@ -127,7 +129,8 @@ def test_one_word_grows_trees_and_averages_them(cases):
     found = leafwise.learn(cases, leaves="average")
     trees = leafwise.learn(cases, search=Greedy("CBI"), structure_prior="kappa:0.3")
     assert found == averaged(trees, cases)
-    assert found.prior is None and found.learned["averaged"]
+    assert found.prior is None
+    assert found.learned["averaged"]
     new = leafwise.sample(leafwise.examples.alarm(), 1000, seed=2)
     assert found.log_probabilities(new).mean() > trees.log_probabilities(new).mean() + 0.3
 
