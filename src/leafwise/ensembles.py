@@ -120,16 +120,15 @@ class MixtureUnderWay:
         tried = range(0, self._n, self._n_folds)[:_TRIALS]
         best = -math.inf
         for prior in self._priors if self._n_folds > 1 else self._priors[:1]:
-            before, self._members = self._members, {}
+            found = {} if self._members else self._members  # the first are there at once, others when they are better
             for number in tried:
-                self._members[number] = self._learned(number, prior)
+                found[number] = self._learned(number, prior)
                 self.seconds = time.perf_counter() - began
                 yield self.n_steps
-            score = float(self._scores(list(self._members.values())).max()) if self._n_folds > 1 else 0.0
+            score = float(self._scores(list(found.values())).max())
             if best > -math.inf and score < best + _CLEARLY * abs(best):
-                self._members = before
                 break
-            best, self.chosen = score, prior
+            best, self.chosen, self._members = score, prior, found
         for number in range(self._n):
             if number not in self._members:
                 self._members[number] = self._learned(number, self.chosen)

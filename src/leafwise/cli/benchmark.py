@@ -37,8 +37,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     "--networks",
     type=COUNT,
     metavar="N",
-    help="Mixtures of N networks instead, for which nothing is chosen on valid; with --seconds, of fewer where the time "
-    "for a set is up before.",
+    help="Mixtures of N networks instead, for which nothing is chosen on valid; with --seconds, of fewer where the "
+    "time for a set is up before.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time for each search, or mixture.")
 @click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from leafwise.encoding import read
 from leafwise.ensembles import MixtureUnderWay
@@ -33,6 +33,10 @@ HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient
 CLEARLY = 0.002  # a difference that counts
 _FORMAT = {"format": "leafwise-density", "version": 1}
 _MIXTURES = {"format": "leafwise-density-mixtures", "version": 1}
+CHOSEN = (  # of what a mixture tells of its learning
+    *("networks", "structure_prior", "leaves_chosen", "leaves", "parameters", "arcs"),
+    "mean_log_probability_unseen",
+)
 T = TypeVar("T")
 
 
@@ -66,11 +70,6 @@ class Outcome:
 @dataclass(frozen=True)
 class MixtureOutcome:
     """What was chosen for the mixture of a data set, and how well it does."""
-
-    CHOSEN: ClassVar = (
-        *("networks", "structure_prior", "leaves_chosen", "leaves", "parameters", "arcs"),
-        "mean_log_probability_unseen",
-    )
 
     cases: int
     variables: int
@@ -217,9 +216,11 @@ def _mixed(
         under_way.run(progress)
     mixture = under_way.network
     seconds = time.perf_counter() - began
-    likelihoods = [float(mixture.log_probabilities(cases).mean()) for cases in (valid, test)]
-    learned = {key: mixture.learned[key] for key in MixtureOutcome.CHOSEN}
-    return MixtureOutcome(train.n_cases, train.n_variables, learned, *likelihoods, seconds, networks, limits.seconds)
+    on_valid, on_test = (float(mixture.log_probabilities(cases).mean()) for cases in (valid, test))
+    learned = {key: mixture.learned[key] for key in CHOSEN}
+    return MixtureOutcome(
+        train.n_cases, train.n_variables, learned, on_valid, on_test, seconds, networks, limits.seconds
+    )
 
 
 def mixture_report(outcomes: Mapping[str, MixtureOutcome]) -> Report:
