@@ -24,6 +24,8 @@ from leafwise.cli.progress import follow, narrate, not_interrupted
 if TYPE_CHECKING:
     from leafwise.constraints import Constraints
     from leafwise.description import Description
+    from leafwise.ensembles import MixtureUnderWay
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -53,6 +55,7 @@ class Request:
     prior: str
     structure_prior: str
     leaves: str
+    networks: int | None
     delete_parents: bool
     start: Path | None
     dag: Path | None
@@ -128,6 +131,12 @@ search_options = stacked(
         help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
         "prunings of trees that are grown with few charges.",
     ),
+    click.option(
+        "--networks",
+        type=COUNT,
+        metavar="N",
+        help="Learn N networks, and save the mixture of them: it predicts better than one.",
+    ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
 )
@@ -161,7 +170,11 @@ limit_options = stacked(
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Of what is drawn.",
 )
 @reading_options("error", "state", "drop", states=True)
 @search_options
@@ -194,17 +207,18 @@ def learn(**given: Any) -> int:
         return _finish(request, table, search, output, interrupted)
 
 
-def _finish(request: Request, table: "Table", search: "UnderWay", output: Path | None, interrupted: bool) -> int:
+def _finish(
+    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: bool
+) -> int:
     """Save the network, and say what was found."""
-    network = search.network
-    if request.leaves == "average":
-        from leafwise.averaging import averaged
+    from leafwise.averaging import averaged
+    from leafwise.network import Network
 
+    network = search.network
+    if request.leaves == "average" and isinstance(network, Network):
         network = averaged(network, table)
     if output == STANDARD:
-        from leafwise.formats.json import dumps
-
-        click.echo(dumps(network), nl=False)
+        click.echo(_dumped(network), nl=False)
     elif output is not None:
         network.save(output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
@@ -221,6 +235,13 @@ def _finish(request: Request, table: "Table", search: "UnderWay", output: Path |
     return INTERRUPTED if interrupted else 0
 
 
+def _dumped(network: "Network | Mixture") -> str:
+    from leafwise.formats import json, mixture_json
+    from leafwise.mixture import Mixture
+
+    return mixture_json.dumps(network) if isinstance(network, Mixture) else json.dumps(network)
+
+
 def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
     """The options with --tables as the search it stands for."""
     source = click.get_current_context().get_parameter_source("search")
@@ -234,6 +255,7 @@ def _refuse_unused(request: Request) -> None:
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": READING if request.example is not None else (),
+        "--networks": ("leaves", "keep", "start") if request.networks is not None else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
     }
     context = click.get_current_context()
@@ -279,9 +301,20 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     return table, understood, start
 
 
-def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay":
-    from leafwise.learner import grown_for, learning
+def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay | MixtureUnderWay":
+    from leafwise.learner import grown_for, learning, learning_mixture
 
+    if request.networks is not None:
+        return learning_mixture(
+            table,
+            request.networks,
+            seed=request.seed,
+            target=request.target,
+            search=_settings(request),
+            prior=request.prior,
+            structure_prior=request.structure_prior,
+            constraints=_constraints(request, table.names),
+        )
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
@@ -360,13 +393,19 @@ def _say_interrupted(output: Path | None) -> None:
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
-    rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
+    if isinstance(values.get("networks"), int):  # a mixture
+        unseen = values["mean_log_probability_unseen"]
+        chosen = (("networks", f"{values['networks']:,}"), ("trees pay", values["structure_prior"]))
+        rows = [*rows[:2], *chosen, ("leaves are", values["leaves_chosen"]), *rows[2:]]
+        rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
+    else:
+        rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
-    for network in values.get("networks", []):
+    for network in values["networks"] if isinstance(values.get("networks"), list) else []:
         rows.append(
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )

@@ -16,6 +16,7 @@ from leafwise.report.signs import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
@@ -26,14 +27,14 @@ class Stop(Exception):
     """Raised between two steps of a search to end it there."""
 
 
-def follow(search: "UnderWay", *, quiet: bool) -> bool:
+def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> bool:
     """Run a search to its end or to the first Ctrl-C, with progress on a terminal; say whether it was interrupted.
 
     The first Ctrl-C only asks: the step under way is finished, so that the network is valid. The second ends it all.
     """
     with _asked_to_stop() as asked, _display(quiet=quiet) as display:
 
-        def progress(search: "UnderWay") -> None:
+        def progress(search: Any) -> None:
             display(search)
             if asked.is_set():
                 raise Stop
@@ -43,11 +44,12 @@ def follow(search: "UnderWay", *, quiet: bool) -> bool:
     return asked.is_set()
 
 
-def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
+def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> bool:
     """The same with a line on standard error for every step."""
     with _asked_to_stop() as asked:
         for step in search:
-            click.echo(printable(_line(search.n_steps, step, names)), err=True)
+            told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
+            click.echo(printable(told), err=True)
             if asked.is_set():
                 break
     return asked.is_set()
@@ -111,7 +113,7 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
+def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
     """Shows the state of a search at most ten times a second, however often it is called."""
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
@@ -120,7 +122,7 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
         task = bar.add_task("searching")
         due = 0.0
 
-        def display(search: "UnderWay") -> None:
+        def display(search: Any) -> None:
             nonlocal due
             now = time.monotonic()
             if now >= due:
@@ -130,7 +132,9 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
         yield display
 
 
-def _state(search: "UnderWay") -> str:
+def _state(search: Any) -> str:
+    if hasattr(search, "describe"):  # many networks
+        return str(search.describe())
     sizes = f"{search.n_steps:,} steps  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs"
     return f"{sizes}  log score {search.log_score:,.2f}"
 
