@@ -112,8 +112,9 @@ class Mixture:
         """
         from leafwise.inference.query import Answer
 
-        answers = [member.query(targets, given=given, **options) for member in self.members]
-        weights, log_evidence = self._posterior([answer.log_evidence for answer in answers])
+        found = self._answers(targets, given, options)
+        weights, log_evidence = self._posterior(found)
+        answers = list(found.values())
         first = answers[0]
         mixed = tuple(_mean([a.distributions[k] for a in answers], weights) for k in range(len(first.distributions)))
         others = {answer.method for answer in answers} - {"exact"}
@@ -129,6 +130,28 @@ class Mixture:
         return Answer(
             first.variables, mixed, method, log_evidence, errors, warnings=warned, note="; ".join(notes) or None
         )
+
+    def _answers(
+        self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
+    ) -> "dict[int, Answer]":
+        """The answers of the members that hold the evidence possible."""
+        from leafwise.inference.exact import Impossible
+
+        found: dict[int, Answer] = {}
+        refusal: Impossible | None = None
+        for place, member in enumerate(self.members):
+            try:
+                found[place] = member.query(targets, given=given, **options)
+            except Impossible as error:
+                refusal = error
+        if not found and refusal is not None:
+            raise refusal
+        return found
+
+    def _possible(self, given: "Given", options: dict[str, Any]) -> tuple[tuple[Network, ...], Floats]:
+        """The members that hold the evidence possible, and their weights given it."""
+        found = self._answers(self.names[0], given, options)
+        return tuple(self.members[place] for place in found), self._posterior(found)[0]
 
     def explain(
         self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
@@ -156,7 +179,8 @@ class Mixture:
         from leafwise.inference.evidence import weights_of
 
         known = weights_of(self.members[0], given or {})
-        found = [member.explain(given=given, **options).states for member in self.members]
+        members = self._possible(given, {})[0] if given else self.members
+        found = [member.explain(given=given, **options).states for member in members]
         begin = np.array([[v.labels.index(states[v.name]) for v in self.variables] for states in found]).T
         open_states = [
             (v, state)
@@ -182,15 +206,14 @@ class Mixture:
         from leafwise.inference.sampling import sample
 
         sample(self.members[0], n_cases, seed)  # which says what is wrong with the numbers
-        weights = np.array(self.weights)
+        members, weights = self.members, np.array(self.weights)
         if given:
-            evidence = [member.query(self.names[0], given=given, **options).log_evidence for member in self.members]
-            weights, _ = self._posterior(evidence)
+            members, weights = self._possible(given, options)
         random = np.random.default_rng(seed)
         numbers = random.multinomial(n_cases, weights / weights.sum())
         parts = [
             member.sample(int(n), int(own), given=given, **options).codes
-            for member, n, own in zip(self.members, numbers, random.integers(2**31, size=len(numbers)), strict=True)
+            for member, n, own in zip(members, numbers, random.integers(2**31, size=len(numbers)), strict=True)
             if n
         ]
         return Table(
@@ -259,15 +282,16 @@ class Mixture:
         reading = {name: options.pop(name) for name in list(options) if name != "limits"}
         return read_new(data, self.variables, **reading)
 
-    def _posterior(self, log_evidence: Sequence[float | None]) -> tuple[Floats, float]:
-        """The weights of the members given the evidence, and its log probability."""
-        if any(value is None for value in log_evidence):
+    def _posterior(self, answers: "Mapping[int, Answer]") -> tuple[Floats, float]:
+        """The weights of members given the evidence, and its log probability."""
+        if any(answer.log_evidence is None for answer in answers.values()):
             raise ValueError(
                 "this method does not tell the probability of the evidence, by which a mixture weighs its members: "
                 "use method 'exact', 'weighting' or 'importance'."
             )
         with np.errstate(divide="ignore"):
-            logs = np.array(log_evidence, np.float64) + np.log(self.weights)
+            own = np.log([self.weights[place] for place in answers])
+        logs = own + np.array([answer.log_evidence for answer in answers.values()], np.float64)
         total = float(np.logaddexp.reduce(logs))
         return np.exp(logs - total), total
 

@@ -113,7 +113,7 @@ def test_files_that_are_wrong(mixture, tmp_path, change, message):
         Mixture.load(tmp_path / "mixture.json")
 
 
-def test_members_must_fit(mixture):
+def test_members_must_fit(cases, mixture):
     alarm = leafwise.examples.alarm()
     asia = leafwise.learn(np.array([[0, 1], [1, 1]]))
     with pytest.raises(ValueError, match="different variables or states"):
@@ -121,7 +121,7 @@ def test_members_must_fit(mixture):
     with pytest.raises(ValueError, match="1 networks and 2 weights"):
         Mixture((alarm,), (0.5, 0.5))
     with pytest.raises(TypeError, match="ask one of its members"):
-        leafwise.do(mixture, {"BP": "LOW"})
+        leafwise.log_score(mixture, cases)
 
 
 def test_cases_drawn_follow_the_weights(mixture):
@@ -130,6 +130,10 @@ def test_cases_drawn_follow_the_weights(mixture):
     drawn = two.sample(4000, seed=3)
     assert np.bincount(drawn.codes[36], minlength=3) / 4000 == pytest.approx([0.25, 0, 0.75], abs=0.03)
     assert (two.sample(4000, seed=3).codes == drawn.codes).all()
+    assert two.query("BP", given={"BP": "HIGH"}).log_evidence == pytest.approx(math.log(0.75))
+    assert two.explain(given={"BP": "HIGH"}).states["BP"] == "HIGH"
+    with pytest.raises(ValueError, match="the evidence is impossible"):
+        two.query("CO", given={"BP": "NORMAL"})
     assert set(two.sample(50, seed=1, given={"BP": "HIGH"}).codes[36].tolist()) == {2}
     with pytest.raises(ValueError, match="0 cases to draw"):
         two.sample(0)
@@ -203,7 +207,7 @@ def test_weights_raise_the_likelihood_of_unseen_cases():
     assert value(best) > value(np.full(5, 0.2))
     for _ in range(200):
         near = best * np.exp(random.normal(scale=0.2, size=5))
-        assert value(near / near.sum()) <= value(best) + 1e-4
+        assert value(near / near.sum()) <= value(best) + 2e-3
 
 
 def test_the_picture_has_a_line_for_every_pair_that_most_connect(mixture):
