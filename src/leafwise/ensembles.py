@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,30 @@ from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.table import Table, many
 
 Floats = NDArray[np.float64]
-LearnMember = Callable[[Table, Constraints, str], UnderWay]
+
+
+class Kind(NamedTuple):
+    """How members are learned, and which share of the variables, drawn for each of them, may be parents."""
+
+    structure_prior: str
+    operators: str = "CBI"
+    candidates: float = 1.0
+
+
+LearnMember = Callable[[Table, Constraints, Kind], UnderWay]
 
 FOLDS = 5
 STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
-TRIED = ("kappa:0.1", "kappa:0.3", "uniform")  # structure priors, from strict to lenient
+TRIED = tuple(map(Kind, ("kappa:0.1", "kappa:0.3", "uniform")))  # from strict to lenient, as long as that helps
+FOR_A_TARGET = (  # in turn: weights tell which of them are good
+    Kind("choices", "CBIM"),
+    Kind("kappa:0.3"),
+    Kind("uniform"),
+    Kind("choices", "CBIM", 0.5),
+    Kind("kappa:0.3", "CBI", 0.5),
+)
 _TRIALS = 4  # members with each of them
-_CLEARLY = 0.001  # of the log probability: a more lenient one, with its larger networks, must gain as much
+_CLEARLY = 0.0003  # of the log probability: a more lenient one, with its larger networks, must gain as much
 _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 
@@ -55,23 +72,23 @@ class MixtureUnderWay:
         networks: int,
         seed: int,
         constraints: Constraints,
-        structure_priors: Sequence[str],
+        tried: Sequence[Kind],
         learn_member: LearnMember,
-        candidates: float = 1.0,
+        target: str | None = None,
     ) -> None:
         if networks < 1:
             raise ValueError(f"networks is {networks}, and a mixture has at least 1: give a number of networks")
         if seed < 0:
             raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
         self._table, self._n, self._seed = table, networks, seed
-        self._constraints, self._priors, self._learn = constraints, tuple(structure_priors), learn_member
-        self._candidates = candidates
+        self._constraints, self._tried, self._learn = constraints, tuple(tried), learn_member
+        self._target = target
         n_folds = min(FOLDS, table.n_cases)
         self._fold_of = np.random.default_rng(seed).permutation(table.n_cases) % n_folds
         self._n_folds = n_folds
         self._members: dict[int, _Member] = {}
         self._now: UnderWay | None = None
-        self.chosen = self._priors[0]
+        self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
         self._steps = self._all_steps()
 
@@ -109,7 +126,7 @@ class MixtureUnderWay:
 
     def describe(self) -> str:
         """How far it is, in a line."""
-        return f"{self.n_steps} of {many(self._n, 'network')}, {self.chosen}, {self.n_leaves:,} leaves"
+        return f"{self.n_steps} of {many(self._n, 'network')}, {self.chosen.structure_prior}, {self.n_leaves:,} leaves"
 
     def summary(self) -> dict[str, Any]:
         return dict(self.network.learned)
@@ -119,29 +136,31 @@ class MixtureUnderWay:
         began = time.perf_counter()
         tried = range(0, self._n, self._n_folds)[:_TRIALS]
         best = -math.inf
-        for prior in self._priors if self._n_folds > 1 else self._priors[:1]:
+        kinds = self._tried if self._n_folds > 1 and self._target is None else ()
+        for kind in kinds:
             found = {} if self._members else self._members  # the first are there at once, others when they are better
             for number in tried:
-                found[number] = self._learned(number, prior)
+                found[number] = self._learned(number, kind)
                 self.seconds = time.perf_counter() - began
                 yield self.n_steps
             score = float(self._scores(list(found.values())).max())
             if best > -math.inf and score < best + _CLEARLY * abs(best):
                 break
-            best, self.chosen, self._members = score, prior, found
+            best, self.chosen, self._members = score, kind, found
         for number in range(self._n):
             if number not in self._members:
-                self._members[number] = self._learned(number, self.chosen)
+                kind = self.chosen if kinds else self._tried[number // self._n_folds % len(self._tried)]
+                self._members[number] = self._learned(number, kind)
                 self.seconds = time.perf_counter() - began
                 yield self.n_steps
         self.stopped = "all networks are learned"
 
-    def _learned(self, number: int, prior: str) -> _Member:
+    def _learned(self, number: int, kind: Kind) -> _Member:
         random = np.random.default_rng([self._seed, number])
         out = self._fold_of == number % self._n_folds if self._n_folds > 1 else np.zeros(self._table.n_cases, np.bool_)
-        constraints = self._own_constraints(random)
+        constraints = self._own_constraints(random, kind.candidates)
         seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
-        self._now = self._learn(seen, constraints, prior)
+        self._now = self._learn(seen, constraints, kind)
         self._now.run(None if self._progress is None else lambda _: self._tell())
         network, self._now = self._now.network, None
         return _Member(network, np.flatnonzero(out), _logs_of_kinds(network, seen, unseen))
@@ -150,17 +169,16 @@ class MixtureUnderWay:
         if self._progress is not None:
             self._progress(self)
 
-    def _own_constraints(self, random: np.random.Generator) -> Constraints:
+    def _own_constraints(self, random: np.random.Generator, candidates: float) -> Constraints:
         """The constraints, and an order drawn for this member, where none is given; perhaps fewer candidates."""
-        names, given = self._table.names, self._constraints
-        order = [names[index] for index in random.permutation(len(names))]
-        own = given
-        if not (given.order or given.tiers or given.required or given.dag is not None):
-            own = replace(own, order=order)
-        if self._candidates < 1:
-            kept = max(1, round(self._candidates * (len(names) - 1)))
-            drawn = {name: [*random.permutation([n for n in names if n != name])[:kept]] for name in names}
-            own = replace(own, allowed_parents={**drawn, **given.allowed_parents})
+        names, own = self._table.names, self._constraints
+        if self._target is None and not (own.order or own.tiers or own.required or own.dag is not None):
+            own = replace(own, order=[names[index] for index in random.permutation(len(names))])
+        if candidates < 1:
+            kept = max(1, round(candidates * (len(names) - 1)))
+            children = names if self._target is None else (self._target,)
+            drawn = {name: random.permutation([n for n in names if n != name])[:kept].tolist() for name in children}
+            own = replace(own, allowed_parents={**drawn, **own.allowed_parents})
         return own
 
     def _scores(self, members: Sequence[_Member]) -> Floats:
@@ -181,7 +199,7 @@ class MixtureUnderWay:
         """The mixture of the members there are: leaves and weights are chosen for them."""
         if not self._members:
             if self._now is None:
-                self._now = self._learn(self._table, self._constraints, self._priors[0])
+                self._now = self._learn(self._table, self._constraints, self._tried[0])
             network = averaged(self._now.network, self._table)
             return Mixture((network,), (1.0,), self._summary([network], "average", None))
         members = [self._members[number] for number in sorted(self._members)]
@@ -197,7 +215,7 @@ class MixtureUnderWay:
             "cases": self._table.n_cases,
             "variables": self._table.n_variables,
             "networks": len(networks),
-            "structure_prior": self.chosen,
+            **(self.chosen._asdict() if self._target is None else {"structure_prior": "several"}),
             "leaves_chosen": leaves,
             "mean_log_probability_unseen": unseen,
             "leaves": sum(network.n_leaves for network in networks),

@@ -11,7 +11,7 @@ from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read
-from leafwise.ensembles import TRIED, MixtureUnderWay
+from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
@@ -146,12 +146,13 @@ def learning_mixture(
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     leaves: str = "plain",
-    candidates: float = 1.0,
+    candidates: float | None = None,
     **reading: Unpack[Reading],
 ) -> MixtureUnderWay:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
 
-    `candidates`: the share of the other variables, drawn for each member and variable, that may be parents.
+    `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
+    all, and for one target half of them for some members.
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
@@ -159,16 +160,23 @@ def learning_mixture(
         what = "start" if start is not None else f"leaves={leaves!r}"
         raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
     table = read(data, target=target, **reading)
-    if isinstance(search, Greedy) and search.operators == Greedy.operators:
-        search = replace(search, operators="CBI")
+    kinds = TRIED if target is None else FOR_A_TARGET
+    if not isinstance(search, Greedy):
+        kinds = (Kind("auto"),)
+    elif search.operators != Greedy.operators:
+        kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
+    if structure_prior != "auto":
+        kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
+    if candidates is not None:
+        kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
 
-    def learn_member(cases: Table, own: Constraints, its_prior: str) -> UnderWay:
-        return learning(cases, target=target, search=search, prior=prior, structure_prior=its_prior, constraints=own)
+    def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
+        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
+        return learning(
+            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
+        )
 
-    tried = TRIED if structure_prior == "auto" and isinstance(search, Greedy) else (structure_prior,)
-    if target is not None and not constraints.order:
-        constraints = replace(constraints, order=[*(n for n in table.names if n != target), target])
-    return MixtureUnderWay(table, networks, seed, constraints, tried, learn_member, candidates)
+    return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
 
 
 def grown_for(leaves: str, search: Settings, structure_prior: str) -> tuple[Settings, str]:

@@ -111,12 +111,14 @@ def predict_by_mixture(
         return Predictions(mixture.variables[place], np.exp(mixture_log_posteriors(mixture, table, place, limits)))
 
 
-def mixture_log_posteriors(mixture: Mixture, table: Table, target: int, limits: Limits = DEFAULT_LIMITS) -> Floats:
+def mixture_log_posteriors(
+    mixture: Mixture, table: Table, target: int, limits: Limits = DEFAULT_LIMITS, *, by_rest: bool = True
+) -> Floats:
     """log p(target | everything else) of each case: each member weighs what it says of everything else.
 
-    Where the target alone was learned, members say nothing of the rest, and have the weights of the mixture.
+    Where the target alone was learned, or without `by_rest`, members have the weights of the mixture.
     """
-    whole = all(node is not None for node in mixture.members[0].nodes)
+    whole = by_rest and all(node is not None for node in mixture.members[0].nodes)
     total = None
     for member, weight in zip(mixture.members, mixture.weights, strict=True):
         if weight > 0:
