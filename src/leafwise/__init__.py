@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
+    from leafwise.confidence import Confidence, confidence
     from leafwise.constraints import Constraints
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
@@ -47,6 +48,7 @@ _HOME = {
     "Answer": "inference.query",
     "CPD": "cpd",
     "Comparison": "comparison",
+    "Confidence": "confidence",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
     "Description": "description",
@@ -64,6 +66,7 @@ _HOME = {
     "Variable": "table",
     "averaged": "averaging",
     "compare": "comparison",
+    "confidence": "confidence",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
     "describe": "encoding",
@@ -93,6 +96,7 @@ __all__ = [
     "CPD",
     "Answer",
     "Comparison",
+    "Confidence",
     "Constraints",
     "DecisionGraph",
     "Description",
@@ -110,6 +114,7 @@ __all__ = [
     "Variable",
     "averaged",
     "compare",
+    "confidence",
     "contexts",
     "dependence_path",
     "describe",

@@ -32,7 +32,7 @@ def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> bool:
 
     The first Ctrl-C only asks: the step under way is finished, so that the network is valid. The second ends it all.
     """
-    with _asked_to_stop() as asked, _display(quiet=quiet) as display:
+    with asked_to_stop() as asked, _display(quiet=quiet) as display:
 
         def progress(search: Any) -> None:
             display(search)
@@ -46,7 +46,7 @@ def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> bool:
 
 def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> bool:
     """The same with a line on standard error for every step."""
-    with _asked_to_stop() as asked:
+    with asked_to_stop() as asked:
         for step in search:
             told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
             click.echo(printable(told), err=True)
@@ -90,7 +90,8 @@ def not_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
+def asked_to_stop() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets; the second, a while later, ends it all."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
         yield asked
