@@ -15,9 +15,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.arc_confidence import Confidence, confidence
     from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
-    from leafwise.confidence import Confidence, confidence
     from leafwise.constraints import Constraints
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
@@ -48,7 +48,7 @@ _HOME = {
     "Answer": "inference.query",
     "CPD": "cpd",
     "Comparison": "comparison",
-    "Confidence": "confidence",
+    "Confidence": "arc_confidence",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
     "Description": "description",
@@ -66,7 +66,7 @@ _HOME = {
     "Variable": "table",
     "averaged": "averaging",
     "compare": "comparison",
-    "confidence": "confidence",
+    "confidence": "arc_confidence",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
     "describe": "encoding",

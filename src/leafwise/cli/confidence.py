@@ -12,7 +12,7 @@ from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_j
 from leafwise.cli.progress import asked_to_stop, telling
 
 if TYPE_CHECKING:
-    from leafwise.confidence import Confidence
+    from leafwise.arc_confidence import Confidence
     from leafwise.table import Table
 
 
@@ -53,7 +53,7 @@ def confidence(
     for file in (output, consensus):
         if file is not None:
             check_output(file, *data)
-    from leafwise.confidence import Confidence, halves
+    from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
     from leafwise.search.greedy import Greedy
     from leafwise.search.tables import Tables

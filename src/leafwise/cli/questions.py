@@ -145,12 +145,11 @@ def mpe(
 
     With --target, the most probable states of these variables, whatever the others are (MAP).
     """
-    from leafwise.formats.files import load
     from leafwise.inference.explanation import explain
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network, notes = intervened(load(model), set_to)
+        network, notes = intervened(load_network_or_mixture(model), set_to)
         names = split_names(targets, network.names, "--target")
         tell(f"looking for the best states of {len(names or network.names):,} variables")
         known, limits = parse_given(given, network), limits_of(memory, operations)
