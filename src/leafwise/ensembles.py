@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 LearnMember = Callable[[Table, Constraints, Kind], UnderWay]
 
 FOLDS = 5
-STRENGTHS = (5.0, 15.0, 45.0, 135.0, 400.0)  # of smoothing; before them comes averaging over prunings
+STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
 TRIED = tuple(map(Kind, ("kappa:0.1", "kappa:0.3", "uniform")))  # from strict to lenient, as long as that helps
 FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM"),
@@ -49,8 +49,8 @@ FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM", 0.5),
     Kind("kappa:0.3", "CBI", 0.5),
 )
-_TRIALS = 2  # members with each of them
-_CLEARLY = 0.0003  # of the log probability: a more lenient one, with its larger networks, must gain as much
+_TRIALS = 4  # members with each of them
+_CLEARLY = 0.001  # of the log probability: a more lenient one, with its larger networks, must gain as much
 _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 

@@ -18,7 +18,10 @@ def ask(request):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("many")
-    leafwise.write(leafwise.sample(leafwise.examples.alarm(), 200, seed=1), place / "data.csv")
+    cases = leafwise.sample(leafwise.examples.alarm(), 200, seed=1)
+    leafwise.read(cases.to_pandas()[["HRBP", "HR", "ERRLOWOUTPUT", "CO", "BP", "TPR"]]).to_pandas().to_csv(
+        place / "data.csv", index=False
+    )
     return place
 
 

@@ -12,7 +12,7 @@ from strategies import generators, random_table
 
 import leafwise
 import leafwise.examples
-from leafwise import Constraints, Mixture, Network
+from leafwise import Constraints, Mixture, Network, Table
 from leafwise.ensembles import em_weights
 from leafwise.learner import learning_mixture
 
@@ -55,9 +55,19 @@ def test_answers_are_those_of_the_summed_joint_table(random):
         assert joint[codes] >= joint[(*codes[:axis], slice(None), *codes[axis + 1 :])].max() - 1e-12
 
 
+NAMES = ("HRBP", "HR", "ERRLOWOUTPUT", "CO", "BP", "TPR", "CATECHOL", "SAO2")
+
+
+def drawn(n_cases, seed):
+    """Cases of some variables of ALARM."""
+    whole = leafwise.sample(leafwise.examples.alarm(), n_cases, seed=seed)
+    places = [whole.index(name) for name in NAMES]
+    return Table(tuple(whole.variables[k] for k in places), np.ascontiguousarray(whole.codes[places]))
+
+
 @pytest.fixture(scope="module")
 def cases():
-    return leafwise.sample(leafwise.examples.alarm(), 300, seed=1)
+    return drawn(300, 1)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +76,7 @@ def mixture(cases):
 
 
 def test_many_predict_better_than_each_of_them(cases, mixture):
-    new = leafwise.sample(leafwise.examples.alarm(), 1000, seed=2)
+    new = drawn(1000, 2)
     together = mixture.log_probabilities(new).mean()
     assert together > max(member.log_probabilities(new).mean() for member in mixture.members)
     assert (len(mixture), mixture.learned["networks"], mixture.learned["cases"]) == (6, 6, 300)
@@ -141,7 +151,7 @@ def test_cases_drawn_follow_the_weights(mixture):
 
 def test_some_targets_are_not_explained(mixture):
     with pytest.raises(ValueError, match="explains everything"):
-        mixture.explain(["SHUNT"])
+        mixture.explain(["CO"])
 
 
 def test_missing_cells_are_summed_over(cases, mixture):
@@ -213,4 +223,4 @@ def test_weights_raise_the_likelihood_of_unseen_cases():
 def test_the_picture_has_a_line_for_every_pair_that_most_connect(mixture):
     shares = mixture.arc_shares()
     n_pairs = int((np.triu(shares + shares.T, 1) >= 0.5).sum())
-    assert mixture.plot().svg.count('class="arc"') == n_pairs > 10
+    assert mixture.plot().svg.count('class="arc"') == n_pairs > 4
