@@ -28,8 +28,8 @@ NAMES = (
     *("peers", "inference", "prepared", "holes", "approximate", "learned_queries", "orders", "sampling", "bins"),
     "classifiers",
 )
-# Their tables are on docs/performance.md and docs/reliability.md, and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest")
+# Their tables are on docs/performance.md, docs/reliability.md and docs/how-to/many.md; some take minutes and gigabytes.
+ONLY_WHEN_NAMED = ("confidence", "many", "coverage", "libra", "limits", "profile_search", "large", "widest")
 
 
 def purpose(name: str) -> str:

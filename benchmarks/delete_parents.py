@@ -22,7 +22,7 @@ LONG = 1.0  # seconds: what takes longer is timed once
 def search(cases: Table, operators: str, schedule: str, delete_parents: bool) -> Search:
     """Learn to the end."""
     settings = Greedy(operators=operators, schedule=schedule, delete_parents=delete_parents, threads=1)
-    under_way = learning(cases, search=settings, structure_prior="kappa:0.1")
+    under_way = learning(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(under_way.network.n_leaves == under_way.n_leaves, "leaves got lost")
     return under_way

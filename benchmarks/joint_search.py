@@ -41,7 +41,7 @@ JOBS = (
 def search(cases: Table, operators: str, threads: int) -> Search:
     """The search that is timed, to its network."""
     settings = Greedy(operators=operators, schedule="best-first", threads=threads)
-    under_way = learning(cases, search=settings, structure_prior="kappa:0.1")
+    under_way = learning(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(len(under_way.network.nodes) == cases.n_variables, "a node is missing")
     return under_way

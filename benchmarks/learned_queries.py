@@ -27,7 +27,7 @@ LIMITS = Limits(operations=3e9)
 
 def rows(name: str, structure_prior: str) -> Iterator[list[str]]:
     cases = data.table(name)
-    network = learn(cases, structure_prior=structure_prior)
+    network = learn(cases, prior="uniform", structure_prior=structure_prior)
     test = data.test_table(name, cases)
     check(test is not None, f"{name} has no test cases")
     assert test is not None

@@ -58,7 +58,7 @@ LIBRA = (
 
 def trees(cases: Table, kappa: float) -> tuple[Search, Network]:
     """What is timed: the search to its end, and its network."""
-    under_way = learning(cases, search=TREES, structure_prior=f"kappa:{kappa:.4g}")
+    under_way = learning(cases, search=TREES, prior="uniform", structure_prior=f"kappa:{kappa:.4g}")
     under_way.run()
     return under_way, under_way.network
 

@@ -73,7 +73,7 @@ def questions() -> Iterator[tuple[str, Exact]]:
         yield name, Exact.of(network, {}, [(v,) for v in range(len(network.variables))], LIMITS)
     for name in LEARNED:
         cases = data.table(name)
-        network = learn(cases, structure_prior="kappa:0.01")
+        network = learn(cases, prior="uniform", structure_prior="kappa:0.01")
         shown = np.random.default_rng(1).permutation(cases.n_variables)[: cases.n_variables // 2].tolist()
         weights = {v: np.eye(network.variables[v].n_states)[cases.codes[v, 0]] for v in shown}
         hidden = [(v,) for v in range(cases.n_variables) if v not in weights]

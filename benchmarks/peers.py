@@ -22,21 +22,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.constraints import Constraints
-from leafwise.counters.cpu import CpuCounter
 from leafwise.inference.sampling import sample
-from leafwise.learner import log_score
-from leafwise.priors import parameter_prior
-from leafwise.search.greedy import Problem
+from leafwise.learner import learning, log_score
 from leafwise.search.tables import GREEDY, Tables, TableSearch
 from leafwise.table import Table
-from leafwise.workers import Workers
 
 REPEATS, REPEATS_IF_SMALL = 3, 60
 PRIORS = {"K2": "uniform", "BDeu 1": "bdeu:1"}
@@ -95,12 +91,9 @@ def repeats(cases: Table) -> int:
 
 def search(cases: Table, prior: str, settings: Tables, constraints: Constraints = Constraints()) -> TableSearch:
     """Our search, to its end."""
-    rules = constraints.resolve(cases)
-    problem = Problem(cases.variables, tuple(range(cases.n_variables)), parameter_prior(prior), "uniform", rules, {})
-    workers = Workers(settings.threads)
-    under_way = TableSearch(problem, CpuCounter(cases, workers), settings, workers)
+    under_way = learning(cases, search=settings, prior=prior, structure_prior="uniform", constraints=constraints)
     under_way.run()
-    return under_way
+    return cast(TableSearch, under_way)
 
 
 def score(cases: Table, arcs: Arcs, prior: str) -> float:

@@ -23,11 +23,13 @@ from leafwise.table import Table
 REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-PARTS = {"bits": "counting", "rows": "counting", "gains": "pricing", "sets": "cutting, joining"}
+PARTS = {"bits": "counting", "rows": "counting", "sets": "cutting, joining"}
+PARTS |= dict.fromkeys(("splits", "weights", "rises", "tables"), "pricing")
 PARTS |= dict.fromkeys(
-    ("numba", "frontier", "steps", "ancestry", "nodes", "choices", "children"), "choosing, bookkeeping"
+    ("numba", "schedule", "apply", "acyclic", "operators", "fallback", "expand", "leaf_lists", "regions"),
+    "choosing, bookkeeping",
 )
-PARTS |= {"drawing": "drawing", "listing": "laying out", "planes": "laying out"}
+PARTS |= {"replay": "drawing", "listing": "laying out", "planes": "laying out"}
 REST = "all else"
 GOAL = 1.7
 AHEAD = (0.9, 0.7, 0.5)  # shares of the next step's gain
@@ -91,11 +93,11 @@ def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float])
 
 def log_score_ahead(cases: Table, share: float) -> float:
     """The log score of a search whose nodes run ahead while their steps gain this share of the next step's gain."""
-    in_use, leaves._AHEAD = leaves._AHEAD, share
+    in_use, leaves._SPECULATION_RATIO = leaves._SPECULATION_RATIO, share
     try:
         return samples.learn(cases)
     finally:
-        leaves._AHEAD = in_use
+        leaves._SPECULATION_RATIO = in_use
 
 
 def running_ahead() -> Report:
@@ -106,7 +108,7 @@ def running_ahead() -> Report:
         actions = [partial(log_score_ahead, cases, share) for share in AHEAD]
         check(len({action() for action in actions}) == 1, f"{name}: how far nodes run ahead changes the score")
         rows.append([name, *(f"{seconds:.3f}" for seconds in in_turn(actions, time.process_time))])
-    how = f"{leaves._AHEAD} is in use; {PRIORS[0]}, one thread, best of {REPEATS}"
+    how = f"{leaves._SPECULATION_RATIO} is in use; {PRIORS[0]}, one thread, best of {REPEATS}"
     return Report(f"Processor seconds by how far nodes run ahead ({how})", ["data", *map(str, AHEAD)], rows)
 
 

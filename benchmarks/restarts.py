@@ -47,14 +47,14 @@ def outcome(search: UnderWay, test: Table) -> Outcome:
 
 def greedy(cases: Table, test: Table, schedule: str) -> Outcome:
     """One greedy search of all variables."""
-    search = learning(cases, search=Greedy(schedule=schedule), structure_prior="kappa:0.1")
+    search = learning(cases, search=Greedy(schedule=schedule), prior="uniform", structure_prior="kappa:0.1")
     search.run()
     return outcome(search, test)
 
 
 def restarted(cases: Table, test: Table) -> list[Outcome]:
     """The same with restarts, after each number of rounds."""
-    search = learning(cases, search=Restarts(rounds=max(ROUNDS)), structure_prior="kappa:0.1")
+    search = learning(cases, search=Restarts(rounds=max(ROUNDS)), prior="uniform", structure_prior="kappa:0.1")
     return [outcome(search, test) for number, _ in enumerate(search, 1) if number in ROUNDS]
 
 

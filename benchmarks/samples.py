@@ -20,7 +20,9 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
-from leafwise.kernels import ancestry, bits, children, drawing, frontier, gains, listing, sets
+from leafwise.kernels import bits, listing, sets
+from leafwise.kernels.leaf_search import acyclic, replay, schedule, weights
+from leafwise.kernels.scoring import rises
 from leafwise.learner import learning
 from leafwise.search.greedy import Greedy
 from leafwise.table import Table
@@ -28,8 +30,8 @@ from leafwise.table import Table
 SECONDS = 4  # of samples for each data set
 A_SECOND = 2000  # samples
 CALLED: tuple[Any, ...] = (  # by Python, while it searches
-    *(frontier.advance, frontier.free_spent, children.plant, ancestry.add_arcs, drawing.draw, sets.place_sets),
-    *(gains.price_all_by_table, gains.log_factorials, bits.count_sets),
+    *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
+    *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
     *(listing.lay_out, listing.list_values),
 )
 
@@ -62,14 +64,17 @@ def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
 
 
 def short_name(symbol: str) -> str:
-    """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; what numba itself adds is `numba.`."""
+    """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; what numba itself adds is `numba.`.
+
+    Of modules in a room of their own, too, the last name and the function's: `splits.price_splits`.
+    """
     parts: list[str] = []
     rest = symbol.partition("8leafwise7kernels")[2]
-    while len(parts) < 2 and (length := re.match(r"\d+", rest)):
+    while length := re.match(r"\d+", rest):
         begin, end = length.end(), length.end() + int(length[0])
         parts.append(rest[begin:end])
         rest = rest[end:]
-    return ".".join(parts) if parts else f"numba.{symbol}"
+    return ".".join(parts[-2:]) if parts else f"numba.{symbol}"
 
 
 def tell_perf() -> Path:

@@ -34,9 +34,9 @@ EVIDENCE = (
 def networks() -> Iterator[tuple[str, Network, int]]:
     """Networks and how many cases to draw of each."""
     yield "alarm", alarm(), 1_000_000
-    yield "dna, learned", learn(data.table("dna"), structure_prior="kappa:0.1"), 200_000
+    yield "dna, learned", learn(data.table("dna"), prior="uniform", structure_prior="kappa:0.1"), 200_000
     yield "dna, learned without a structure prior", learn(data.table("dna"), structure_prior="uniform"), 200_000
-    yield "chain, learned", learn(data.binary_chain(1000, 2000), structure_prior="kappa:0.1"), 50_000
+    yield "chain, learned", learn(data.binary_chain(1000, 2000), prior="uniform", structure_prior="kappa:0.1"), 50_000
 
 
 def weighted(network: Network, targets: list[int], weights: Weights, n_samples: int) -> Estimate:

@@ -22,7 +22,7 @@ REPEATS = 4
 
 def whole(cases: Table) -> Search:
     """Learn to the end."""
-    under_way = learning(cases, search=Greedy(threads=1), structure_prior="kappa:0.1")
+    under_way = learning(cases, search=Greedy(threads=1), prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(under_way.network.n_leaves == under_way.n_leaves, "leaves got lost")
     return under_way
@@ -30,7 +30,7 @@ def whole(cases: Table) -> Search:
 
 def first_step(cases: Table) -> Search:
     """All gains at the start, and the best of them taken."""
-    under_way = learning(cases, search=Greedy(threads=1), structure_prior="kappa:0.1")
+    under_way = learning(cases, search=Greedy(threads=1), prior="uniform", structure_prior="kappa:0.1")
     step = next(under_way)
     check(step.n_arcs == 1 and step.operator.gain > 0, f"the first step is {step}")
     return under_way

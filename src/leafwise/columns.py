@@ -113,6 +113,21 @@ class Source:
         names, cells = tuple(self.names[i] for i in kept), tuple(self.cells[i] for i in kept)
         return replace(self, names=names, cells=cells)
 
+    def of_rows(self, rows: NDArray[np.int64]) -> "Source":
+        """Some of the rows, in order; one may come several times."""
+        return replace(self, cells=tuple(_of_rows(chunks, rows) for chunks in self.cells))
+
+
+def _of_rows(chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[pa.Array, ...]":
+    import pyarrow as pa
+
+    begins = np.cumsum([0, *map(len, chunks)])
+    places = np.searchsorted(rows, begins)
+    return tuple(
+        chunk.take(pa.array(rows[first:last] - begin))
+        for chunk, begin, first, last in zip(chunks, begins, places, places[1:], strict=False)
+    )
+
 
 def open_source(source: object, how: Format | None = None) -> Source:
     """Open a file, several files, a frame or an array.

@@ -69,6 +69,11 @@ class DecisionGraph:
         return self.tests.count(LEAF)
 
     @property
+    def n_tests(self) -> int:
+        """How many tests there are."""
+        return len(self.tests) - self.n_leaves
+
+    @property
     def tested(self) -> tuple[int, ...]:
         """The variables tested anywhere, sorted."""
         return tuple(sorted(set(self.tests) - {LEAF}))

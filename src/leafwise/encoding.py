@@ -10,6 +10,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.binning import number
+from leafwise.case_weights import Floats, checked_weights, repeated_rows
 from leafwise.columns import Column, Source, open_source
 from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError, check_type
@@ -121,6 +126,36 @@ def read_and_describe(
     return _read(source, _options(reading, target, variables))
 
 
+def read_weighted(
+    source: object,
+    weights: Any,
+    *,
+    target: str | None = None,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Table, Description | None, Floats | None]:
+    """As `read_and_describe`, with weights of the cases: the name of a column, which is no variable then, or numbers.
+
+    Whole weights repeat their rows before anything is decided about columns, and None is left of them. Others come
+    along, for the cases that are there.
+    """
+    options = _options(reading, target, variables)
+    if isinstance(source, Table):
+        return _weighted_table(source, weights, options)
+    opened = open_source(source, options.how)
+    if isinstance(weights, str):
+        (name,) = _matching(weights, opened.names, "weights")[:1]
+        weights = _numbers_of(opened.column(opened.names.index(name)))
+        options = replace(options, ignore=[*_listed(options.ignore), name])
+    found = checked_weights(weights, opened.n_rows)
+    rows, opened = repeated_rows(found, len(opened.names)), _chosen(opened, options)
+    if rows is not None:
+        return (*_read_opened(opened.of_rows(rows), options), None)
+    rows = np.flatnonzero((found > 0) & _will_stay(opened, options))
+    table, understood = _read_opened(opened.of_rows(rows), options)
+    return table, understood, checked_weights(found[rows], table.n_cases)
+
+
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
     """What each column is understood as, before anything is learned; the arguments are those of `read`.
 
@@ -188,7 +223,10 @@ def _options(reading: Reading, target: str | None, variables: Sequence[Variable]
 def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
     if isinstance(source, Table):
         return _reread(source, options), None
-    opened = _chosen(open_source(source, options.how), options)
+    return _read_opened(_chosen(open_source(source, options.how), options), options)
+
+
+def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description | None]:
     if options.variables is not None:
         return as_known(opened, options.variables, options.missing, options.unseen), None
     columns = _columns(opened, options)
@@ -199,6 +237,48 @@ def _read(source: object, options: _Options) -> tuple[Table, Description | None]
     variables = tuple(one.variable for one in understood if one.variable is not None)
     states = [one.states for one in understood if one.states is not None]
     return assembled(variables, columns, states), _description(opened, understood, options)
+
+
+def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
+    if isinstance(weights, str):
+        place = table.index(weights)
+        others = [other for other in range(table.n_variables) if other != place]
+        labels = table.variables[place].labels
+        weights = _numbers_of(Column(weights, table.codes[place].astype(np.int64), labels, numbers=_numbers(labels)))
+        table = Table(tuple(table.variables[other] for other in others), table.codes[others])
+    found = checked_weights(weights, table.n_cases)
+    rows = repeated_rows(found, table.n_variables)
+    kept = np.flatnonzero(found) if rows is None else rows
+    table = _reread(Table(table.variables, np.ascontiguousarray(table.codes[:, kept])), options)
+    return table, None, found[kept] if rows is None else None
+
+
+def _numbers(labels: Sequence[str]) -> Floats | None:
+    found = [number(label) for label in labels]
+    return None if None in found else np.array(found, np.float64)
+
+
+def _numbers_of(column: Column) -> Floats:
+    """The weights in a column."""
+    missing = np.flatnonzero(column.codes < 0)
+    if len(missing):
+        raise ValueError(f"row {missing[0] + 1:,} has no weight in column {column.name!r}: write 0 to leave it out")
+    if column.numbers is None:
+        strange = next((label for label in column.labels if number(label) is None), column.labels[0])
+        raise ValueError(f"column {column.name!r} holds {strange!r}, which is no weight: give numbers from 0 on")
+    found: Floats = column.numbers[column.codes]
+    return found
+
+
+def _will_stay(opened: Source, options: _Options) -> NDArray[np.bool_]:
+    """Of all rows, those that missing='drop' leaves."""
+    kept = np.ones(opened.n_rows, np.bool_)
+    if options.missing == "drop":
+        has_state = {variable.name for variable in options.variables or () if variable.missing}
+        for place, name in enumerate(opened.names):
+            if name not in has_state:
+                kept &= opened.column(place).codes >= 0
+    return kept
 
 
 def write(data: object, path: str | os.PathLike[str]) -> None:

@@ -27,7 +27,9 @@ says), or "error".
 cross-validation may; a categorical `y` says the same by its categories. A class without a case keeps the share that the
 prior gives it.
 
-Weights of cases are not supported: counts are whole numbers, and so `fit` has no argument `sample_weight`.
+`class_weight`, of the two classifiers: {label: weight}, or "balanced" for classes that weigh the same; it multiplies
+the `sample_weight` of `fit`, which says how many cases each one stands for. Whole weights repeat their cases, in the
+cuts of numbers, too; other weights are rounded as by `learn`, and numbers are cut as if they were all one.
 """
 
 from collections.abc import Sequence
@@ -39,15 +41,17 @@ from numpy.typing import ArrayLike, NDArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin
-    from sklearn.utils import check_consistent_length, check_random_state, check_scalar
+    from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar
+    from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
         "leafwise.estimators needs the package scikit-learn, which is not installed: pip install 'leafwise[sklearn]'."
     ) from None
 
 from leafwise.binning import number_label
+from leafwise.case_weights import checked_weights, repeated_rows
 from leafwise.constraints import Constraints
 from leafwise.decision_graph import DecisionGraph
 from leafwise.discretization import States
@@ -98,6 +102,7 @@ class _Estimator(BaseEstimator):
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Classifier(ClassifierMixin, _Estimator):
     classes: Sequence[Any] | None = None
+    class_weight: Any = None
 
     def predict(self, X: Any) -> NDArray[Any]:
         best = self.predict_log_proba(X).argmax(axis=1)
@@ -133,10 +138,10 @@ class DecisionGraphClassifier(_Classifier):
     [[0.045, 0.955], [0.5, 0.5]]
     """
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        table = _labelled_cases(self, X, y)
-        self.network_ = _learned(self, table, target=table.names[-1])
-        self.shares_ = _shares(table)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        table, weights = _labelled_cases(self, X, y, sample_weight)
+        self.network_ = _learned(self, table, weights, target=table.names[-1])
+        self.shares_ = _shares(table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
@@ -163,14 +168,13 @@ class DecisionGraphForestClassifier(_Classifier):
     candidates: float | None = None
     random_state: int = 0
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        table = _labelled_cases(self, X, y)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        table, weights = _labelled_cases(self, X, y, sample_weight)
         if self.candidates is not None:
             check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
-        self.network_ = _mixture(
-            self, table, self.n_estimators, self.random_state, candidates=self.candidates, target=table.names[-1]
-        )
-        self.shares_ = _shares(table)
+        given = {"candidates": self.candidates, "target": table.names[-1]}
+        self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
+        self.shares_ = _shares(table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
@@ -178,9 +182,12 @@ class DecisionGraphForestClassifier(_Classifier):
         return mixture_log_posteriors(Mixture(members, self.network_.weights), table, label, by_rest=False)
 
 
-def _shares(table: Table) -> tuple[NDArray[Any], ...]:
+def _shares(table: Table, weights: Floats | None) -> tuple[NDArray[np.int64], ...]:
     """How often each state of each feature occurs; the last variable is the class."""
-    return tuple(np.bincount(codes, minlength=variable.n_states) for variable, codes in _pairs(table)[:-1])
+    return tuple(
+        np.bincount(codes, weights, variable.n_states).round().astype(np.int64)
+        for variable, codes in _pairs(table)[:-1]
+    )
 
 
 def _with_shares(network: Network, shares: Sequence[NDArray[Any]]) -> Network:
@@ -205,9 +212,8 @@ class NetworkClassifier(_Classifier):
 
     networks: int | None = None
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        table = _labelled_cases(self, X, y)
-        self.network_ = _learned(self, table) if self.networks is None else _mixture(self, table, self.networks)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        self.network_ = _learned_or_mixed(self, *_labelled_cases(self, X, y, sample_weight))
         return self
 
 
@@ -227,9 +233,11 @@ class NetworkDensity(DensityMixin, _Estimator):
 
     networks: int | None = None
 
-    def fit(self, X: Any, y: None = None) -> Self:
-        table = _kept(_fitted_cases(self, _checked(self, X, reset=True)), self.missing)
-        self.network_ = _learned(self, table) if self.networks is None else _mixture(self, table, self.networks)
+    def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        X = _checked(self, X, reset=True)
+        rows, weights = _weighed(X, sample_weight)
+        table = _fitted_cases(self, X if rows is None else _safe_indexing(X, rows))
+        self.network_ = _learned_or_mixed(self, *_kept(table, self.missing, weights))
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -260,16 +268,25 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 # Learning
 
 
-def _learned(estimator: Any, table: Table, target: str | None = None) -> Network:
-    network: Network = learn(table, target=target, **_settings(estimator))
+def _learned(estimator: Any, table: Table, weights: Floats | None, target: str | None = None) -> Network:
+    network: Network = learn(table, target=target, weights=weights, **_settings(estimator))
     return network
 
 
-def _mixture(estimator: Any, table: Table, networks: int, seed: int = 0, **given: Any) -> Mixture:
+def _learned_or_mixed(estimator: Any, table: Table, weights: Floats | None) -> Network | Mixture:
+    if estimator.networks is None:
+        return _learned(estimator, table, weights)
+    return _mixture(estimator, table, weights, estimator.networks)
+
+
+def _mixture(
+    estimator: Any, table: Table, weights: Floats | None, networks: int, seed: int = 0, **given: Any
+) -> Mixture:
+    if weights is not None:
+        raise ValueError("a mixture takes weights that are whole numbers, and some are not: round them, or scale them")
     under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
     under_way.run()
-    mixture: Mixture = under_way.network
-    return mixture
+    return under_way.network
 
 
 def _settings(estimator: Any) -> dict[str, Any]:
@@ -299,20 +316,40 @@ def _search(estimator: Any) -> Settings:
 # Cases
 
 
-def _labelled_cases(estimator: Any, X: Any, y: ArrayLike) -> Table:
-    """The cases to learn a classifier from; the class is the last variable."""
+def _weighed(X: Any, weights: ArrayLike | None) -> tuple[NDArray[np.int64] | None, Floats | None]:
+    """The cases to take, whole weights being so many of the same case, and otherwise the weights of those."""
+    if weights is None:
+        return None, None
+    found = checked_weights(weights, _num_samples(X))
+    rows = repeated_rows(found, X.shape[1])
+    if rows is not None:
+        return rows, None
+    rows = np.flatnonzero(found)
+    return rows, found[rows]
+
+
+def _labelled_cases(
+    estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Table, Floats | None]:
+    """The cases to learn a classifier from, the class being the last variable, and their weights."""
     labels = validate_data(estimator, y=y)
     check_classification_targets(labels)
     X = _checked(estimator, X, reset=True)
     check_consistent_length(X, labels)
     estimator.classes_ = _classes(estimator.classes, y, labels)
+    if estimator.class_weight is not None:
+        by_class = compute_sample_weight(estimator.class_weight, labels)
+        sample_weight = by_class if sample_weight is None else by_class * checked_weights(sample_weight, len(labels))
+    rows, weights = _weighed(X, sample_weight)
+    if rows is not None:
+        X, labels = _safe_indexing(X, rows), labels[rows]
     states = np.searchsorted(estimator.classes_, labels)
     table = _fitted_cases(estimator, X, States(states, len(estimator.classes_)))
     name = str(getattr(y, "name", None) or "class")
     while name in table.names:
         name += "_"
     variable = Variable(name, tuple(map(_class_label, estimator.classes_.tolist())))
-    return _kept(_with_class(table, variable, states), estimator.missing)
+    return _kept(_with_class(table, variable, states), estimator.missing, weights)
 
 
 def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
@@ -352,17 +389,18 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
     return read_features(X, estimator.bins, estimator.binning, missing, towards)
 
 
-def _kept(table: Table, missing: str) -> Table:
+def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Floats | None]:
     """The cases to learn from: all of them, or those without a missing cell, and then no state for such cells."""
     if missing != "drop":
-        return table
+        return table, weights
     last = np.array([[variable.n_states - 1 if variable.missing else -1] for variable in table.variables])
     kept = (table.codes != last).all(axis=0)
     variables = tuple(
         replace(variable, labels=variable.labels[:-1], missing=False) if variable.missing else variable
         for variable in table.variables
     )
-    return Table(variables, np.ascontiguousarray(table.codes[:, kept], dtype=code_type(variables)))
+    found = Table(variables, np.ascontiguousarray(table.codes[:, kept], dtype=code_type(variables)))
+    return found, None if weights is None else weights[kept]
 
 
 def _new_cases(estimator: Any, X: Any, variables: Sequence[Variable]) -> Table:

@@ -4,13 +4,15 @@ from dataclasses import replace
 from typing import Any, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from leafwise.averaging import GROWTH, averaged
+from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
+from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.encoding import Reading, read
+from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
 from leafwise.inference.likelihood import check_variables
@@ -43,6 +45,7 @@ def learn(
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     leaves: str = "plain",
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> Network: ...
 
@@ -72,11 +75,12 @@ def learn(
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     leaves: str = "plain",
+    weights: str | ArrayLike | None = None,
     networks: int | None = None,
     seed: int = 1,
     **reading: Unpack[Reading],
 ) -> Network | Mixture:
-    """Learn a network from a file, a data frame, an array or a Table.
+    """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
@@ -95,6 +99,7 @@ def learn(
     from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
     are smoothed and the weights are chosen on the cases that members did not see.
     `seed`: of the mixture; the same seed gives the same one.
+    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
 
     >>> from leafwise.examples import alarm
@@ -104,6 +109,8 @@ def learn(
     ['ERRLOWOUTPUT', 'HR']
     """
     if networks is not None:
+        if weights is not None:
+            raise ValueError("weights and networks were both given, and a mixture takes no weights: leave one out")
         mixture = learning_mixture(
             data,
             networks,
@@ -120,18 +127,23 @@ def learn(
         mixture.run()
         return mixture.network
     search, structure_prior = grown_for(leaves, search, structure_prior)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+    if leaves == "average":
+        if weights is not None:
+            raise ValueError("weights and leaves='average' were both given: averages are of whole cases; leave one out")
+        data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
     under_way = learning(
-        table,
+        data,
         target=target,
         search=search,
         prior=prior,
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        weights=weights,
+        **reading,
     )
     under_way.run()
-    return averaged(under_way.network, table) if leaves == "average" else under_way.network
+    return averaged(under_way.network, data) if leaves == "average" else under_way.network
 
 
 def learning_mixture(
@@ -201,6 +213,7 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    weights: str | ArrayLike | None = None,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -213,14 +226,22 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
-    table = read(data, target=target, variables=None if start is None else start.variables, **reading)
-    if table.n_cases == 0:
-        raise ValueError("the table has no cases, and learning needs at least one: check the data")
-    parameters, table = _prior_for(prior, table)
     workers = Workers(search.threads)
-    counter = CpuCounter(table, workers)
-    if isinstance(search, Greedy):
-        counter.prepare()  # while all else is put together
+    if hasattr(data, "session"):
+        counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
+    else:
+        variables = None if start is None else start.variables
+        if weights is None:
+            table, shares = read(data, target=target, variables=variables, **reading), None
+        else:
+            table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
+        parameters, table = _prior_for(prior, table)
+        rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
+        counter = CpuCounter(rows, workers, unit)
+        if isinstance(search, Greedy) and table.n_cases:
+            counter.prepare()  # while all else is put together
+    if counter.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
         check_variables(start, table)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
@@ -235,6 +256,19 @@ def learning(
         _graphs_of(start, targets),
     )
     return search.begin(problem, counter, workers)
+
+
+def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
+    """A counter that was given, a table of its variables without rows, and the prior for them."""
+    given = [name for name, value in reading.items() if value is not None]
+    if given:
+        raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
+    dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
+    schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
+    parameters, encoded = _prior_for(prior, schema)
+    if encoded.variables != schema.variables:
+        raise ValueError("the prior network has other states than the counter's rows: encode the rows in its states")
+    return counter, schema, parameters
 
 
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:

@@ -146,7 +146,7 @@ class Network:
     >>> network.n_leaves, network.n_parameters, network.arcs
     (1, 1, ())
     >>> network, list(network), "coin" in network
-    (Network(1 variable, 0 arcs, 1 leaf, 1 parameter), ['coin'], True)
+    (Network(1 variable, 0 arcs, 0 tests, 1 leaf, 1 parameter), ['coin'], True)
     """
 
     variables: tuple[Variable, ...]
@@ -233,6 +233,11 @@ class Network:
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
+
+    @property
+    def n_tests(self) -> int:
+        """The tests in all graphs."""
+        return sum(node.graph.n_tests for node in self.nodes if node is not None)
 
     @property
     def n_leaves(self) -> int:
@@ -370,6 +375,7 @@ class Network:
         sizes = [
             many(len(self.variables), "variable"),
             many(len(self.arcs), "arc"),
+            many(self.n_tests, "test"),
             many(self.n_leaves, "leaf", "leaves"),
             many(self.n_parameters, "parameter"),
         ]

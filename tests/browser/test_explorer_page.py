@@ -101,7 +101,7 @@ def test_a_page_from_a_file(page, learned, tmp_path):
     parents = page.locator(".chips.parents button").all_inner_texts()
     assert parents == [learned.names[parent] for parent in node.parents]
     assert page.locator(".graph svg .leaf:not(.named)").count() == node.graph.n_leaves
-    assert page.locator("dt").all_inner_texts() == ["leaves", "parameters", "log score", "share of the score"]
+    assert page.locator("dt").all_inner_texts() == ["tests", "leaves", "parameters", "log score", "share of the score"]
     page.click(f".chips.parents button >> text={parents[0]}")
     playwright.expect(page.locator("#chosen")).to_have_text(parents[0])
     assert "TPR" in page.locator(".chips.children button").all_inner_texts()

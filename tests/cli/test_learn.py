@@ -10,6 +10,7 @@ PROMISED = {
     "variables",
     "log_score",
     "log_marginal_likelihood",
+    "tests",
     "leaves",
     "parameters",
     "arcs",

@@ -125,11 +125,13 @@ def test_show(leafwise, model):
 def test_show_json(leafwise, model):
     network = leafwise("show", model, "--json").object
     assert network["variables"] == 4
+    assert network["tests"] == sum(node["tests"] for node in network["nodes"].values()) == network["learned"]["tests"]
     assert network["leaves"] == sum(node["leaves"] for node in network["nodes"].values())
     assert len(network["arcs"]) == sum(len(node["parents"]) for node in network["nodes"].values())
     for name, summary in network["nodes"].items():
         node = leafwise("show", model, "--node", name, "--json").object
         leaves = [entry for entry in node["graph"] if "leaf" in entry]
+        assert len(node["graph"]) == summary["tests"] + summary["leaves"]
         assert [entry["leaf"] for entry in leaves] == list(range(summary["leaves"]))
         assert all(sum(entry["probabilities"].values()) == pytest.approx(1) for entry in leaves)
         assert all(sum(entry["counts"].values()) > 0 for entry in leaves)

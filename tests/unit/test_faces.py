@@ -56,11 +56,11 @@ def test_a_network_by_name():
 @pytest.mark.parametrize(
     ("thing", "text"),
     [
-        (ALARM, "Network(37 variables, 46 arcs, 243 leaves, 509 parameters)"),
+        (ALARM, "Network(37 variables, 46 arcs, 105 tests, 243 leaves, 509 parameters)"),
         (read(np.array([["x", "y"]])), "Table(1 case, 2 variables: x1, x2)"),
         (ALARM.variables[1], "Variable('CVP', 3 states: LOW, NORMAL, HIGH)"),
         (ALARM.query("SHUNT"), "Answer (exact)\nSHUNT  NORMAL  0.8969\nSHUNT  HIGH    0.1031"),
-        (ALARM["LVFAILURE"], "LVFAILURE: 1 leaf, 1 parameter\n\nleaf 0   TRUE  5.0 %  FALSE 95.0 %"),
+        (ALARM["LVFAILURE"], "LVFAILURE: 0 tests, 1 leaf, 1 parameter\n\nleaf 0   TRUE  5.0 %  FALSE 95.0 %"),
     ],
 )
 def test_short_texts(thing, text):

@@ -22,6 +22,7 @@ from leafwise.cli.options import (
 from leafwise.cli.progress import follow, narrate, not_interrupted
 
 if TYPE_CHECKING:
+    from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.ensembles import MixtureUnderWay
@@ -58,6 +59,7 @@ class Request:
     networks: int | None
     delete_parents: bool
     start: Path | None
+    weights: str | None
     dag: Path | None
     order: Path | None
     tiers: Path | None
@@ -137,6 +139,12 @@ search_options = stacked(
         metavar="N",
         help="Learn N networks, and save the mixture of them: it predicts better than one.",
     ),
+    click.option(
+        "--weights",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="A column that says how many cases each row stands for; it is no variable then.",
+    ),
     click.option("--delete-parents", is_flag=True, help="Delete parents that no longer matter."),
     click.option("--start", type=INPUT_FILE, help="Begin from this saved network instead of an empty one."),
 )
@@ -195,8 +203,8 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
-    table, understood, start = _table(request)
-    search = _search(request, table, start)
+    table, understood, start, weights = _table(request)
+    search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if request.verbose:
@@ -254,8 +262,9 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": READING if request.example is not None else (),
-        "--networks": ("leaves", "keep", "start") if request.networks is not None else (),
+        "--example": (*READING, "weights") if request.example is not None else (),
+        "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
+        "--leaves average": ("weights",) if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
     }
     context = click.get_current_context()
@@ -283,25 +292,29 @@ def _output(request: Request) -> Path | None:
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Description | None, Network | None]":
-    """The cases to learn from and what they were understood as, or the states of the starting network."""
-    from leafwise.encoding import read_and_describe
+def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
+    """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    from leafwise.encoding import read_and_describe, read_weighted
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
         from leafwise.examples import alarm
         from leafwise.inference.sampling import sample
 
-        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start
+        return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
+    files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
     with advice_in_options():
-        table, understood = read_and_describe(
-            list(request.data), target=request.target, variables=variables, **request.reading
-        )
-    return table, understood, start
+        if request.weights is not None:
+            table, understood, weights = read_weighted(files, request.weights, **given)
+            return table, understood, start, weights
+        table, understood = read_and_describe(files, **given)
+    return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None") -> "UnderWay | MixtureUnderWay":
+def _search(
+    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+) -> "UnderWay | MixtureUnderWay":
     from leafwise.learner import grown_for, learning, learning_mixture
 
     if request.networks is not None:
@@ -324,6 +337,7 @@ def _search(request: Request, table: "Table", start: "Network | None") -> "Under
         structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        weights=weights,
     )
 
 
@@ -392,7 +406,8 @@ def _say_interrupted(output: Path | None) -> None:
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [(name, f"{values[name]:,}") for name in ("cases", "variables", "arcs", "leaves", "parameters")]
+    sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
+    rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
     if isinstance(values.get("networks"), int):  # a mixture
         unseen = values["mean_log_probability_unseen"]
         chosen = (("networks", f"{values['networks']:,}"), ("trees pay", values["structure_prior"]))

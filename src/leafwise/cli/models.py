@@ -290,6 +290,7 @@ def _network_summary(network: "Network") -> dict[str, Any]:
     names = network.names
     return {
         "variables": len(names),
+        "tests": network.n_tests,
         "leaves": network.n_leaves,
         "parameters": network.n_parameters,
         "prior": network.prior,
@@ -309,6 +310,7 @@ def _node_summary(network: "Network", variable: int, node: "Node") -> dict[str, 
     return {
         "states": list(labels),
         "parents": [network.names[parent] for parent in node.parents],
+        "tests": node.graph.n_tests,
         "leaves": node.graph.n_leaves,
         "parameters": node.graph.n_parameters(len(labels)),
     }

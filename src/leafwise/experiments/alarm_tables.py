@@ -48,7 +48,9 @@ def alarm_scores(seed: int, schedule: str) -> NDArray[np.float64]:
 
 
 def _learned(cases: Table, search: Settings, constraints: Constraints, start: Network | None = None) -> float:
-    under_way = learning(cases, search=search, structure_prior="uniform", constraints=constraints, start=start)
+    under_way = learning(
+        cases, search=search, prior="uniform", structure_prior="uniform", constraints=constraints, start=start
+    )
     under_way.run()
     return under_way.log_score
 

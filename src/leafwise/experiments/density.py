@@ -137,7 +137,7 @@ def _walk(train: Table, valid: Table, search: Greedy, tell: Callable[[str], None
 
 def _best_smoothing(train: Table, valid: Table, search: Greedy, kappa: float) -> tuple[Choice, Network]:
     """The network that one search finds, with the leaves that do best on valid."""
-    under_way = learning(train, search=search, structure_prior=f"kappa:{kappa:g}")
+    under_way = learning(train, search=search, prior="uniform", structure_prior=f"kappa:{kappa:g}")
     under_way.run()
     learned = under_way.network
     sizes = (under_way.n_leaves, under_way.n_arcs, under_way.seconds)

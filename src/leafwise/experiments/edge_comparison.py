@@ -26,7 +26,9 @@ def edge_report(n_seeds: int, tell: Callable[[str], None] = lambda _: None) -> R
             tell(f"{kind}, sample {seed} of {n_seeds}")
             settings: dict[str, Settings] = {"joint": Greedy(operators), "edges": Edges(Greedy(operators))}
             for name, how in settings.items():
-                search = learning(sample(alarm(), N_CASES, seed), search=how, structure_prior="uniform")
+                search = learning(
+                    sample(alarm(), N_CASES, seed), search=how, prior="uniform", structure_prior="uniform"
+                )
                 search.run()
                 found[name].append([search.log_score, search.seconds, search.n_arcs])
         joint, edges = np.array(found["joint"]), np.array(found["edges"])

@@ -15,10 +15,15 @@ from leafwise.search.greedy import Greedy
 from leafwise.search.tables import GREEDY, Tables
 from leafwise.search.under_way import Settings
 
+FORMER = f"kappa:{1 / 37:.6f}"  # what `auto` was, among the 37 variables
 SEARCHES: dict[str, tuple[Settings, str, str]] = {
+    "graphs, default": (Greedy(), "auto", "auto"),
+    "graphs, former default, κ = 1/37": (Greedy("CBM"), "uniform", FORMER),
     "graphs, CBM, κ = 0.1": (Greedy("CBM"), "uniform", "kappa:0.1"),
     "graphs, CBM, κ = 0.01": (Greedy("CBM"), "uniform", "kappa:0.01"),
     "trees, CB, κ = 0.01": (Greedy("CB"), "uniform", "kappa:0.01"),
+    "tables, default": (Tables(), "auto", "auto"),
+    "tables, former default, κ = 1/37": (Tables(), "uniform", FORMER),
     "tables, κ = 0.1, plain greedy": (GREEDY, "uniform", "kappa:0.1"),
     "tables, κ = 0.1": (Tables(), "uniform", "kappa:0.1"),
     "tables, BDeu 1, plain greedy": (GREEDY, "bdeu:1", "uniform"),

@@ -87,6 +87,7 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
         "live": live,
         "about": {
             "cases": network.learned.get("cases"),
+            "tests": network.n_tests,
             "leaves": network.n_leaves,
             "parameters": network.n_parameters,
             "prior": network.prior,
@@ -98,6 +99,7 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
                 "labels": variable.labels,
                 "parents": () if (node := network.nodes[index]) is None else node.parents,
                 "at": [*map(round, layout.centres[index]), *map(round, sizes[index])],
+                "tests": None if node is None else node.graph.n_tests,
                 "leaves": None if node is None else node.graph.n_leaves,
                 "parameters": None if node is None else node.n_parameters,
                 "score": scores[index],

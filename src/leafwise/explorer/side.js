@@ -89,7 +89,7 @@ const details = (v) => {
     make("h3", {}, "Children"), chips(children[v], "children"),
     make("h3", {}, "Size"),
     facts([
-      ["leaves", variable.leaves], ["parameters", variable.parameters],
+      ["tests", variable.tests], ["leaves", variable.leaves], ["parameters", variable.parameters],
       ["log score", variable.score === null ? null : long(variable.score)],
       ["share of the score", variable.score === null || !total ? null : percent(variable.score / total)],
     ]),
@@ -112,7 +112,8 @@ const overview = () => {
     make("h2", {}, "The network"),
     facts([
       ["variables", n.toLocaleString("en")], ["arcs", arcs.length.toLocaleString("en")],
-      ["leaves", about.leaves.toLocaleString("en")], ["parameters", about.parameters.toLocaleString("en")],
+      ["tests", about.tests.toLocaleString("en")], ["leaves", about.leaves.toLocaleString("en")],
+      ["parameters", about.parameters.toLocaleString("en")],
       ["learned from", about.cases ? count(about.cases, "case") : null], ["log score", total ? long(total) : null],
       ["prior", about.prior], ["structure prior", about["structure prior"]],
     ]),

@@ -11,7 +11,7 @@ from leafwise.network import Network, Node
 from leafwise.report.layout import Layout, Point, Size, layered
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import arc_states
+from leafwise.report.text import arc_states, graph_sizes
 from leafwise.table import Variable, many
 
 _MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
@@ -33,7 +33,7 @@ def node_picture(network: Network, variable: int) -> Picture:
     if node is None:
         raise ValueError(f"{name!r} is only given in this network and has no decision graph: choose another variable.")
     graph = GraphDrawing.of(network, variable, node)
-    sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
+    sizes = graph_sizes(node)
     head = [words(shortened(name, 600), 0, 12, kind="strong"), words(sizes, 0, 29, kind="quiet")]
     body = element("g", *graph.parts, transform="translate(0 46)")
     width = max(graph.width, width_of(shortened(name, 600)) * 1.1, width_of(sizes, 11))

@@ -19,40 +19,39 @@ _INDENT = "   "
 
 
 def network_text(network: Network) -> str:
-    """One line for each variable: its states, leaves, parameters and parents; and the totals.
+    """One line for each variable: its states, tests, leaves, parameters and parents; and the totals.
 
     >>> from leafwise.examples import alarm
     >>> print(network_text(alarm()).splitlines()[0])
-    37 variables, 46 arcs, 243 leaves, 509 parameters
+    37 variables, 46 arcs, 105 tests, 243 leaves, 509 parameters
     """
-    arcs, leaves, parameters = len(network.arcs), network.n_leaves, network.n_parameters
-    lines = [
-        ", ".join([many(len(network.variables), "variable"), many(arcs, "arc"), many(leaves, "leaf", "leaves")])
-        + f", {many(parameters, 'parameter')}"
-    ]
+    arcs, tests, leaves, parameters = len(network.arcs), network.n_tests, network.n_leaves, network.n_parameters
+    sizes = [many(len(network.variables), "variable"), many(arcs, "arc"), many(tests, "test")]
+    lines = [", ".join([*sizes, many(leaves, "leaf", "leaves"), many(parameters, "parameter")])]
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
     known = [f"{key} {printable(value)}" for key, value in priors.items() if value]
     lines += [", ".join(known)] if known else []
-    rows = [("variable", "states", "leaves", "parameters", "parents")]
+    rows: list[tuple[str, ...]] = [("variable", "states", "tests", "leaves", "parameters", "parents")]
     rows += [_variable_row(network, index) for index in range(len(network.variables))]
-    rows.append(("total", "", str(leaves), str(parameters), many(arcs, "arc")))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    rows.append(("total", "", str(tests), str(leaves), str(parameters), many(arcs, "arc")))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines.append("")
-    for row in rows:
-        left = f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}  "
-        wrapped = textwrap.wrap(row[4], max(_WIDTH - len(left), 30)) or [""]
+    for *cells, parents in rows:
+        padded = [f"{cell:{'<' if k < 2 else '>'}{widths[k]}}  " for k, cell in enumerate(cells)]
+        left = "".join(padded)
+        wrapped = textwrap.wrap(parents, max(_WIDTH - len(left), 30)) or [""]
         lines.append((left + wrapped[0]).rstrip())
         lines += [" " * len(left) + line for line in wrapped[1:]]
     return "\n".join(lines)
 
 
-def _variable_row(network: Network, index: int) -> tuple[str, str, str, str, str]:
+def _variable_row(network: Network, index: int) -> tuple[str, ...]:
     variable, node = network.variables[index], network.nodes[index]
     name, states = printable(variable.name), f"{variable.n_states}: {_listed(variable.labels, 28)}"
     if node is None:
-        return name, states, "-", "-", "(given)"
+        return name, states, "-", "-", "-", "(given)"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    return name, states, str(node.graph.n_leaves), str(node.n_parameters), parents
+    return name, states, str(node.graph.n_tests), str(node.graph.n_leaves), str(node.n_parameters), parents
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
@@ -72,7 +71,7 @@ def node_text(network: Network, variable: int) -> str:
 
     >>> from leafwise.examples import alarm
     >>> print(node_text(alarm(), 0))
-    HISTORY, given LVFAILURE: 2 leaves, 2 parameters
+    HISTORY, given LVFAILURE: 1 test, 2 leaves, 2 parameters
     <BLANKLINE>
     LVFAILURE = TRUE   leaf 0   TRUE 90.0 %  FALSE 10.0 %
     LVFAILURE = FALSE  leaf 1   TRUE  1.0 %  FALSE 99.0 %
@@ -81,12 +80,18 @@ def node_text(network: Network, variable: int) -> str:
     if node is None:
         return f"{name}: given, without a distribution of its own"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    sizes = f"{many(node.graph.n_leaves, 'leaf', 'leaves')}, {many(node.n_parameters, 'parameter')}"
     leaf_texts = _leaf_texts(node, network.variables[variable])
     lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
-    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {sizes}", "", *body])
+    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {graph_sizes(node)}", "", *body])
+
+
+def graph_sizes(node: Node) -> str:
+    """How large the decision graph of a node is, in words."""
+    graph = node.graph
+    sizes = [many(graph.n_tests, "test"), many(graph.n_leaves, "leaf", "leaves"), many(node.n_parameters, "parameter")]
+    return ", ".join(sizes)
 
 
 def _graph_lines(

@@ -131,7 +131,7 @@ class EdgeSearch:
         names = [variable.name for variable in self._problem.variables]
         kinds = [type(change) for change in self.operators]
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(names),
             "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
             "search": "edges",
@@ -143,6 +143,7 @@ class EdgeSearch:
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
             "arcs": self.n_arcs,
+            "tests": sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets),
             "additions": kinds.count(AddArc),
             "deletions": kinds.count(DeleteArc),
             "reversals": kinds.count(ReverseArc),

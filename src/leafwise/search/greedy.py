@@ -129,7 +129,8 @@ class Search:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
         began = time.perf_counter()
-        counter.prepare()
+        if counter.local is not None:
+            counter.local.prepare()
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
@@ -145,6 +146,7 @@ class Search:
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
+            counter.local is None,
             isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
         self._leaves = Leaves(
@@ -279,6 +281,11 @@ class Search:
         likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
+    @property
+    def round_trips(self) -> tuple[int, int]:
+        """How often counts were asked for in batches, and how many histograms; none where the rows are here."""
+        return self._leaves.n_round_trips, self._leaves.n_requests
+
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
@@ -287,7 +294,7 @@ class Search:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(variables),
             "target": target,
             "operators": self.settings.operators,
@@ -312,8 +319,16 @@ class Search:
         graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
-        numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
+        numbers = {r: self._numbers(own, r) for r, own in groups.items()}
         return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
+
+    def _numbers(self, leaves: NDArray[np.int64], n_states: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Counts and exponents of leaves; where rows stand for shares of cases, exponents take what is not whole."""
+        counts, exponents = self._leaves.counts(leaves), self._exponents(leaves, n_states)
+        if self._counter.unit == 1:
+            return counts, exponents
+        exact = counts * self._counter.unit
+        return exact.astype(np.int64), exponents + exact % 1
 
     def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
         """The places of arcs from all that is tested, and of those that must be there."""

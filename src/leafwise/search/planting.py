@@ -1,17 +1,19 @@
 """Graphs to begin with: where their leaves are, which tests lead to them, and their cases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import EVERYTHING, Counter
+from leafwise.counters.counter import EVERYTHING, Session
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.arrays import Layout
 from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
+
+_FIRST_NAME = 2**40  # of sets that are there before the search begins; it names its own by the numbers of leaves
 
 
 class Planted(NamedTuple):
@@ -96,52 +98,36 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
     return Region(tuple(boxes))
 
 
-def planted_leaves(graphs: Mapping[int, DecisionGraph], counter: Counter, layout: Layout) -> list[int]:
-    """The set of cases of each leaf of the graphs, found by cutting and joining as each graph says."""
-    return [cases for target, graph in graphs.items() for cases in _sets_of_leaves(target, graph, counter, layout)]
+def planted_sets(graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers) -> list[int]:
+    """The name of the set of cases of each leaf of the graphs, found by cutting and joining as each graph says."""
+    names = count(_FIRST_NAME)
+    return [name for graph in graphs.values() for name in _sets_of_leaves(graph, session, n_states, names)]
 
 
-def _sets_of_leaves(target: int, graph: DecisionGraph, counter: Counter, layout: Layout) -> list[int]:
+def _sets_of_leaves(graph: DecisionGraph, session: Session, n_states: Integers, names: Iterator[int]) -> list[int]:
     pieces: list[list[int]] = [[] for _ in graph.tests]
     pieces[0] = [EVERYTHING]
     leaves = []
     for node, test in enumerate(graph.tests):
-        cases = _joined(pieces[node], counter)
+        cases = _joined(pieces[node], session, names)
         if test == LEAF:
             leaves.append(cases)
             continue
         arcs = graph.arcs(node)
-        groups = np.empty(int(layout.n_states[test]), np.int64)
-        for k, (states, _) in enumerate(arcs):
+        groups, children = np.empty(int(n_states[test]), np.int64), [next(names) for _ in arcs]
+        for k, ((states, below), child) in enumerate(zip(arcs, children, strict=True)):
             groups[sorted(states)] = k
-        sizes = np.bincount(groups, _state_counts(target, test, cases, counter, layout), len(arcs)).astype(np.int64)
-        first = counter.cut(np.array([cases]), np.array([test]), np.array([len(arcs)]), groups, sizes)
-        _release(cases, counter)
-        for k, (_, child) in enumerate(arcs):
-            pieces[child].append(first + k)
+            pieces[below].append(child)
+        session.cut(np.array([cases]), np.array([test]), groups, np.array(children))
+        session.release(np.array([cases]))
     return leaves
 
 
-def _joined(pieces: list[int], counter: Counter) -> int:
+def _joined(pieces: list[int], session: Session, names: Iterator[int]) -> int:
     cases = pieces[0]
     for other in pieces[1:]:
-        union = counter.join(np.array([cases]), np.array([other]))
-        _release(cases, counter)
-        _release(other, counter)
+        union = next(names)
+        session.join(np.array([cases]), np.array([other]), np.array([union]))
+        session.release(np.array([cases, other]))
         cases = union
     return cases
-
-
-def _release(cases: int, counter: Counter) -> None:
-    if cases != EVERYTHING:
-        counter.release(np.array([cases]))
-
-
-def _state_counts(target: int, variable: int, cases: int, counter: Counter, layout: Layout) -> Integers:
-    """How many of the cases are in each state of the variable, which is one of the target's candidates."""
-    which, n_classes = layout.of_target[target], layout.n_states[target]
-    cells = np.empty((layout.n_rows[which] + 1) * n_classes, np.int32)
-    counter.count(np.array([cases]), np.array([target]), np.zeros(1, np.int64), cells, layout)
-    (rows,) = layout.rows(target, [variable])
-    counts: Integers = cells.reshape(-1, n_classes)[rows].sum(axis=1)
-    return counts

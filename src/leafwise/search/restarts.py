@@ -37,8 +37,9 @@ class Restarts:
     """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
 
     `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
-    always a better model: it charges for leaves, not for tests, and with few cases many rounds find graphs that test
-    much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`).
+    always a better model. Under `kappa:x`, which charges for parameters and not for tests, many rounds with few cases
+    find graphs that test much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`); the
+    default structure prior charges for every test.
 
     >>> Restarts(Greedy(operators="BM"), rounds=50).keep
     1
@@ -66,6 +67,10 @@ class Restarts:
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "RestartSearch":
         """The search with these settings."""
+        if counter.unit % 1:
+            raise ValueError(
+                "the weights are not whole, and restarts count whole cases: round them, or use Greedy or Edges"
+            )
         return RestartSearch(problem, counter, self, workers)
 
 
@@ -186,7 +191,7 @@ class RestartSearch:
         modelled = [node for node in nodes if node is not None]
         n_parameters = sum(node.n_parameters for node in modelled)
         return {
-            "cases": self._counter.n_cases,
+            "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(names),
             "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
             "search": "restarts",
@@ -198,6 +203,7 @@ class RestartSearch:
             "leaves": sum(node.graph.n_leaves for node in modelled),
             "parameters": n_parameters,
             "arcs": sum(len(node.parents) for node in modelled),
+            "tests": sum(node.graph.n_tests for node in modelled),
             "rounds": self.n_rounds,
             "steps": self.n_steps,
             "stopped": self.stopped,

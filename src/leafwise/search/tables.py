@@ -63,6 +63,11 @@ class Tables:
 
     def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
         """The search with these settings."""
+        if counter.unit != 1:
+            raise ValueError(
+                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
+                "smaller ones, or a search with decision graphs"
+            )
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
@@ -146,6 +151,11 @@ class TableSearch:
 
     def __init__(self, problem: Problem, counter: Counter, settings: Tables, workers: Workers) -> None:
         began = time.perf_counter()
+        if counter.local is None:
+            raise ValueError(
+                "complete tables are learned from rows in this process's memory, and the counter's rows are elsewhere: "
+                "use another search, or give a table"
+            )
         self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
@@ -161,7 +171,7 @@ class TableSearch:
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
+            counter.local.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(

@@ -1,0 +1,90 @@
+"""Weights of cases: whole ones repeat their cases; for others, rows are repeated that stand for a share of a case each.
+
+Knows tables.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.table import Table
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_CELLS = 2**27  # of a table whose rows are repeated, or twice as many rows as there are cases
+ROWS_A_CASE = 100  # of mean weight, where weights have to be rounded
+_MOST_WEIGHT = 1e15  # in all: beyond that, doubles do not tell one case more or less
+
+
+def checked_weights(weights: Any, n_cases: int) -> Floats:
+    """The weights as numbers, one for each case; a ValueError where they cannot be.
+
+    >>> checked_weights([1, 0, 2.5], 3).tolist()
+    [1.0, 0.0, 2.5]
+    """
+    try:
+        found: Floats = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the weights are {type(weights).__name__}, and must be numbers, one for each case, or the name of a "
+            f"column: use for example weights='n'"
+        ) from None
+    if found.shape != (n_cases,):
+        raise ValueError(
+            f"the weights have the shape {found.shape}, and there are {n_cases:,} cases: give one for each"
+        )
+    wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
+    if len(wrong):
+        raise ValueError(
+            f"case {wrong[0] + 1:,} has the weight {found[wrong[0]]:g}, and weights are numbers from 0 on: correct it"
+        )
+    if not found.any():
+        raise ValueError("all weights are 0, so there is no case to learn from: check them")
+    if found.sum() > _MOST_WEIGHT:
+        raise ValueError(
+            f"the weights add up to {found.sum():g} cases, and scores keep their digits up to {_MOST_WEIGHT:g}: divide"
+        )
+    return found
+
+
+def repeated_rows(weights: Floats, n_variables: int) -> Integers | None:
+    """The cases, each as often as its weight says; None where weights are not whole, or too large for that.
+
+    >>> repeated_rows(np.array([1.0, 0.0, 2.0]), 5).tolist()
+    [0, 2, 2]
+    """
+    if (weights % 1).any() or weights.sum() > _most_rows(len(weights), n_variables):
+        return None
+    return np.repeat(np.arange(len(weights)), weights.astype(np.int64))
+
+
+def stacked(table: Table, weights: Floats) -> tuple[Table, float]:
+    """The table with its rows repeated in proportion to their weights, and how many cases a row stands for.
+
+    >>> from leafwise.table import Variable
+    >>> table, unit = stacked(Table((Variable("x", ("a", "b")),), np.array([[0, 1]], np.uint8)), np.array([0.5, 1.5]))
+    >>> table.codes.tolist(), unit
+    ([[0, 1, 1, 1]], 0.5)
+    """
+    multiples, unit = _multiples(weights, _most_rows(table.n_cases, table.n_variables))
+    return Table(table.variables, np.repeat(table.codes, multiples, axis=1)), unit
+
+
+def _multiples(weights: Floats, most: int) -> tuple[Integers, float]:
+    """Whole multiples of a unit: exactly if the weights are such of 1/2, 1/3 ... or 1/100, else rounded."""
+    for parts in range(1, ROWS_A_CASE + 1):
+        near = np.rint(weights * parts)
+        if np.abs(weights * parts - near).max() <= 1e-9:
+            whole = near.astype(np.int64)
+            divisor = int(np.gcd.reduce(whole))
+            if whole.sum() <= most * divisor:
+                return whole // divisor, divisor / parts
+            break
+    rows = np.rint(weights * (min(most, ROWS_A_CASE * len(weights)) / weights.sum())).astype(np.int64)
+    return rows, float(weights.sum() / rows.sum())  # so that they add up to as many cases as before
+
+
+def _most_rows(n_cases: int, n_variables: int) -> int:
+    return max(MOST_CELLS // n_variables, 2 * n_cases)
