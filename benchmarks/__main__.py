@@ -29,7 +29,7 @@ NAMES = (
     "classifiers",
 )
 # Their tables are on docs/performance.md, docs/reliability.md and docs/how-to/many.md; some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("confidence", "many", "coverage", "libra", "limits", "profile_search", "large", "widest")
+ONLY_WHEN_NAMED = ("confidence", "forests", "many", "coverage", "libra", "limits", "profile_search", "large", "widest")
 
 
 def purpose(name: str) -> str:
