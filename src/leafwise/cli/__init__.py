@@ -17,6 +17,7 @@ import click
 from leafwise.cli.benchmark import benchmark
 from leafwise.cli.compare import compare
 from leafwise.cli.completion import completion
+from leafwise.cli.confidence import confidence
 from leafwise.cli.convert import convert
 from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
@@ -58,7 +59,7 @@ def cli(context: click.Context) -> None:
 
 COMMANDS = (
     *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
-    *(compare, convert, completion, reproduce, benchmark),
+    *(confidence, compare, convert, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -20,13 +20,14 @@ from leafwise.cli.options import (
     stacked,
 )
 from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
-from leafwise.cli.saving import saved
+from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.encoding import Reading
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -58,6 +59,8 @@ class Request:
     structure_prior: str
     hidden: Any
     completions: int
+    leaves: str
+    networks: int | None
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -154,6 +157,20 @@ search_options = stacked(
         help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
     ),
     click.option(
+        "--leaves",
+        type=click.Choice(["plain", "average"]),
+        default="plain",
+        show_default=True,
+        help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
+        "prunings of trees that are grown with few charges.",
+    ),
+    click.option(
+        "--networks",
+        type=COUNT,
+        metavar="N",
+        help="Learn N networks, and save the mixture of them: it predicts better than one.",
+    ),
+    click.option(
         "--weights",
         metavar="COLUMN",
         shell_complete=column_names,
@@ -210,7 +227,7 @@ limit_options = stacked(
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of the example's cases, of restarts, and of completed rows.",
+    help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
 @search_options
@@ -245,16 +262,23 @@ def learn(**given: Any) -> int:
         else:
             interrupted = follow(search, quiet=request.quiet or request.as_json)
         with not_interrupted():
-            return _finish(request, search, output, interrupted)
+            return _finish(request, table, search, output, interrupted)
 
 
-def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: int) -> int:
+def _finish(
+    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
+) -> int:
     """Save the network, and say what was found."""
-    network, wanted = search.network, output
-    if output == STANDARD:
-        from leafwise.formats.json import dumps
+    from leafwise.averaging import averaged
+    from leafwise.network import Network
 
-        click.echo(dumps(network), nl=False)
+    wanted = output
+
+    network = search.network
+    if request.leaves == "average" and isinstance(network, Network):
+        network = averaged(network, table)
+    if output == STANDARD:
+        click.echo(dumped(network), nl=False)
     elif output is not None:
         output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
@@ -286,6 +310,8 @@ def _refuse_unused(request: Request) -> None:
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights") if request.example is not None else (),
+        "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
+        "--leaves average": ("weights",) if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
         "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
@@ -336,16 +362,30 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
-    from leafwise.learner import learning
+def _search(
+    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+) -> "UnderWay | MixtureUnderWay":
+    from leafwise.learner import grown_for, learning, learning_mixture
 
+    if request.networks is not None:
+        return learning_mixture(
+            table,
+            request.networks,
+            seed=request.seed,
+            target=request.target,
+            search=_settings(request),
+            prior=request.prior,
+            structure_prior=request.structure_prior,
+            constraints=_constraints(request, table.names),
+        )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
+    search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
         target=request.target,
-        search=_settings(request),
+        search=search,
         prior=request.prior,
-        structure_prior=request.structure_prior,
+        structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
         hidden=request.hidden,
@@ -434,13 +474,19 @@ def _say_interrupted(output: Path | None) -> None:
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
     rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
-    rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
+    if isinstance(values.get("networks"), int):  # a mixture
+        unseen = values["mean_log_probability_unseen"]
+        chosen = (("networks", f"{values['networks']:,}"), ("trees pay", values["structure_prior"]))
+        rows = [*rows[:2], *chosen, ("leaves are", values["leaves_chosen"]), *rows[2:]]
+        rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
+    else:
+        rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
-    for network in values.get("networks", []):
+    for network in values["networks"] if isinstance(values.get("networks"), list) else []:
         rows.append(
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )

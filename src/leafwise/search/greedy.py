@@ -370,6 +370,8 @@ class Search:
 
     def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
         """The graphs without tests of variables of which no change changes the leaf."""
+        if self.n_merges == 0 and not self._problem.start:
+            return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
         n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
