@@ -31,8 +31,8 @@ NAMES = (
 )
 # Their tables are on other pages (performance, reliability, how-to/kappa and many); some take minutes and gigabytes.
 ONLY_WHEN_NAMED = (
-    *("confidence", "forests", "many", "coverage", "kills", "libra", "limits", "profile_search", "large", "widest"),
-    "structure_prior",
+    *("confidence", "forests", "many", "coverage", "gpu", "kills", "libra", "limits", "profile_search", "large"),
+    *("structure_prior", "widest"),
 )
 
 

@@ -12,6 +12,7 @@ from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
@@ -54,6 +55,7 @@ def learn(
     weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> Network: ...
 
@@ -90,6 +92,7 @@ def learn(
     seed: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> Network | Mixture:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -117,6 +120,7 @@ def learn(
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
+    `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
     `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
@@ -128,7 +132,9 @@ def learn(
     """
     if networks is not None or leaves == "average":
         what = "leaves='average'" if networks is None else f"networks={networks}"
-        others = {"weights": weights, "hidden": hidden, "checkpoint": checkpoint if networks else None}
+        others: dict[str, Any] = {"weights": weights, "hidden": hidden}
+        if networks is not None:
+            others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
         if reading.get("missing") == "infer":
             others["missing='infer'"] = True
         given = [name for name, value in others.items() if value is not None]
@@ -167,6 +173,7 @@ def learn(
         weights=weights,
         checkpoint=checkpoint,
         every=every,
+        device=device,
         **reading,
     )
     under_way.run()
@@ -246,6 +253,7 @@ def learning(
     weights: str | ArrayLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -272,9 +280,9 @@ def learning(
         infers = infers or any(variable.hidden for variable in table.variables)
         parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
-        counter = CpuCounter(rows, workers, unit)
-        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None:
-            counter.prepare()  # while all else is put together
+        counter = _counter_of(rows, workers, unit, device)
+        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None and counter.local is not None:
+            counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
@@ -293,17 +301,24 @@ def learning(
     if infers or hidden is not None:
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
-        if checkpoint is not None:
-            raise ValueError(
-                "checkpoints are for tables without holes, and missing='infer' and hidden go in rounds that are not "
-                "saved: leave out checkpoint"
-            )
+        if checkpoint is not None or device != "cpu":
+            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
+            raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
         return search.begin(problem, counter, workers)
     file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
     return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
+
+
+def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:
+    """Who counts the rows of a table."""
+    if device == "cpu":
+        return CpuCounter(table, workers, unit)
+    if device == "gpu":
+        return GpuCounter(table, unit)
+    raise ValueError(f"the device is {device!r}: give 'cpu' or 'gpu'")
 
 
 def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:

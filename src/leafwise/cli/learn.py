@@ -76,6 +76,7 @@ class Request:
     threads: int | None
     checkpoint: Path | None
     every: float
+    device: str
     quiet: bool
     verbose: bool
     as_json: bool
@@ -214,6 +215,13 @@ limit_options = stacked(
         show_default=True,
         metavar="S",
         help="With --checkpoint: the most seconds that are lost.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "gpu"]),
+        default="cpu",
+        show_default=True,
+        help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
     ),
 )
 
@@ -395,6 +403,7 @@ def _search(
         weights=weights,
         checkpoint=request.checkpoint,
         every=request.every,
+        device=request.device,
     )
 
 
