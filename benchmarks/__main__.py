@@ -29,8 +29,11 @@ NAMES = (
     *("peers", "inference", "prepared", "holes", "approximate", "learned_queries", "orders", "sampling", "bins"),
     "classifiers",
 )
-# Their tables are on other pages (performance, reliability, how-to/kappa), and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest", "structure_prior")
+# Their tables are on other pages (performance, reliability, how-to/kappa and many); some take minutes and gigabytes.
+ONLY_WHEN_NAMED = (
+    *("confidence", "forests", "many", "coverage", "kills", "libra", "limits", "profile_search", "large", "widest"),
+    "structure_prior",
+)
 
 
 def purpose(name: str) -> str:

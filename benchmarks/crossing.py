@@ -70,10 +70,10 @@ def random_sets(n_cases: int, kind: str, size: int) -> Sets:
     which = Variable("set", tuple(map(str, range(n_sets + 1))))
     counter = CpuCounter(Table((*variables, which), codes), Workers(1))
     one, last = np.array([0]), np.array([N_CANDIDATES + 1])
-    first = counter.cut(one, last, np.array([n_sets + 1]), np.arange(n_sets + 1), np.array(sizes))
+    first = counter.cut_sets(one, last, np.array([n_sets + 1]), np.arange(n_sets + 1))
     allowed = np.zeros((N_CANDIDATES + 2, N_CANDIDATES + 2), np.uint8)
     allowed[0, 1:-1] = 1
-    layout = make_layout(allowed, counter._n_states, np.array([0]))
+    layout = make_layout(allowed, counter.n_states, np.array([0]))
     n_cells = (int(layout.n_rows[0]) + 1) * n_states
     requests = np.array([[first + k, 0, k * n_cells] for k in range(n_sets)])
     histograms = np.zeros(n_sets * n_cells, np.int32)

@@ -26,8 +26,8 @@ from strategies import (
 )
 
 from leafwise import learning
+from leafwise.counters import cpu
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
-from leafwise.search import leaves
 
 pytestmark = pytest.mark.interpreted
 
@@ -168,5 +168,5 @@ def test_variables_that_would_test_each_other(random):
     table = near_copies(random)
     setup = replace(random_setup(random, table, free), prior="uniform")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaves, "_SPECULATION_RATIO", 0.1)
+        patch.setattr(cpu.CpuCounter, "lookahead", 0.1)
         check_against_oracle(table, setup, max_steps=25)

@@ -13,10 +13,10 @@ from strategies import by_name, examples, free, generators, problems, random_set
 
 import leafwise
 from leafwise import learn, learning, log_score, workers
+from leafwise.counters import cpu
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network
-from leafwise.search import leaves
 from leafwise.search.greedy import SCHEDULES, Greedy
 from leafwise.table import Table, Variable
 
@@ -143,7 +143,7 @@ def test_running_ahead_changes_nothing(problem):
     networks = []
     for share in (0.5, 1e-9, 1.0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(leaves, "_SPECULATION_RATIO", share)
+            patch.setattr(cpu.CpuCounter, "lookahead", share)
             networks.append(learn(table, **setup.for_library(max_steps=400)))
     assert networks[0] == networks[1] == networks[2]
 
@@ -287,7 +287,7 @@ def test_a_search_with_many_steps_rolled_back(schedule, monkeypatch):
     table = leafwise.sample(alarm(), 1500, seed=5)
     found = []
     for ahead, plenty in ((0.5, 2**26), (0.05, 2**26), (0.99, 2**26), (0.2, -1)):
-        monkeypatch.setattr("leafwise.search.leaves._SPECULATION_RATIO", ahead)
+        monkeypatch.setattr(cpu.CpuCounter, "lookahead", ahead)
         monkeypatch.setattr("leafwise.search.histograms._PLENTY", plenty)
         found.append(learn(table, search=Greedy("CBM", schedule), structure_prior="uniform"))
     assert all(network == found[0] for network in found[1:])

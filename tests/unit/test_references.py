@@ -56,7 +56,7 @@ def test_parts_are_not_compiled_on_their_own():
 
     table = Table((Variable("a", ("0", "1")),), np.zeros((1, 70), np.uint8))
     counter = CpuCounter(table, Workers(1))
-    counter.cut(np.array([0]), np.array([0]), np.array([2]), np.array([0, 1]), np.array([70, 0]))
+    counter.cut_sets(np.array([0]), np.array([0]), np.array([2]), np.array([0, 1]))
     libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
     assert all(isinstance(library, jit._Draft) for library in libraries)
     assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)

@@ -1,7 +1,6 @@
-"""The contract between search and whoever holds the rows: sets of cases are numbers, answers are integers.
+"""The contract between search and whoever holds the rows: a search plans, a counter fills in, counts are integers.
 
-Knows nothing but arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
-Compiled search takes part of this into its own hands, on this machine: `cases` and `codes` give it the arrays.
+Knows variables and arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
 """
 
 from typing import Protocol
@@ -11,17 +10,59 @@ from numpy.typing import NDArray
 
 from leafwise.kernels.arrays import Layout
 from leafwise.kernels.sets import Cases
+from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.uint8 | np.uint16]
-EVERYTHING = 0  # the set of all cases, which is never released
+EVERYTHING = 0  # the name of the set of all cases
+
+
+class Session(Protocol):
+    """Sets of cases for one search, which names them: a name never comes twice, so a request can be repeated.
+
+    Requests come in batches, and the result of a batch is there when the call returns.
+    """
+
+    def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
+        """Cut each set by a variable: `groups` holds, request by request, the child that each state's cases go to.
+
+        `children` holds, request by request, the names of the children; each gets the cases of one state at least.
+        """
+
+    def join(self, first: Integers, second: Integers, unions: Integers) -> None:
+        """The unions of first[r] and second[r], disjoint sets, one request after the other."""
+
+    def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
+        """The histograms of each set in `of`, for its target, one after the other, laid out by `layout`."""
+
+    def release(self, gone: Integers) -> None:
+        """Forget sets that nobody will ask for again; those that are forgotten already do not matter."""
+
+    def close(self) -> None:
+        """Forget all sets; there are no more requests."""
 
 
 class Counter(Protocol):
-    """Cuts, joins and counts sets of cases."""
+    """Holds rows, and opens sessions in which sets of them are cut, joined and counted."""
 
+    variables: tuple[Variable, ...]
     n_cases: int
     unit: float  # cases that one row stands for
+    lookahead: float  # nodes run ahead as long as their steps gain this share of the next step's gain: see `Leaves`
+
+    @property
+    def local(self) -> "LocalCounter | None":
+        """Where compiled code finds the rows, if they are in this process's memory; else all goes by batches."""
+
+    def session(self) -> Session:
+        """For one search."""
+
+    def copying(self, variables: list[int]) -> "Counter":
+        """A counter of the same cases in which these variables follow once more, after all others."""
+
+
+class LocalCounter(Counter, Protocol):
+    """A counter whose sets compiled code cuts, joins and counts on its own, by their numbers in `cases`."""
 
     @property
     def codes(self) -> Codes:
@@ -29,7 +70,7 @@ class Counter(Protocol):
 
     @property
     def cases(self) -> Cases:
-        """All sets and rows as arrays, for compiled code that cuts, joins and counts on its own."""
+        """All sets and rows as arrays."""
 
     def prepare(self) -> None:
         """Begin to lay the cases out, as they will be counted soon; there is time for it on another thread."""
@@ -37,25 +78,8 @@ class Counter(Protocol):
     def make_room(self, sizes: Integers) -> None:
         """Room for more sets of these sizes, which compiled code will place."""
 
-    def cut(
-        self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
-    ) -> int:
-        """Cut each set by a variable: `groups` holds, request by request, the child that each state's cases go to.
+    def take(self, session: Session, names: Integers) -> Integers:
+        """The numbers of sets that a session had made, and now has no longer."""
 
-        `sizes` holds, request by request, how many cases each child gets. Returns the number of the first child; the
-        others follow it, in the same order.
-        """
-
-    def join(self, first: Integers, second: Integers) -> int:
-        """The unions of first[r] and second[r], disjoint sets; the number of the first union, the others follow."""
-
-    def count(
-        self, of: Integers, targets: Integers, offsets: Integers, histograms: NDArray[np.int32], layout: Layout
-    ) -> None:
-        """Write the histogram of each set in `of`, for its target, to histograms[offsets[r]:], laid out by `layout`."""
-
-    def copying(self, variables: list[int]) -> "Counter":
-        """A counter of the same cases in which these variables follow once more, after all others."""
-
-    def release(self, gone: Integers) -> None:
-        """Forget sets that nobody will ask for again."""
+    def release_numbers(self, gone: Integers) -> None:
+        """Forget sets by their numbers."""

@@ -1,13 +1,12 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import EVERYTHING, Codes, Integers
+from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
 from leafwise.kernels import bits, listing, sets
 from leafwise.kernels.arrays import Layout, Planes, grown
 from leafwise.table import Table
@@ -18,14 +17,22 @@ _ROOM = 8192  # sets to begin with; memory is not touched before it is used
 
 
 class CpuCounter:
-    """A `Counter` over a table in memory. All of its own is made when it is first needed."""
+    """A `LocalCounter` over a table in memory. All of its own is made when it is first needed.
 
-    def __init__(self, table: Table, workers: Workers, unit: float = 1.0) -> None:
-        self.n_cases, self.unit = table.n_cases, unit
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> CpuCounter(sample(alarm(), 500, seed=1)).n_cases
+    500
+    """
+
+    lookahead = 0.7
+
+    def __init__(self, table: Table, workers: Workers | None = None, unit: float = 1.0) -> None:
+        self.variables, self.n_cases, self.unit = table.variables, table.n_cases, unit
         self._table = table
-        self._workers = workers
+        self._workers = workers or Workers()
         self._laid_out: Callable[[], Planes] | None = None
-        self._n_states = table.n_states
+        self.n_states = table.n_states
 
     @cached_property
     def _sets(self) -> NDArray[np.void]:
@@ -53,52 +60,55 @@ class CpuCounter:
     def _marks(self) -> Integers:
         return np.array([EVERYTHING + 1, len(self._masks) - 1, 0])
 
-    def cut(
-        self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers, sizes: Integers
-    ) -> int:
-        first = self._place(sizes)
-        requests = np.empty(len(parents), sets.CUT)
-        requests["parent"] = parents
-        requests["variable"] = variables
-        requests["n_states"] = self._n_states[variables]
-        requests["group"] = np.cumsum(requests["n_states"]) - requests["n_states"]
-        requests["n_children"] = n_children
-        requests["first_child"] = first + np.cumsum(n_children) - n_children
-        cases = self.cases
-        costs = np.where(self._sets["is_mask"][parents], self._masks.shape[1], self._sets["size"][parents])
-        self._workers.run(
-            lambda begin, end: sets.cut_sets(requests, groups, begin, end, cases),
-            costs.astype(np.float64),
-        )
-        return first
+    @property
+    def local(self) -> "CpuCounter":
+        return self
 
-    def join(self, first: Integers, second: Integers) -> int:
-        new = self._place(self._sets["size"][first] + self._sets["size"][second])
-        union = np.arange(new, new + len(first))
-        sets.join_sets(np.stack([first, second, union], axis=1), self.cases)
-        return new
+    def session(self) -> "CpuSession":
+        return CpuSession(self)
 
-    def count(
-        self,
-        of: Integers,
-        targets: Integers,
-        offsets: Integers,
-        histograms: NDArray[np.int32],
-        layout: Layout,
-    ) -> None:
-        requests = np.stack([of, targets, offsets], axis=1)
-        sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
-        costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
-        cases = self.cases
-        self._workers.run(lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs)
+    def take(self, session: Session, names: Integers) -> Integers:
+        assert isinstance(session, CpuSession)
+        return np.array([session.numbers.pop(name) if name else EVERYTHING for name in names.tolist()], np.int64)
 
     def copying(self, variables: list[int]) -> "CpuCounter":
-        copies = [replace(self._table.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
-        codes = np.concatenate([self._table.codes, self._table.codes[variables]])
-        return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers, self.unit)
+        return CpuCounter(self._table.copying(variables), self._workers, self.unit)
 
-    def release(self, gone: Integers) -> None:
+    def release_numbers(self, gone: Integers) -> None:
         sets.release_sets(gone, self.cases)
+
+    def cut_sets(self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers) -> int:
+        """Cut sets by their numbers; that of the first child, the others follow."""
+        requests = np.empty(len(parents), sets.CUT)
+        requests["parent"], requests["variable"] = parents, variables
+        requests["n_states"] = self.n_states[variables]
+        requests["group"] = np.cumsum(requests["n_states"]) - requests["n_states"]
+        requests["n_children"] = n_children
+        requests["first_child"] = np.cumsum(n_children) - n_children
+        costs = np.where(self._sets["is_mask"][parents], self._masks.shape[1], self._sets["size"][parents]) + 0.0
+        cases, sizes = self.cases, np.empty(int(n_children.sum()), np.int64)
+        self._workers.run(lambda begin, end: sets.size_children(requests, groups, begin, end, cases, sizes), costs)
+        first = self._place(sizes)
+        requests["first_child"] += first
+        cases = self.cases
+        self._workers.run(lambda begin, end: sets.cut_sets(requests, groups, begin, end, cases), costs)
+        return first
+
+    def join_sets(self, first: int, second: int) -> int:
+        """The union of two disjoint sets, by their numbers."""
+        union = self._place(self._sets["size"][[first]] + self._sets["size"][[second]])
+        sets.join_sets(np.array([[first, second, union]]), self.cases)
+        return union
+
+    def count_sets(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
+        """The histograms of sets by their numbers."""
+        room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
+        requests = np.stack([of, targets, np.cumsum(room) - room], axis=1)
+        sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
+        costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
+        histograms, cases = np.empty(int(room.sum()), np.int32), self.cases
+        self._workers.run(lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs)
+        return histograms
 
     @property
     def codes(self) -> Codes:
@@ -143,6 +153,39 @@ class CpuCounter:
         """Records and room for new sets of these sizes; the number of the first."""
         self.make_room(sizes)
         return sets.place_sets(sizes, self.cases)
+
+
+class CpuSession:
+    """Sets of a `CpuCounter` by a search's own names."""
+
+    def __init__(self, counter: CpuCounter) -> None:
+        self._counter = counter
+        self.numbers = {EVERYTHING: EVERYTHING}
+
+    def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
+        self.release(children)  # of a request that is repeated
+        begin = np.cumsum(self._counter.n_states[variables]) - self._counter.n_states[variables]
+        n_children = np.maximum.reduceat(groups, begin) + 1
+        first = self._counter.cut_sets(self._of(parents), variables, n_children, groups)
+        self.numbers.update(zip(children.tolist(), range(first, first + len(children)), strict=True))
+
+    def join(self, first: Integers, second: Integers, unions: Integers) -> None:
+        self.release(unions)
+        for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
+            self.numbers[union] = self._counter.join_sets(self.numbers[one], self.numbers[two])
+
+    def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
+        return self._counter.count_sets(self._of(of), targets, layout)
+
+    def release(self, gone: Integers) -> None:
+        known = [self.numbers.pop(name) for name in gone.tolist() if name != EVERYTHING and name in self.numbers]
+        self._counter.release_numbers(np.array(known, np.int64))
+
+    def close(self) -> None:
+        self.release(np.array(list(self.numbers), np.int64))
+
+    def _of(self, names: Integers) -> Integers:
+        return np.array([self.numbers[name] for name in names.tolist()], np.int64)
 
 
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:

@@ -11,7 +11,7 @@ import numpy as np
 from leafwise.kernels.arrays import Array, Int, Planes
 from leafwise.kernels.jit import bare, inlined, jit
 from leafwise.kernels.references import refer
-from leafwise.kernels.words import lowest
+from leafwise.kernels.words import lowest, popcount
 
 SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
 CUT = np.dtype(
@@ -195,6 +195,44 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
     else:
         n = rows_of(parent, cases.masks, cases.lists, buffer)
         _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists, fill)
+
+
+@bare
+def _count_states(parent: Any, variable: int, states: Array, cases: Cases, buffer: Array) -> None:
+    """How many cases of a set are in each state of a variable."""
+    data = cases.data
+    for state in range(states.shape[0]):
+        states[state] = 0
+    if parent["is_mask"] and data.first[variable] >= 0:
+        mask = cases.masks[parent["offset"]]
+        states[0] = parent["size"]
+        for state in range(1, states.shape[0]):
+            plane = data.first[variable] + state - 1
+            for word in range(mask.shape[0]):
+                states[state] += popcount(mask[word] & data.words[plane, word])
+            states[0] -= states[state]
+    else:
+        for k in range(rows_of(parent, cases.masks, cases.lists, buffer)):
+            states[data.columns[variable][buffer[k]]] += 1
+
+
+@jit
+def size_children(requests: Array, groups: Array, begin: int, end: int, cases: Cases, sizes: Array) -> None:
+    """How many cases each child of each requested cut gets; their numbers, less that of the first, index `sizes`."""
+    cases = refer(cases)
+    most_rows, most_states = 0, 0
+    for r in range(begin, end):
+        most_rows = max(most_rows, cases.sets[requests[r]["parent"]]["size"])
+        most_states = max(most_states, requests[r]["n_states"])
+    buffer, states = np.empty(most_rows, np.int32), np.empty(most_states, np.int64)
+    for r in range(begin, end):
+        request = requests[r]
+        own = states[: request["n_states"]]
+        _count_states(cases.sets[request["parent"]], request["variable"], own, cases, buffer)
+        for k in range(request["n_children"]):
+            sizes[request["first_child"] + k] = 0
+        for state in range(own.shape[0]):
+            sizes[request["first_child"] + groups[request["group"] + state]] += own[state]
 
 
 @jit

@@ -1,13 +1,15 @@
 """The leaves of all nodes under search: their cases, histograms and prices, and the log of the steps that led here.
 
-Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something that it has not: room, or
-what a prior network has to say of new leaves. Python gives it that, and it goes on.
+Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something that it has not: room, what
+a prior network has to say of new leaves, or, if the rows are not in this process, their counts. Python gives it that,
+for many leaves at a time, and it goes on.
 """
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +18,27 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.arrays import Layout, grown
-from leafwise.kernels.leaf_search import acyclic, replay, schedule, state, weights
+from leafwise.kernels.arrays import Layout, Planes, grown
+from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.references import Packed
 from leafwise.kernels.scoring import rises
+from leafwise.kernels.sets import SET, Cases
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.regions import Region
 from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms
-from leafwise.search.planting import Planted, planted_leaves, read_region, tests_above
+from leafwise.search.planting import Planted, planted_sets, read_region, tests_above
 from leafwise.structure_priors import StructurePrior, log_ways, n_ordered
 from leafwise.table import Variable
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_SPECULATION_RATIO = 0.7  # nodes run ahead as long as their steps gain this share of the next step's gain
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
-_WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network
+_WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
+_PRICING_NS = 4.0  # ... and under other priors
+_COPYING_NS = 1.0  # to copy a cell
 
 
 class Leaves:
@@ -55,6 +60,7 @@ class Leaves:
     ) -> None:
         self.rules, self.targets = rules, targets
         self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
+        self._local, self._session = counter.local, counter.session()
         n_states = layout.n_states
         n = len(n_states)
         self._layout, self._costs = layout, structure_prior.costs
@@ -85,6 +91,9 @@ class Leaves:
         self._n_exponents = 0
         self._dropped = np.empty(len(self.records), np.int64)
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
+        self._joined = np.empty((len(self.records), 3), np.int64)
+        self._n_released = self.n_round_trips = self.n_requests = 0
+        self._no_cases = _no_cases(len(n_states))
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
         self._wanted = np.zeros(state.FIRST_WANTED_SET + int(n_states.max()), np.int64)
@@ -139,10 +148,22 @@ class Leaves:
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
-    def plant(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> None:
-        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order."""
-        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions)
-        cases = planted_leaves(graphs, self._counter, self._layout)
+    def region_words(self, record: int) -> list[int]:
+        """The same as it is kept: how many boxes, and the words."""
+        leaf = self.records[record]
+        begin, n_words = int(leaf["region"]), int(leaf["n_words"])
+        return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
+
+    def plant(
+        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
+
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        """
+        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
+        names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
+        cases = names if self._local is None else self._local.take(self._session, names)
         targets = planted.targets
         self._wanted[: state.FIRST_WANTED_SET] = (
             len(targets),
@@ -158,7 +179,7 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        sets = np.append(np.array(cases, np.int64), np.full(len(others), EVERYTHING))
+        sets = np.append(cases, np.full(len(others), EVERYTHING))
         schedule.add_initial_leaves(targets, sets, planted.places, self._state())
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
@@ -172,7 +193,7 @@ class Leaves:
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
         while True:
-            self._weigh()
+            self._serve()
             self._make_room()
             status = self._run(n_steps)
             if status != state.NEEDS_HOST:
@@ -186,18 +207,20 @@ class Leaves:
             self.advance(0, math.inf)
             self._is_priced = True
 
-    def counts(self, records: Integers) -> Integers:
-        """The target's counts in each of these leaves, of targets with the same number of states."""
+    def counts(self, records: Integers) -> NDArray[Any]:
+        """The target's counts in each of these leaves, of targets with the same number of states: in cases."""
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
-        counts: Integers = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
-        return counts
+        counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
+        return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
         self.price_planted()
-        cases = self.records["cases"][: self._totals[state.N_LEAVES]]
-        self._counter.release(cases[cases > 0])
-        cases[:] = 0
+        if self._local is not None:
+            cases = self.records["cases"][: self._totals[state.N_LEAVES]]
+            self._local.release_numbers(cases[cases > 0])
+            cases[:] = 0
+        self._session.close()
 
     def delete_parents(self, target: int, variables: list[int], graph: DecisionGraph, records: list[int]) -> None:
         """Take arcs away, and tests: what they ruled out may come back. If this is interrupted, do it again.
@@ -251,7 +274,7 @@ class Leaves:
         priced, now = self._priced, self._state()
 
         def search(leads: bool) -> int:
-            return schedule.advance(leads, n_steps, _SPECULATION_RATIO, priced, now)
+            return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
@@ -282,14 +305,15 @@ class Leaves:
             "I" in self._operators,
         )
 
-    def _state(self) -> state.State:
-        return state.State(
+    def _state(self) -> Any:
+        """All of it, for compiled code."""
+        now = state.State(
             self.records,
             self._splits,
             self.nodes,
             self.targets,
             self.histograms.pool,
-            self._counter.cases,
+            self._no_cases if self._local is None else self._local.cases,
             self._scoring(),
             self._exponents,
             self._regions,
@@ -302,6 +326,7 @@ class Leaves:
             self._committed,
             self._dropped,
             self._waiting,
+            self._joined,
             self._totals,
             self._wanted,
             self._next_gains,
@@ -314,6 +339,7 @@ class Leaves:
             self._shared,
             self.rules,
         )
+        return Packed(now)
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
@@ -323,6 +349,7 @@ class Leaves:
             records = grown(self.records, int(totals[state.N_LEAVES]) + n_leaves, np.empty)
             self._dropped = grown(self._dropped, len(records), np.empty)
             self._waiting = np.empty((3, state.N_SLOTS * len(records)), np.int64)
+            self._joined = grown(self._joined, len(records), np.empty)
             self._splits = grown(self._splits, state.N_SLOTS * len(records), np.empty)
             self.records = records  # last: an interrupt must not leave more records than the others have room for
         if totals[state.N_STEPS] + state.SPARE_STEPS > len(self._log):
@@ -332,27 +359,79 @@ class Leaves:
         if totals[state.N_ARCS] + n_arcs > len(self._arcs):
             self._arcs = grown(self._arcs, int(totals[state.N_ARCS]) + 2 * n_arcs + _LEAVES, np.empty)
         self.histograms.make_room(n_cells, n_counts)
-        self._counter.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_leaves])
+        if self._local is not None:
+            self._local.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_leaves])
         self._wanted[:] = 0
 
-    def _weigh(self) -> None:
-        """Price what was made and waits for weights."""
-        if not isinstance(self._prior, PriorNetwork):
+    def _serve(self) -> None:
+        """Fill in and price what waits for counts or weights."""
+        if not (self.rules.weighs or self.rules.remote):
             return
         totals = self._totals
-        to_price, with_children, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
-        splits = self._splits[with_children]
-        children = [
-            np.arange(first, first + n) for first, n in zip(splits["first_child"], splits["n_children"], strict=True)
-        ]
-        batch = np.concatenate([to_price, *children, self.nodes["merged"][merged]]).astype(np.int64)
+        to_price, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
+        splits = self._splits[split]
+        first, n_children = splits["first_child"], splits["n_children"]
+        children = first.repeat(n_children) + _count_up(n_children)
+        batch = np.concatenate([to_price, children, self.nodes["merged"][merged]]).astype(np.int64)
+        if self.rules.remote:
+            self._fill(batch, split, children)
         if len(batch):
-            self._price(batch, self._prior)
+            self._price(batch)
         totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         if self.histograms.are_plenty:
             schedule.free_spent(batch, self._state())
 
-    def _price(self, batch: Integers, prior: PriorNetwork) -> None:
+    def _fill(self, batch: Integers, split: Integers, children: Integers) -> None:
+        """Have sets of cases joined, cut and counted for these leaves, some of which are children of splits."""
+        records, totals, now = self.records, self._totals, self._state()
+        joined = self._joined[: totals[state.N_JOINED]]
+        if len(joined):
+            self._session.join(*joined.T.copy())
+            totals[state.N_JOINED] = 0
+        largest = np.zeros(len(split), np.int64)
+        if len(split):
+            variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
+            groups = np.empty(int(self._layout.n_states[variables].sum()), np.int64)
+            expand.plan_splits(split, groups, largest, now)
+            self._session.cut(parents, variables, groups, records["cases"][children])
+        by_subtraction = self._splits["first_child"][split] + largest
+        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], by_subtraction)
+        if len(to_count):
+            sets, targets = records["cases"][to_count], records["target"][to_count]
+            counts, sizes = self._session.count(sets, targets, self._layout), self._sizes(to_count)
+            places = (np.cumsum(sizes) - sizes).astype(np.int64)
+            self._workers.run(
+                lambda begin, end: expand.take_counts(to_count, places, counts, begin, end, now), _COPYING_NS * sizes
+            )
+            self.n_round_trips += 1
+            self.n_requests += len(to_count)
+        if len(split):
+            self._workers.run(
+                lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
+                3 * _COPYING_NS * self._sizes(by_subtraction),
+            )
+        dropped = self._dropped[self._n_released : totals[state.N_DROPPED]]
+        if len(dropped):
+            self._session.release(records["cases"][dropped])
+            self._n_released = int(totals[state.N_DROPPED])
+
+    def _price(self, batch: Integers) -> None:
+        """Find the best splits of leaves that are counted."""
+        if isinstance(self._prior, PriorNetwork):
+            self._weigh(batch, self._prior)
+        else:
+            now = self._state()
+            costs = _PRICING_NS * self._sizes(batch)
+            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
+        self._priced = True
+
+    def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
+        """How many cells the histograms of these leaves have."""
+        n_rows, targets = self._layout.n_rows, self.records["target"][leaves]
+        sizes: NDArray[np.float64] = (n_rows[self._layout.of_target[targets]] + 1.0) * self._layout.n_states[targets]
+        return sizes
+
+    def _weigh(self, batch: Integers, prior: PriorNetwork) -> None:
         """Find the best split of each leaf, by what the prior has to say of it."""
         layout, targets = self._layout, self.records["target"][batch].tolist()
         regions = [self.region(record) for record in batch.tolist()]
@@ -363,7 +442,6 @@ class Leaves:
             lambda begin, end: weights.price_by_weights(batch, begin, end, cells, starts, now),
             np.array([_WEIGHING_NS * len(row) for row in rows]),
         )
-        self._priced = True
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
         """The leaves' own exponents, for merges."""
@@ -376,6 +454,31 @@ class Leaves:
             self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
+
+
+def _no_cases(n_variables: int) -> Cases:
+    """What compiled code gets in the place of rows that are elsewhere."""
+    nothing, none = np.zeros(0, np.int64), np.full(n_variables, -1)
+    data = Planes(
+        np.zeros((n_variables, 0), np.uint8),
+        np.zeros((0, 0), np.uint64),
+        none,
+        nothing,
+        nothing,
+        none,
+        nothing,
+        np.zeros(0, np.uint16),
+        0.0,
+    )
+    masks, lists = np.zeros((0, 0), np.uint64), np.zeros(0, np.int32)
+    return Cases(np.zeros(0, SET), masks, nothing, lists, nothing, 0, data)
+
+
+def _count_up(sizes: Integers) -> Integers:
+    """0, 1, ... up to each of these sizes, one after the other."""
+    ends = np.cumsum(sizes)
+    places: Integers = np.arange(sizes.sum()) - (ends - sizes).repeat(sizes)
+    return places
 
 
 class _Rises:

@@ -1,17 +1,19 @@
 """Graphs to begin with: where their leaves are, which tests lead to them, and their cases."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.counters.counter import EVERYTHING, Counter
+from leafwise.counters.counter import EVERYTHING, Session
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.arrays import Layout
 from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
+
+_FIRST_NAME = 2**40  # of sets that are there before the search begins; it names its own by the numbers of leaves
 
 
 class Planted(NamedTuple):
@@ -24,23 +26,32 @@ class Planted(NamedTuple):
 
     @classmethod
     def of(
-        cls, graphs: Mapping[int, DecisionGraph], others: Integers, n_states: Integers, with_regions: bool
+        cls,
+        graphs: Mapping[int, DecisionGraph],
+        others: Integers,
+        n_states: Integers,
+        with_regions: bool,
+        known: Sequence[Sequence[int]] = (),
     ) -> "Planted":
-        """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one."""
+        """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one.
+
+        `known`: the regions of all leaves of the graphs, each as its number of boxes and its words.
+        """
         targets: list[int] = []
         words: list[int] = []
         arcs: list[int] = []
         places: list[tuple[int, ...]] = []
+        regions = known
+        if with_regions and not known:
+            regions = [own for graph in graphs.values() for own in _region_words(graph, n_states)]
         number = -sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())  # that of the first test
         for target, graph in graphs.items():
-            regions = _regions_of(graph, n_states) if with_regions else {}
             numbers = iter(range(number, 0))
             above = tests_above(graph, [next(numbers) if row else 0 for row in graph.children])
             number += len(graph.tests) - graph.n_leaves
-            for node, tests in zip(graph.leaves, above, strict=True):
-                region = regions[node].boxes if with_regions else ()
-                own = [word for box in region for word in _box_words(box, n_states)]
-                place = (1 + len(words), len(region), len(own)) if with_regions else (0, 1, 1)
+            for tests in above:
+                n_boxes, *own = regions[len(targets)] if with_regions else (1,)
+                place = (1 + len(words), n_boxes, len(own)) if with_regions else (0, 1, 1)
                 places.append((*place, len(arcs), len(tests)))
                 words += own
                 arcs += tests
@@ -63,14 +74,15 @@ def tests_above(graph: DecisionGraph, numbers: Sequence[int]) -> list[list[int]]
     return [sorted(tests) for tests in above.values()]
 
 
-def _regions_of(graph: DecisionGraph, n_states: Integers) -> dict[int, Region]:
-    """Where each leaf is, by its node."""
+def _region_words(graph: DecisionGraph, n_states: Integers) -> list[list[int]]:
+    """Where each leaf is: how many boxes, and their words."""
     regions = {0: Region.everything()}
     for node, test in enumerate(graph.tests):
         for states, child in graph.arcs(node):
             part = regions[node].cut(test, bits_of(states), int(n_states[test]))
             regions[child] = regions[child].join(part) if child in regions else part
-    return {node: regions[node] for node in graph.leaves}
+    boxes = [regions[node].boxes for node in graph.leaves]
+    return [[len(own), *(word for box in own for word in _box_words(box, n_states))] for own in boxes]
 
 
 def _box_words(box: Box, n_states: Integers) -> list[int]:
@@ -96,52 +108,36 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
     return Region(tuple(boxes))
 
 
-def planted_leaves(graphs: Mapping[int, DecisionGraph], counter: Counter, layout: Layout) -> list[int]:
-    """The set of cases of each leaf of the graphs, found by cutting and joining as each graph says."""
-    return [cases for target, graph in graphs.items() for cases in _sets_of_leaves(target, graph, counter, layout)]
+def planted_sets(graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers) -> list[int]:
+    """The name of the set of cases of each leaf of the graphs, found by cutting and joining as each graph says."""
+    names = count(_FIRST_NAME)
+    return [name for graph in graphs.values() for name in _sets_of_leaves(graph, session, n_states, names)]
 
 
-def _sets_of_leaves(target: int, graph: DecisionGraph, counter: Counter, layout: Layout) -> list[int]:
+def _sets_of_leaves(graph: DecisionGraph, session: Session, n_states: Integers, names: Iterator[int]) -> list[int]:
     pieces: list[list[int]] = [[] for _ in graph.tests]
     pieces[0] = [EVERYTHING]
     leaves = []
     for node, test in enumerate(graph.tests):
-        cases = _joined(pieces[node], counter)
+        cases = _joined(pieces[node], session, names)
         if test == LEAF:
             leaves.append(cases)
             continue
         arcs = graph.arcs(node)
-        groups = np.empty(int(layout.n_states[test]), np.int64)
-        for k, (states, _) in enumerate(arcs):
+        groups, children = np.empty(int(n_states[test]), np.int64), [next(names) for _ in arcs]
+        for k, ((states, below), child) in enumerate(zip(arcs, children, strict=True)):
             groups[sorted(states)] = k
-        sizes = np.bincount(groups, _state_counts(target, test, cases, counter, layout), len(arcs)).astype(np.int64)
-        first = counter.cut(np.array([cases]), np.array([test]), np.array([len(arcs)]), groups, sizes)
-        _release(cases, counter)
-        for k, (_, child) in enumerate(arcs):
-            pieces[child].append(first + k)
+            pieces[below].append(child)
+        session.cut(np.array([cases]), np.array([test]), groups, np.array(children))
+        session.release(np.array([cases]))
     return leaves
 
 
-def _joined(pieces: list[int], counter: Counter) -> int:
+def _joined(pieces: list[int], session: Session, names: Iterator[int]) -> int:
     cases = pieces[0]
     for other in pieces[1:]:
-        union = counter.join(np.array([cases]), np.array([other]))
-        _release(cases, counter)
-        _release(other, counter)
+        union = next(names)
+        session.join(np.array([cases]), np.array([other]), np.array([union]))
+        session.release(np.array([cases, other]))
         cases = union
     return cases
-
-
-def _release(cases: int, counter: Counter) -> None:
-    if cases != EVERYTHING:
-        counter.release(np.array([cases]))
-
-
-def _state_counts(target: int, variable: int, cases: int, counter: Counter, layout: Layout) -> Integers:
-    """How many of the cases are in each state of the variable, which is one of the target's candidates."""
-    which, n_classes = layout.of_target[target], layout.n_states[target]
-    cells = np.empty((layout.n_rows[which] + 1) * n_classes, np.int32)
-    counter.count(np.array([cases]), np.array([target]), np.zeros(1, np.int64), cells, layout)
-    (rows,) = layout.rows(target, [variable])
-    counts: Integers = cells.reshape(-1, n_classes)[rows].sum(axis=1)
-    return counts

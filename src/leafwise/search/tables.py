@@ -6,8 +6,8 @@ graph in which each parent configuration is a leaf of its own, observed or not.
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,10 @@ class Tables:
     def __post_init__(self) -> None:
         check_numbers(self, patience=0, max_steps=0, seconds=0, threads=1)
 
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
-        """The search with these settings."""
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "TableSearch":
+        """The search with these settings; where another one was, if its state is given."""
         if counter.unit != 1:
             raise ValueError(
                 "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
@@ -78,7 +80,7 @@ class Tables:
                 f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
                 f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
-        return TableSearch(problem, counter, self, workers)
+        return TableSearch(problem, counter, self, workers, state)
 
 
 GREEDY = Tables(turns=False, patience=0)  # the paper's search
@@ -128,6 +130,7 @@ class PutBack:
 
 
 ArcOperator = Change | PutBack
+_KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
 _CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
 
 
@@ -149,8 +152,20 @@ class TableSearch:
     are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Tables, workers: Workers) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: Tables,
+        workers: Workers,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
         began = time.perf_counter()
+        if counter.local is None:
+            raise ValueError(
+                "complete tables are learned from rows in this process's memory, and the counter's rows are elsewhere: "
+                "use another search, or give a table"
+            )
         self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
@@ -161,12 +176,15 @@ class TableSearch:
         self._log_kappa, self._arc_cost = costs
         self._targets = np.array(problem.targets)
         is_parent = rules.is_parent.copy()
+        if state is not None:
+            is_parent[:] = 0
+            is_parent[tuple(np.array(state["arcs"], np.int64).reshape(-1, 2).T[::-1])] = 1
         self._check_start(is_parent, n_states)
         limits = np.array([rules.most_parents, min(rules.most_leaves, MOST_ROWS)])
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
+            counter.local.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
@@ -183,6 +201,7 @@ class TableSearch:
         )
         arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
+        self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
         self._operators: list[ArcOperator] = []
@@ -191,6 +210,8 @@ class TableSearch:
         self._deadline = math.inf
         self.stopped = ""
         self.seconds = time.perf_counter() - began
+        if state is not None:
+            self._go_on_from(state)
 
     def __iter__(self) -> Iterator[ArcStep]:
         return self
@@ -263,6 +284,27 @@ class TableSearch:
             self.summary(),
         )
 
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values."""
+        return {
+            "arcs": np.argwhere(self._graph.is_parent)[:, ::-1].tolist(),
+            "operators": plain(self.operators),
+            "is_at_top": self._is_at_top,
+            "score_then": self._score_then,
+            "n_in_vain": self._n_in_vain,
+            "waits": self._waits.tolist(),
+            "seconds": self.seconds,
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        """Take over all but the arcs, which are there."""
+        self._operators = operators_of(state["operators"])
+        self.n_steps = len(self._operators)
+        self._is_at_top, self._n_in_vain = state["is_at_top"], state["n_in_vain"]
+        self._score_then = state["score_then"]
+        self._waits[:] = state["waits"]
+        self.seconds += state["seconds"]
+
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         names = [variable.name for variable in self._problem.variables]
@@ -331,9 +373,13 @@ class TableSearch:
         """Change the arcs that gain most, up to n times; where there are none, take out the next variable."""
         if not self._is_at_top:
             try:
-                self._is_at_top = self._climb(n, self._turns)
+                self._is_at_top = self._climb(min(n, _AT_ONCE - self.n_steps % _AT_ONCE), self._turns)
             finally:  # an interrupt comes after the steps that were taken
                 self._note_steps()
+            if self.n_steps % _AT_ONCE == 0 and self.n_steps > 0:
+                before, self._score_then = self._score_then, self.log_score
+                if before is not None and self._score_then < before + climbing.LEAST_GAIN:
+                    self._is_at_top = True
         elif (variable := self._next_to_take_out()) is not None:
             self._take_out(variable)
         else:
@@ -391,8 +437,12 @@ class TableSearch:
             is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
             rows[changed] = climbing.UNKNOWN
             arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+            then = -math.inf
             while not self._climb(_AT_ONCE, False) and time.perf_counter() < self._deadline:
-                pass
+                if self._log.n[0] == _AT_ONCE:
+                    if self.log_score < then + climbing.LEAST_GAIN:
+                        break
+                    then = self.log_score
             gain = self.log_score - score
         finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
             self._log.n[0] = 0
@@ -404,6 +454,24 @@ class TableSearch:
             else:
                 is_parent[:], rows[:] = before, rows_before
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+
+
+def plain(operators: Sequence[ArcOperator]) -> list[list[Any]]:
+    """Changes of arcs in plain values."""
+    return [[type(operator).__name__, *astuple(operator)] for operator in operators]
+
+
+def operators_of(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The changes of arcs that `plain` wrote, once they went through a file.
+
+    >>> operators_of([["AddArc", 0, 1, 2.5, [[3, 4]]]])
+    [AddArc(parent=0, child=1, gain=2.5, turned=((3, 4),))]
+    """
+    made = [
+        [tuple(map(tuple, value)) if isinstance(value, list | tuple) else value for value in values]
+        for _, *values in rows
+    ]
+    return [_KINDS[row[0]](*values) for row, values in zip(rows, made, strict=True)]
 
 
 def _new_arcs(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> tuple[Arc, ...]:

@@ -2,6 +2,10 @@
 
 After a split only the smaller children are counted; the largest is the parent less the others. After a merge histograms
 add. Several threads make leaves at the same time, each for other nodes: what they take from is behind a lock.
+
+Where the rows are elsewhere (`rules.remote`), new leaves are planned and wait: the host has their sets cut, joined and
+counted, many at a time, and has them priced. A set is then named by the number of its leaf, plus one, as no name may
+come twice.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +16,7 @@ from leafwise.kernels import bits
 from leafwise.kernels.arrays import Array, Int
 from leafwise.kernels.atomics import lock, swap, unlock
 from leafwise.kernels.bits import count_set, size_of
-from leafwise.kernels.jit import bare, inlined, part
+from leafwise.kernels.jit import bare, inlined, jit, part
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children,
     drop_merged,
@@ -35,6 +39,7 @@ from leafwise.kernels.leaf_search.state import (
     COMPLETE,
     FIRST_WANTED_SET,
     N_ARCS,
+    N_JOINED,
     N_LEAVES,
     N_SLOTS,
     N_STALE,
@@ -50,6 +55,7 @@ from leafwise.kernels.leaf_search.state import (
     Pool,
     State,
 )
+from leafwise.kernels.references import refer
 from leafwise.kernels.sets import cut, join, place
 
 LEAVES_TO_PRICE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of State.waiting
@@ -122,7 +128,7 @@ def add_leaf(target: int, cases: int, state: State) -> int:
     state.totals[N_LEAVES] += 1
     leaf["target"], leaf["cases"], leaf["slot"] = target, cases, UNTESTED
     leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = -1
-    leaf["gain"], leaf["exponent"] = np.inf, 0.0
+    leaf["gain"], leaf["exponent"], leaf["is_counted"] = np.inf, 0.0, 0
     leaf["region"], leaf["n_boxes"], leaf["n_words"] = 0, 1, 1
     leaf["test"], leaf["tests"], leaf["n_tests"] = -1, 0, 0
     leaf["counts"] = state.pool.used[1]
@@ -155,7 +161,7 @@ def _add_leaves(target: int, n: Int, sizes: Array, n_words: Int, n_arcs: Int, st
         and totals[N_ARCS] + n_arcs <= state.arcs.shape[0]
         and _has_histograms(which, n, pool)
     ):
-        cases = place(sizes, n, state.cases)
+        cases = first + 1 if state.rules.remote else place(sizes, n, state.cases)
     if cases >= 0:
         for k in range(n):
             add_leaf(target, cases + k, state)
@@ -181,7 +187,7 @@ def _count(leaf: Any, state: State, scratch: Scratch) -> None:
 
 @bare
 def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
-    """Count the leaf if it was not, or its histogram was given back. False: room is short."""
+    """Count the leaf if it was not, or its histogram was given back; or the host shall. False: room is short."""
     if leaf["histogram"] < 0:
         lock(state.shared, POOL)
         which = state.nodes[leaf["target"]]["size_class"]
@@ -193,13 +199,16 @@ def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
         unlock(state.shared, POOL)
         if leaf["histogram"] < 0:
             return False
-        _count(leaf, state, scratch)
+        if state.rules.remote:
+            leaf["is_counted"] = 0
+        else:
+            _count(leaf, state, scratch)
     return True
 
 
 @bare
 def _wait(row: Int, what: Int, state: State) -> None:
-    """Something new waits for weights."""
+    """Something new waits for the host."""
     lock(state.shared, POOL)
     state.waiting[row, state.totals[N_STALE + row]] = what
     state.totals[N_STALE + row] += 1
@@ -217,11 +226,11 @@ def price(at: Int, state: State, scratch: Scratch) -> None:
 
 @inlined
 def price_again(at: Int, state: State, scratch: Scratch) -> None:
-    """Find the best splits of a leaf that is there, or let it wait for weights; unless room is short."""
+    """Find the best splits of a leaf that is there, or let it wait for the host; unless room is short."""
     drop_children(at, state)
     if not has_histogram(state.leaves[at], state, scratch):
         return
-    if state.rules.weighs:
+    if state.rules.weighs or state.rules.remote:
         _wait(np.int64(LEAVES_TO_PRICE), at, state)
     else:
         price(at, state, scratch)
@@ -328,9 +337,13 @@ def _count_children(parent: Any, n: Int, first: int, state: State, scratch: Scra
 
 @bare
 def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
-    """The leaves that one of the leaf's splits makes, priced or waiting for weights; unless room is short."""
+    """The leaves that one of the leaf's splits makes, priced or waiting for the host; unless room is short."""
     leaf, split, cases = state.leaves[at], state.splits[N_SLOTS * at + slot], state.cases
     if not has_histogram(leaf, state, scratch):
+        return
+    if state.rules.remote and not leaf["is_counted"]:
+        drop_children(at, state)
+        _wait(np.int64(LEAVES_TO_PRICE), at, state)
         return
     n, n_states = split["n_children"], state.scoring.layout.n_states[split["variable"]]
     _plan_split(leaf, split, state, scratch)
@@ -340,27 +353,42 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
     first = _add_leaves(leaf["target"], n, scratch.sizes, n_words, np.int64(0), state)
     if first < 0:
         return
-    sets = state.leaves[first]["cases"]
-    cut(
-        cases.sets[leaf["cases"]],
-        split["variable"],
-        scratch.groups[:n_states],
-        cases.sets[sets : sets + n],
-        cases,
-        scratch.counting.rows,
-        scratch.fill,
-    )
-    _count_children(leaf, n, first, state, scratch)
+    if not state.rules.remote:
+        sets = state.leaves[first]["cases"]
+        cut(
+            cases.sets[leaf["cases"]],
+            split["variable"],
+            scratch.groups[:n_states],
+            cases.sets[sets : sets + n],
+            cases,
+            scratch.counting.rows,
+            scratch.fill,
+        )
+        _count_children(leaf, n, first, state, scratch)
     if state.rules.tracks_regions:
         _cut_regions(leaf, split, first, state, scratch)
     for child in range(first, first + n):
         state.leaves[child]["test"], state.leaves[child]["n_tests"] = at, 1
     split["first_child"] = first
-    if state.rules.weighs:
+    if state.rules.weighs or state.rules.remote:
         _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)
     else:
         for child in range(first, first + n):
             price(child, state, scratch)
+
+
+@inlined
+def _join_cases(one: Any, two: Any, merged: Any, state: State) -> None:
+    """The cases of two leaves; those who have the rows elsewhere can do that later."""
+    cases = state.cases
+    if state.rules.remote:
+        lock(state.shared, POOL)
+        row = state.joined[state.totals[N_JOINED]]
+        row[0], row[1], row[2] = one["cases"], two["cases"], merged["cases"]
+        state.totals[N_JOINED] += 1
+        unlock(state.shared, POOL)
+    else:
+        join(cases.sets[one["cases"]], cases.sets[two["cases"]], cases.sets[merged["cases"]], cases)
 
 
 @inlined
@@ -380,24 +408,27 @@ def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
 
 @inlined
 def make_merged(target: int, state: State, scratch: Scratch) -> bool:
-    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for weights."""
+    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for the host."""
     node, cases = state.nodes[target], state.cases
     first = node["merge_leaf"]
     second = state.leaves[first]["partner"]
     one, two = state.leaves[first], state.leaves[second]
     drop_merged(node, state)
-    scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
+    if not state.rules.remote:
+        scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
     n_words = one["n_words"] + two["n_words"] if state.rules.tracks_regions else np.int64(0)
     new = _add_leaves(target, np.int64(1), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
     if new < 0:
         return False
     merged = state.leaves[new]
-    join(cases.sets[one["cases"]], cases.sets[two["cases"]], cases.sets[merged["cases"]], cases)
-    if one["histogram"] >= 0 and two["histogram"] >= 0:
+    _join_cases(one, two, merged, state)
+    are_counted = not state.rules.remote or (one["is_counted"] and two["is_counted"])
+    if one["histogram"] >= 0 and two["histogram"] >= 0 and are_counted:
         both, a, b = histogram_of(merged, state), histogram_of(one, state), histogram_of(two, state)
         for cell in range(both.shape[0]):
             both[cell] = a[cell] + b[cell]
-    else:
+        merged["is_counted"] = 1
+    elif not state.rules.remote:
         _count(merged, state, scratch)
     if state.rules.tracks_regions:
         n_boxes, end = join_regions(
@@ -414,7 +445,7 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
         set_exponent(merged, state)
     _join_tests(one, two, merged, state.arcs)
     node["merged"], node["merged_first"], node["merged_second"] = new, first, second
-    if state.rules.weighs:
+    if state.rules.weighs or (state.rules.remote and not merged["is_counted"]):
         _wait(np.int64(NODES_WITH_MERGED), target, state)
         return False
     price(new, state, scratch)
@@ -437,3 +468,73 @@ def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> Non
         leaf["test"] = state.arcs[leaf["tests"]]
     set_exponent(leaf, state)
     link(number, state)
+
+
+@bare
+def _plan_all(splits: Array, groups: Array, largest: Array, state: State, scratch: Scratch) -> None:
+    at = 0
+    for k in range(splits.shape[0]):
+        split, leaf = state.splits[splits[k]], state.leaves[splits[k] // N_SLOTS]
+        _plan_split(leaf, split, state, scratch)
+        for value in range(state.scoring.layout.n_states[split["variable"]]):
+            groups[at] = scratch.groups[value]
+            at += 1
+        largest[k] = 0
+        for child in range(1, split["n_children"]):
+            if scratch.sizes[child] > scratch.sizes[largest[k]]:
+                largest[k] = child
+
+
+@jit
+def plan_splits(splits: Array, groups: Array, largest: Array, state: State) -> None:
+    """For each of these splits: the child that each state goes to, one split after the other, and its largest child.
+
+    The largest child (the earliest of equal ones) need not be counted.
+    """
+    scratch = make_scratch(refer(state))
+    _plan_all(splits, groups, largest, refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives
+
+
+@jit
+def take_counts(leaves: Array, places: Array, counts: Array, begin: int, end: int, state: State) -> None:
+    """Write the histograms of these leaves, which begin at these places, to where they belong."""
+    state = refer(state)
+    for k in range(begin, end):
+        leaf = state.leaves[leaves[k]]
+        out = histogram_of(leaf, state)
+        for cell in range(out.shape[0]):
+            out[cell] = counts[places[k] + cell]
+        leaf["is_counted"] = 1
+
+
+@jit
+def subtract_counts(splits: Array, largest: Array, begin: int, end: int, state: State) -> None:
+    """The largest child of each split: its parent less the other children."""
+    state = refer(state)
+    for k in range(begin, end):
+        split = state.splits[splits[k]]
+        rest = histogram_of(state.leaves[split["first_child"] + largest[k]], state)
+        whole = histogram_of(state.leaves[splits[k] // N_SLOTS], state)
+        for cell in range(rest.shape[0]):
+            rest[cell] = whole[cell]
+        for child in range(split["n_children"]):
+            if child != largest[k]:
+                part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
+                for cell in range(rest.shape[0]):
+                    rest[cell] -= part_of_it[cell]
+        state.leaves[split["first_child"] + largest[k]]["is_counted"] = 1
+
+
+@bare
+def _price_all(leaves: Array, state: State, scratch: Scratch) -> None:
+    for k in range(leaves.shape[0]):
+        price(leaves[k], state, scratch)
+
+
+@jit
+def price_leaves(leaves: Array, begin: int, end: int, state: State) -> None:
+    """Find the best splits of these leaves, which are counted."""
+    scratch = make_scratch(refer(state))
+    _price_all(leaves[begin:end], refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives

@@ -111,7 +111,7 @@ def drop(at: Int, n: Int, state: State) -> None:
         number = state.dropped[begin]
         leaf = state.leaves[number]
         _give_back(leaf, state)
-        if leaf["cases"] > 0:
+        if leaf["cases"] > 0 and not state.rules.remote:  # else the host looks what was dropped
             release(leaf["cases"], state.cases)
             leaf["cases"] = 0
         for slot in range(N_SLOTS):

@@ -101,7 +101,7 @@ def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
 def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None:
     """Apply the node's best operators as long as they gain `least`, or until something must wait.
 
-    Where new leaves wait for weights, those of all its leaves are made before it stops.
+    Where new leaves wait for the host, those of all its leaves are made before it stops.
     """
     node, rules = state.nodes[target], state.rules
     if state.may_be_invalid[target]:
@@ -125,7 +125,7 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 return
             continue
         at = node["split_leaf"]
-        if rules.weighs:
+        if rules.weighs or rules.remote:
             at = _next_wanted(following if waits else node["head"], node, least, state)
             if at < 0:
                 return
@@ -271,7 +271,7 @@ def _fill_queue(share: float, state: State) -> None:
     best = best_next(state)[1]
     least = share * best
     less = min(share * least, max(TIE, best - _TAIL_GAIN))
-    state.least[0], state.least[1] = least, least if state.rules.weighs else less
+    state.least[0], state.least[1] = least, least if state.rules.weighs or state.rules.remote else less
     n_urgent, n_others = 0, 0
     for k in range(state.targets.shape[0]):
         target = state.targets[k]
@@ -300,14 +300,13 @@ def _wait_for_others(state: State) -> None:
 
 @inlined
 def _needs_host(state: State) -> bool:
-    """Whether room is short, or something waits for weights."""
+    """Whether room is short, or something waits for counts or weights."""
     totals = state.totals
     return state.shared[SHORT] > 0 or totals[N_STALE] + totals[N_SPLIT] + totals[N_MERGED] > 0
 
 
 @bare
 def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
-    state, scratch = refer(state), refer(scratch)
     shared, status = state.shared, NEEDS_HOST
     if leads and priced:
         refresh_all(state)
@@ -330,7 +329,7 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State
         if not leads:
             add(shared, N_BUSY, np.int64(-1))
             scratch.spent[0] = 0.0
-        elif state.rules.weighs:
+        elif state.rules.weighs or state.rules.remote:
             _wait_for_others(state)
         elif n_run == 0:
             rest()
@@ -343,7 +342,10 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State)
     One thread leads, and the others come to help, with the same state. `priced`: leaves were priced since the last
     call.
     """
-    return _advance(leads, n_steps, share, priced, state, make_scratch(state))
+    scratch = make_scratch(refer(state))
+    status = _advance(leads, n_steps, share, priced, refer(state), refer(scratch))
+    scratch.spent[0] = 0.0  # until here it lives
+    return status
 
 
 @jit

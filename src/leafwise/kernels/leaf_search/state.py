@@ -32,6 +32,7 @@ LEAF = np.dtype(
         ("version", np.int64),  # of the node, when it was priced
         ("excluded", np.int64),  # the variable that the fallback split leaves out; -1: no fallback is known
         ("histogram", np.int64),  # where it begins; -1: there is none, and it is counted when needed
+        ("is_counted", np.int64),  # whether the host has filled it in; only where it is the host who counts
         ("cases", np.int64),  # the set of its cases
         ("region", np.int64),  # where its boxes begin (regions.py),
         ("n_boxes", np.int64),  # ... how many they are,
@@ -116,7 +117,7 @@ STEP = np.dtype(
 # What a call came back for: no operator gains; it needs the host (memory, counts, weights); enough steps; a merge.
 FINISHED, NEEDS_HOST, AT_STEP_LIMIT, MERGED, CONTINUE = range(5)
 # Places in State.totals.
-N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_WORDS, N_ARCS, N_STALE, N_SPLIT, N_MERGED = range(9)
+N_COMMITTED, N_STEPS, N_LEAVES, N_DROPPED, N_WORDS, N_ARCS, N_JOINED, N_STALE, N_SPLIT, N_MERGED = range(10)
 N_TOTALS = N_MERGED + 1
 NO_LEAF = -2  # in the place of a leaf that went
 BLOCK = 16  # nodes
@@ -197,7 +198,8 @@ class State(NamedTuple):
     steps: Array  # all steps, pending ones among them, in the order they were applied
     committed: Array  # the numbers of those that are committed, in order
     dropped: Array  # leaves that will not be needed again
-    waiting: Array  # for weights: leaves to price again, leaves with new children, nodes with a new merged leaf
+    waiting: Array  # for the host: leaves to price again, leaves with new children, nodes with a new merged leaf
+    joined: Array  # sets of cases that the host shall join: the two, and the name of their union
     totals: Array
     wanted: Array
     next_gains: Array  # for each node, what its next step gains: a row for splits and one for merges; 0: it is not one
@@ -223,4 +225,5 @@ class Rules(NamedTuple):
     runs_ahead: bool  # false where what a node may do depends on its own size
     stop_at_merge: bool  # come back after each merge, to look for parents that no longer matter
     weighs: bool  # exponents come from the host: new leaves wait for them before they are priced
+    remote: bool  # counts come from the host, too, since the rows are elsewhere
     tracks_regions: bool  # exponents, or the ways to split, depend on where a leaf is

@@ -1,7 +1,7 @@
-"""The counter's contract, held against a counter of dictionaries and Python sets."""
+"""The contract of counters, each of them held against a counter of dictionaries and Python sets."""
 
 from collections import Counter as Tally
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from strategies import generators, make_table
 from leafwise import Variable, workers
 from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.sharded import ShardedCounter
+from leafwise.kernels import sets
 from leafwise.search.histograms import make_layout
 from leafwise.table import Table
 from leafwise.workers import Workers
@@ -37,62 +39,96 @@ class Reference:
         return [[tally[state, k] for k in range(r)] for state in range(n_states)]
 
 
-class Pair:
-    """A CpuCounter and the reference, asked for the same things."""
+def shards(table, random, n, n_threads=1):
+    """The table's rows, dealt at random to so many counters, some of which may have got none."""
+    owners = random.integers(n, size=table.n_cases)
+    return ShardedCounter(
+        [
+            CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes[:, owners == k])), Workers(n_threads))
+            for k in range(n)
+            if (owners == k).any()
+        ]
+    )
 
-    def __init__(self, table, random, n_threads=1):
+
+COUNTERS = {
+    "cpu": lambda table, _random, n_threads: CpuCounter(table, Workers(n_threads)),
+    "two shards": lambda table, random, n_threads: shards(table, random, 2, n_threads),
+    "seven shards": lambda table, random, n_threads: shards(table, random, 7, n_threads),
+}
+
+
+class Pair:
+    """A counter and the reference, asked for the same things; names are the caller's."""
+
+    def __init__(self, counter, table, random, n_threads=1):
         self.random, self.n_states = random, np.array([variable.n_states for variable in table.variables])
-        self.fast, self.slow = CpuCounter(table, Workers(n_threads)), Reference(table)
+        self.counter, self.slow = COUNTERS[counter](table, random, n_threads), Reference(table)
+        assert self.counter.n_cases == table.n_cases
+        assert self.counter.variables == table.variables
+        self.fast = self.counter.session()
         n = table.n_variables
         self.layout = make_layout(1 - np.eye(n, dtype=np.uint8), self.n_states, np.arange(n))
         self.n = n
+        self.names = count(10)
 
     def pick(self, most):
         known = list(self.slow.sets)
         return [known[k] for k in self.random.permutation(len(known))[: self.random.integers(1, most + 1)]]
 
-    def cut(self):
-        parents = self.pick(4)
-        variables = self.random.integers(self.n, size=len(parents))
-        groups, n_children, expected = [], [], []
-        for parent, variable in zip(parents, variables.tolist(), strict=True):
-            k = int(self.random.integers(2, 5))
-            group = self.random.integers(k, size=self.n_states[variable])
-            groups.append(group)
-            n_children.append(k)
-            expected += self.slow.cut(parent, variable, group.tolist(), k)
-        sizes = np.array([len(child) for child in expected])
-        first = self.fast.cut(np.array(parents), variables, np.array(n_children), np.concatenate(groups), sizes)
-        assert first not in self.slow.sets
-        self.slow.sets.update(enumerate(expected, first))
+    def cut(self, requests=None):
+        if requests is None:
+            parents = self.pick(4)
+            variables = self.random.integers(self.n, size=len(parents)).tolist()
+            groups = [self.random.integers(self.random.integers(2, 5), size=self.n_states[v]) for v in variables]
+            requests = list(
+                zip(parents, variables, (np.unique(g, return_inverse=True)[1] for g in groups), strict=True)
+            )
+        children = [[next(self.names) for _ in range(group.max() + 1)] for _, _, group in requests]
+        arguments = (
+            np.array([parent for parent, _, _ in requests]),
+            np.array([variable for _, variable, _ in requests]),
+            np.concatenate([group for _, _, group in requests]),
+            np.concatenate(children),
+        )
+        self.fast.cut(*arguments)
+        if self.random.random() < 0.1:
+            self.fast.cut(*arguments)  # as after a fault
+        for (parent, variable, group), names in zip(requests, children, strict=True):
+            found = self.slow.cut(parent, variable, group.tolist(), len(names))
+            self.slow.sets.update(zip(names, found, strict=True))
+        return children
 
     def join(self):
-        pairs, taken = [], set()
+        rows, taken = [], set()
         for one, two in zip(self.pick(8), self.pick(8), strict=False):
             if one != two and not {one, two} & taken and not self.slow.sets[one] & self.slow.sets[two]:
-                pairs.append((one, two))
+                rows.append((one, two, next(self.names)))
                 taken |= {one, two}
-        if pairs:
-            first = self.fast.join(*np.array(pairs).T.copy())
-            for k, (one, two) in enumerate(pairs):
-                self.slow.sets[first + k] = self.slow.sets[one] | self.slow.sets[two]
+        for one, two, union in rows:
+            self.slow.sets[union] = self.slow.sets[one] | self.slow.sets[two]
+            rest = [name for name in self.pick(3) if not self.slow.sets[name] & self.slow.sets[union]]
+            if rest:  # the union of a union
+                rows.append((union, rest[0], next(self.names)))
+                self.slow.sets[rows[-1][2]] = self.slow.sets[union] | self.slow.sets[rest[0]]
+                break
+        if rows:
+            self.fast.join(*np.array(rows).T.copy())
 
-    def release(self):
-        gone = [number for number in self.pick(3) if number != 0]
+    def release(self, gone=None):
+        gone = [name for name in self.pick(3) if name != 0] if gone is None else gone
         self.fast.release(np.array(gone, dtype=np.int64))
-        for number in gone:
-            del self.slow.sets[number]
+        self.fast.release(np.array([*gone, 5], dtype=np.int64))  # nobody has heard of these
+        for name in gone:
+            del self.slow.sets[name]
 
     def count(self):
         sets = self.pick(6)
         targets = self.random.integers(self.n, size=len(sets))
         room = (self.layout.n_rows[self.layout.of_target[targets]] + 1) * self.n_states[targets]
-        offsets = 3 + np.cumsum(room) - room
-        histograms = np.full(int(room.sum()) + 6, -7, np.int32)  # what was there before must not show
-        self.fast.count(np.array(sets), targets, offsets, histograms, self.layout)
-        assert histograms[:3].tolist() == histograms[-3:].tolist() == [-7] * 3
-        for number, target, offset, size in zip(sets, targets.tolist(), offsets, room, strict=True):
-            self.check(number, target, histograms[offset : offset + size].reshape(-1, self.n_states[target]))
+        histograms = np.split(self.fast.count(np.array(sets), targets, self.layout), np.cumsum(room)[:-1])
+        for name, target, histogram in zip(sets, targets.tolist(), histograms, strict=True):
+            self.check(name, target, histogram.reshape(-1, self.n_states[target]))
 
     def check(self, number, target, histogram):
         layout, r = self.layout, self.n_states[target]
@@ -121,28 +157,31 @@ def run(pair, n_requests):
 
 @pytest.mark.interpreted
 @settings(max_examples=25)
-@given(generators(), st.sampled_from(SIZES))
-def test_random_requests(random, n_cases):
+@pytest.mark.parametrize("counter", COUNTERS)
+@given(random=generators(), n_cases=st.sampled_from(SIZES))
+def test_random_requests(counter, random, n_cases):
     n_states = random.choice([1, 2, 2, 3, 5, 8, 9, 20], int(random.integers(1, 6))).tolist()
-    run(Pair(make_table(n_states, random_codes(random, n_states, n_cases)), random), 12)
+    run(Pair(counter, make_table(n_states, random_codes(random, n_states, n_cases)), random), 12)
 
 
 @pytest.mark.parametrize("n_cases", [64, 700, 6000])
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_many_requests_on_many_cases(n_cases, n_threads, monkeypatch):
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_many_requests_on_many_cases(counter, n_cases, n_threads, monkeypatch):
     monkeypatch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
     random = np.random.default_rng(n_cases)
     n_states = [2, 3, 8, 9, 2]
-    run(Pair(make_table(n_states, random_codes(random, n_states, n_cases)), random, n_threads), 60)
+    run(Pair(counter, make_table(n_states, random_codes(random, n_states, n_cases)), random, n_threads), 60)
 
 
 @pytest.mark.parametrize("n_cases", [65, 3000])
-def test_more_than_256_states(n_cases):
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_more_than_256_states(counter, n_cases):
     random = np.random.default_rng(7)
     n_states = [300, 2, 9]
     table = make_table(n_states, [random.integers(r, size=n_cases) for r in n_states])
     assert table.codes.dtype == np.uint16
-    run(Pair(table, random), 30)
+    run(Pair(counter, table, random), 30)
 
 
 @pytest.mark.interpreted
@@ -152,16 +191,12 @@ def test_sets_around_the_size_at_which_lists_begin():
     for size in (0, 1, 19, 20, 21):
         column = (np.arange(n_cases) < size).astype(int)
         other = np.arange(n_cases) % 2
-        pair = Pair(make_table([2, 2], [column, other]), np.random.default_rng(0))
-        group = np.array([1, 0])
-        first = pair.fast.cut(np.array([0]), np.array([0]), np.array([2]), group, np.array([size, n_cases - size]))
-        pair.slow.sets.update(enumerate(pair.slow.cut(0, 0, group.tolist(), 2), first))
-        halves = pair.slow.cut(first, 1, [0, 1], 2)
-        sizes = np.array([len(half) for half in halves])
-        again = pair.fast.cut(np.array([first]), np.array([1]), np.array([2]), np.array([0, 1]), sizes)
-        pair.slow.sets.update(enumerate(halves, again))
-        union = pair.fast.join(np.array([again]), np.array([first + 1]))
-        pair.slow.sets[union] = pair.slow.sets[again] | pair.slow.sets[first + 1]
+        pair = Pair("cpu", make_table([2, 2], [column, other]), np.random.default_rng(0))
+        ((first, second),) = pair.cut([(0, 0, np.array([1, 0]))])
+        ((again, _),) = pair.cut([(first, 1, np.array([0, 1]))])
+        union = next(pair.names)
+        pair.fast.join(np.array([again]), np.array([second]), np.array([union]))
+        pair.slow.sets[union] = pair.slow.sets[again] | pair.slow.sets[second]
         for _ in range(5):
             pair.count()
 
@@ -170,14 +205,14 @@ def test_sets_around_the_size_at_which_lists_begin():
 def test_released_sets_make_room_and_do_not_disturb_others():
     random = np.random.default_rng(1)
     n_states = [2, 4, 3]
-    pair = Pair(make_table(n_states, random_codes(random, n_states, 900)), random)
+    pair = Pair("cpu", make_table(n_states, random_codes(random, n_states, 900)), random)
     for _ in range(40):
         for _ in range(3):
             pair.cut()
-        for number in [number for number in pair.slow.sets if number][:-6]:
-            pair.fast.release(np.array([number]))
-            del pair.slow.sets[number]
+        pair.release([name for name in pair.slow.sets if name][:-6])
         pair.count()
+    pair.fast.close()
+    assert pair.counter.cases.marks[sets.N_FREE] == len(pair.counter.cases.masks) - 1  # all but that of everything
 
 
 @pytest.mark.interpreted
@@ -185,14 +220,19 @@ def test_lists_move_to_a_larger_pool_when_theirs_is_full():
     random = np.random.default_rng(2)
     n_cases, r = 3000, 64
     columns = [random.integers(r, size=n_cases), random.integers(2, size=n_cases)]
-    pair = Pair(make_table([r, 2], columns), random)
+    pair = Pair("cpu", make_table([r, 2], columns), random)
     for _ in range(4):
-        children = pair.slow.cut(0, 0, list(range(r)), r)
-        sizes = np.array([len(child) for child in children])
-        first = pair.fast.cut(np.array([0]), np.array([0]), np.array([r]), np.arange(r), sizes)
-        pair.slow.sets.update(enumerate(children, first))
+        pair.cut([(0, 0, np.arange(r))])
         for _ in range(5):
             pair.count()
+
+
+def test_shards_must_be_alike():
+    one, other = (CpuCounter(make_table([r], [[0, 1]])) for r in (2, 3))
+    with pytest.raises(ValueError, match="different variables"):
+        ShardedCounter([one, other])
+    with pytest.raises(ValueError, match="no shards"):
+        ShardedCounter([])
 
 
 @pytest.mark.interpreted

@@ -1,0 +1,78 @@
+"""The network is the same, whoever counted: shards learn what one table does, by every search, prior and operator."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import examples, generators, problems, random_start
+
+from leafwise import Edges, Greedy, Restarts, Table, Tables, learn, learning
+from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.sharded import ShardedCounter
+from leafwise.examples import alarm
+from leafwise.inference.sampling import sample
+from leafwise.workers import Workers
+
+
+def dealt(table, n, random):
+    """A counter of the table's rows, dealt at random to so many shards."""
+    owners = random.integers(n, size=table.n_cases)
+    rows = [np.ascontiguousarray(table.codes[:, owners == k]) for k in range(n) if (owners == k).any()]
+    return ShardedCounter([CpuCounter(Table(table.variables, own), Workers(1)) for own in rows])
+
+
+@examples(60)
+@given(problems(), generators())
+def test_shards_learn_what_one_table_does(problem, random):
+    table, setup, target = problem
+    given = {**setup.for_library(delete_parents=bool(random.random() < 0.3))}
+    if random.random() < 0.2:
+        given["target"] = table.names[target]
+    if random.random() < 0.3 and "target" not in given:
+        given["start"] = random_start(random, table, setup.rules)
+    usual = learn(table, **given)
+    for n in (1, 2, 3, 7):
+        found = learn(dealt(table, n, random), **given)
+        assert found == usual, f"{n} shards"
+        assert found.learned == usual.learned
+
+
+@pytest.mark.parametrize("prior", ["auto", "bdeu:10", "network"])
+@pytest.mark.parametrize(
+    "search",
+    [
+        Greedy(),
+        Greedy("BM", "best-first", delete_parents=True, threads=2),
+        Edges(greedy=Greedy("BM"), max_steps=6),
+        Restarts(rounds=12, seed=3, greedy=Greedy("CBIM")),
+    ],
+    ids=["greedy", "best-first", "edges", "restarts"],
+)
+def test_every_search(search, prior, tmp_path):
+    table = sample(alarm(), 300, seed=5)
+    table = Table(table.variables[:9], np.ascontiguousarray(table.codes[:9]))
+    if prior == "network":
+        learn(Table(table.variables, table.codes[:, :50].copy())).save(tmp_path / "prior.json")
+        prior = f"network:{tmp_path / 'prior.json'}:10"
+    usual = learn(table, search=search, prior=prior)
+    for n in (2, 7):
+        found = learn(dealt(table, n, np.random.default_rng(n)), search=search, prior=prior)
+        assert found == usual
+        assert found.learned == usual.learned
+
+
+def test_counts_are_asked_for_in_few_batches():
+    table = sample(alarm(), 2000, seed=5)
+    search = learning(dealt(table, 2, np.random.default_rng(0)))
+    search.run()
+    n_trips, n_histograms = search.round_trips
+    assert n_histograms >= table.n_variables + search.n_splits
+    assert n_trips < search.n_steps / 2
+    assert learning(table).round_trips == (0, 0)
+
+
+def test_complete_tables_want_rows_that_are_here():
+    counter = dealt(sample(alarm(), 100, seed=1), 2, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="rows are elsewhere"):
+        learn(counter, search=Tables())
+    with pytest.raises(ValueError, match="read already, so bins"):
+        learn(counter, bins=3)
