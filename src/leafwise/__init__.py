@@ -15,12 +15,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.arc_confidence import Confidence, confidence
+    from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description
     from leafwise.encoding import describe, read, write
+    from leafwise.imputation import CellProbabilities, impute
     from leafwise.inference.exact import Limits
     from leafwise.inference.explanation import Explanation, explain
     from leafwise.inference.independence import contexts, dependence_path, is_independent, markov_blanket
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from leafwise.inference.query import Answer, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
+    from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.predictions import Predictions, predict
     from leafwise.report.steps import plot_steps
@@ -44,7 +48,9 @@ if TYPE_CHECKING:
 _HOME = {
     "Answer": "inference.query",
     "CPD": "cpd",
+    "CellProbabilities": "imputation",
     "Comparison": "comparison",
+    "Confidence": "arc_confidence",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
     "Description": "description",
@@ -52,6 +58,7 @@ _HOME = {
     "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
     "Limits": "inference.exact",
+    "Mixture": "mixture",
     "Network": "network",
     "Node": "network",
     "Predictions": "predictions",
@@ -59,7 +66,9 @@ _HOME = {
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
+    "averaged": "averaging",
     "compare": "comparison",
+    "confidence": "arc_confidence",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
     "describe": "encoding",
@@ -67,6 +76,7 @@ _HOME = {
     "entropy": "inference.information",
     "explain": "inference.explanation",
     "feature_importance": "inference.information",
+    "impute": "imputation",
     "is_independent": "inference.independence",
     "learn": "learner",
     "learning": "learner",
@@ -88,7 +98,9 @@ _MODULES = ("estimators", "examples")
 __all__ = [
     "CPD",
     "Answer",
+    "CellProbabilities",
     "Comparison",
+    "Confidence",
     "Constraints",
     "DecisionGraph",
     "Description",
@@ -96,6 +108,7 @@ __all__ = [
     "Explanation",
     "Greedy",
     "Limits",
+    "Mixture",
     "Network",
     "Node",
     "Predictions",
@@ -103,7 +116,9 @@ __all__ = [
     "Table",
     "Tables",
     "Variable",
+    "averaged",
     "compare",
+    "confidence",
     "contexts",
     "dependence_path",
     "describe",
@@ -111,6 +126,7 @@ __all__ = [
     "entropy",
     "explain",
     "feature_importance",
+    "impute",
     "is_independent",
     "learn",
     "learning",

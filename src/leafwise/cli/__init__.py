@@ -17,9 +17,11 @@ import click
 from leafwise.cli.benchmark import benchmark
 from leafwise.cli.compare import compare
 from leafwise.cli.completion import completion
+from leafwise.cli.confidence import confidence
 from leafwise.cli.convert import convert
 from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
+from leafwise.cli.impute import impute
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
 from leafwise.cli.predict import predict
@@ -31,6 +33,7 @@ from leafwise.report.signs import printable
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
     (re.compile(r"\bmissing='(\w+)'"), r"--missing \1"),
+    (re.compile(r"\bhidden='?(\w+)'?"), r"--hidden \1"),
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
@@ -55,8 +58,8 @@ def cli(context: click.Context) -> None:
 
 
 COMMANDS = (
-    *(describe, learn, show, explore, query, mpe, predict, sample, evaluate, score),
-    *(compare, convert, completion, reproduce, benchmark),
+    *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
+    *(confidence, compare, convert, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)

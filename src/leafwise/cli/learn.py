@@ -20,12 +20,14 @@ from leafwise.cli.options import (
     stacked,
 )
 from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
-from leafwise.cli.saving import saved
+from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
+    from leafwise.encoding import Reading
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -55,6 +57,10 @@ class Request:
     schedule: str
     prior: str
     structure_prior: str
+    hidden: Any
+    completions: int
+    leaves: str
+    networks: int | None
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -70,9 +76,21 @@ class Request:
     threads: int | None
     checkpoint: Path | None
     every: float
+    device: str
     quiet: bool
     verbose: bool
     as_json: bool
+
+
+def _hidden(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | list[int] | None:
+    if text is None or text == "auto":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is no number of states >= 2: write --hidden 8, --hidden 4,4 or --hidden auto."
+        )
+    return [int(part) for part in parts]
 
 
 # How to search and how to score.
@@ -126,6 +144,34 @@ search_options = stacked(
         "costs log 0.1), or uniform.",
     ),
     click.option(
+        "--hidden",
+        metavar="auto|K|K,K,...",
+        callback=_hidden,
+        help="Add a cause with K states that nobody observed, or several, or as many states as the score says.",
+    ),
+    click.option(
+        "--completions",
+        type=COUNT,
+        metavar="K",
+        default=5,
+        show_default=True,
+        help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
+    ),
+    click.option(
+        "--leaves",
+        type=click.Choice(["plain", "average"]),
+        default="plain",
+        show_default=True,
+        help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
+        "prunings of trees that are grown with few charges.",
+    ),
+    click.option(
+        "--networks",
+        type=COUNT,
+        metavar="N",
+        help="Learn N networks, and save the mixture of them: it predicts better than one.",
+    ),
+    click.option(
         "--weights",
         metavar="COLUMN",
         shell_complete=column_names,
@@ -170,6 +216,13 @@ limit_options = stacked(
         metavar="S",
         help="With --checkpoint: the most seconds that are lost.",
     ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "gpu"]),
+        default="cpu",
+        show_default=True,
+        help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
+    ),
 )
 
 
@@ -178,9 +231,13 @@ limit_options = stacked(
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="MODEL", help="Where to save the network, as JSON.")
 @click.option("--example", metavar="NAME", help=f"Learn from {EXAMPLE_CASES:,} cases of a built-in network: alarm.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the example's cases, and of restarts."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
-@reading_options("error", "state", "drop", states=True)
+@reading_options("error", "state", "drop", "infer", states=True)
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
@@ -201,7 +258,8 @@ def learn(**given: Any) -> int:
         _check_format(output)
     _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
-    search = _search(request, table, start, weights)
+    with advice_in_options():
+        search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
@@ -212,16 +270,23 @@ def learn(**given: Any) -> int:
         else:
             interrupted = follow(search, quiet=request.quiet or request.as_json)
         with not_interrupted():
-            return _finish(request, search, output, interrupted)
+            return _finish(request, table, search, output, interrupted)
 
 
-def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: int) -> int:
+def _finish(
+    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
+) -> int:
     """Save the network, and say what was found."""
-    network, wanted = search.network, output
-    if output == STANDARD:
-        from leafwise.formats.json import dumps
+    from leafwise.averaging import averaged
+    from leafwise.network import Network
 
-        click.echo(dumps(network), nl=False)
+    wanted = output
+
+    network = search.network
+    if request.leaves == "average" and isinstance(network, Network):
+        network = averaged(network, table)
+    if output == STANDARD:
+        click.echo(dumped(network), nl=False)
     elif output is not None:
         output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
@@ -253,8 +318,12 @@ def _refuse_unused(request: Request) -> None:
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights") if request.example is not None else (),
+        "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
+        "--leaves average": ("weights",) if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
+        "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
+        "--hidden": ("keep",) if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -301,20 +370,40 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
-    from leafwise.learner import learning
+def _search(
+    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+) -> "UnderWay | MixtureUnderWay":
+    from leafwise.learner import grown_for, learning, learning_mixture
 
+    if request.networks is not None:
+        return learning_mixture(
+            table,
+            request.networks,
+            seed=request.seed,
+            target=request.target,
+            search=_settings(request),
+            prior=request.prior,
+            structure_prior=request.structure_prior,
+            constraints=_constraints(request, table.names),
+        )
+    inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
+    search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
         target=request.target,
-        search=_settings(request),
+        search=search,
         prior=request.prior,
-        structure_prior=request.structure_prior,
+        structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        hidden=request.hidden,
+        completions=request.completions,
+        seed=request.seed,
+        **inferred,
         weights=weights,
         checkpoint=request.checkpoint,
         every=request.every,
+        device=request.device,
     )
 
 
@@ -394,13 +483,19 @@ def _say_interrupted(output: Path | None) -> None:
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
     rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
-    rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
+    if isinstance(values.get("networks"), int):  # a mixture
+        unseen = values["mean_log_probability_unseen"]
+        chosen = (("networks", f"{values['networks']:,}"), ("trees pay", values["structure_prior"]))
+        rows = [*rows[:2], *chosen, ("leaves are", values["leaves_chosen"]), *rows[2:]]
+        rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
+    else:
+        rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
-    for network in values.get("networks", []):
+    for network in values["networks"] if isinstance(values.get("networks"), list) else []:
         rows.append(
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )

@@ -17,6 +17,7 @@ from leafwise.report.signs import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
@@ -34,11 +35,11 @@ class Asked:
     signal: int = 0
 
 
-def follow(search: "UnderWay", *, quiet: bool) -> int:
+def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> int:
     """Run a search to its end or until somebody asks it to stop, with progress on a terminal; the signal, or 0."""
     with asked_to_stop() as asked, _display(quiet=quiet) as display:
 
-        def progress(search: "UnderWay") -> None:
+        def progress(search: Any) -> None:
             if asked.signal:
                 raise Stop
             display(search)
@@ -48,14 +49,15 @@ def follow(search: "UnderWay", *, quiet: bool) -> int:
     return asked.signal
 
 
-def narrate(search: "UnderWay", names: tuple[str, ...]) -> int:
+def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> int:
     """The same with a line on standard error for every step."""
     from leafwise.search.checkpoints import Checkpointed
 
     with asked_to_stop() as asked:
         for step in search:
             with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
-                click.echo(printable(_line(search.n_steps, step, names)), err=True)
+                told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
+                click.echo(printable(told), err=True)
             if asked.signal:
                 if isinstance(search, Checkpointed):
                     search.save()
@@ -127,7 +129,7 @@ def _heard(by: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
+def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
     """Shows the state of a search at most ten times a second, however often it is called."""
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
@@ -135,7 +137,7 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
     bar, due = _bar(), 0.0
     task = bar.add_task("searching")
 
-    def display(search: "UnderWay") -> None:
+    def display(search: Any) -> None:
         nonlocal due
         now = time.monotonic()
         if now >= due:
@@ -151,9 +153,13 @@ def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
             bar.stop()
 
 
-def _state(search: "UnderWay") -> str:
-    sizes = f"{search.n_steps:,} steps  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs"
-    return f"{sizes}  log score {search.log_score:,.2f}"
+def _state(search: Any) -> str:
+    if hasattr(search, "describe"):  # many networks
+        return str(search.describe())
+    rounds = getattr(search, "n_rounds", None)
+    done = f"{search.n_steps:,} steps" if rounds is None else f"{rounds:,} rounds"
+    score = f"  log score {search.log_score:,.2f}" if search.log_score > float("-inf") else ""
+    return f"{done}  {search.n_leaves:,} leaves  {search.n_arcs:,} arcs{score}"
 
 
 def _line(number: int, step: Any, names: tuple[str, ...]) -> str:

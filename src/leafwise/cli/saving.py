@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
 
 
-def saved(network: "Network", wanted: Path) -> Path:
+def saved(network: "Network | Mixture", wanted: Path) -> Path:
     """Save a network; where it is, if it could not be saved where it was wanted, which is said.
 
     If there is no room for it anywhere, it goes to standard output.
@@ -29,8 +30,14 @@ def saved(network: "Network", wanted: Path) -> Path:
             continue
         click.echo(f"{problem} is kept in '{kept}'.", err=True)
         return kept
-    from leafwise.formats.json import dumps
-
     click.echo(f"{problem} follows on standard output, as there is no room for it elsewhere.", err=True)
-    click.echo(dumps(network), nl=False)
+    click.echo(dumped(network), nl=False)
     return Path("-")
+
+
+def dumped(network: "Network | Mixture") -> str:
+    """The text of its file."""
+    from leafwise.formats import json, mixture_json
+    from leafwise.mixture import Mixture
+
+    return mixture_json.dumps(network) if isinstance(network, Mixture) else json.dumps(network)

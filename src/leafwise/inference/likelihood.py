@@ -12,6 +12,7 @@ from leafwise.encoding import Reading, read_new
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.kernels import routes
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table
 
@@ -19,25 +20,29 @@ Floats = NDArray[np.float64]
 
 
 def log_probabilities(
-    network: Network, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
+    network: Network | Mixture, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
 ) -> Floats:
     """The natural log of each case's probability, summed over the variables that have a node.
 
     `data`: a Table, or what `read` takes. A case that the network holds impossible gets -inf.
-    `reading`: arguments of `read`. With `missing="unknown"` missing cells are summed over, exactly, within the limits;
-    so is a state "(missing)" that a variable has only in a Table.
+    Missing cells are summed over, exactly, within the limits; so are a state "(missing)" that a variable has only in a
+    Table, and hidden causes. `reading`: arguments of `read`; with `missing="error"` missing cells are refused.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> log_probabilities(alarm(), sample(alarm(), 1000, seed=1)).shape
     (1000,)
     """
+    if isinstance(network, Mixture):
+        return network.log_probabilities(data, limits=limits, **reading)
     check_network(network, "log_probabilities")
-    if isinstance(data, Table):
+    hidden = {variable.name for variable in network.variables if variable.hidden}
+    if isinstance(data, Table) and hidden <= {*data.names}:
         table = data
         check_variables(network, table, gaps=True)
     else:
-        table = read_new(data, network.variables, **reading)
+        given: Reading = {"missing": "unknown", **reading}
+        table = read_new(data, network.variables, **given)
     pairs = zip(table.variables, network.variables, strict=True)
     gaps = [index for index, (there, known) in enumerate(pairs) if there != known]
     if not gaps:

@@ -23,6 +23,7 @@ from leafwise.inference.gibbs import gibbs
 from leafwise.inference.importance import importance
 from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
@@ -93,7 +94,7 @@ class Answer(Framed):
 
 
 def query(
-    network: Network,
+    network: Network | Mixture,
     targets: str | Sequence[str],
     *,
     given: Given | None = None,
@@ -125,6 +126,18 @@ def query(
     >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
     ('exact', 0.1842)
     """
+    if isinstance(network, Mixture):
+        return network.query(
+            targets,
+            given=given,
+            joint=joint,
+            method=method,
+            limits=limits,
+            n_samples=n_samples,
+            seed=seed,
+            seconds=seconds,
+            error=error,
+        )
     check_network(network, "query")
     check_type(
         targets, (str, Sequence), "what is asked for", "the name of a variable, or several: query(network, 'rain')."

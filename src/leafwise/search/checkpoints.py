@@ -28,7 +28,7 @@ from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.under_way import Resumable, Settings
 
 FORMAT, VERSION = "leafwise-checkpoint", 1
 EVERY = 60.0
@@ -149,7 +149,7 @@ class Checkpointed:
     All else is that search's own.
     """
 
-    def __init__(self, search: UnderWay, checkpoint: Checkpoint, every: float) -> None:
+    def __init__(self, search: Resumable, checkpoint: Checkpoint, every: float) -> None:
         self._search, self._checkpoint, self._every = search, checkpoint, every
         self.n_steps_before = search.n_steps
         self._saved_at, self._has_failed = time.monotonic(), False

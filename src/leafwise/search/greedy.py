@@ -355,16 +355,8 @@ class Search:
         graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
-        numbers = {r: self._numbers(own, r) for r, own in groups.items()}
+        numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
         return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
-
-    def _numbers(self, leaves: NDArray[np.int64], n_states: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Counts and exponents of leaves; where rows stand for shares of cases, exponents take what is not whole."""
-        counts, exponents = self._leaves.counts(leaves), self._exponents(leaves, n_states)
-        if self._counter.unit == 1:
-            return counts, exponents
-        exact = counts * self._counter.unit
-        return exact.astype(np.int64), exponents + exact % 1
 
     def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
         """The places of arcs from all that is tested, and of those that must be there."""
@@ -378,6 +370,8 @@ class Search:
 
     def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
         """The graphs without tests of variables of which no change changes the leaf."""
+        if self.n_merges == 0 and not self._problem.start:
+            return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
         n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)

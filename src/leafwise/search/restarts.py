@@ -69,10 +69,6 @@ class Restarts:
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "RestartSearch":
         """The search with these settings; where another one was, if its state is given."""
-        if counter.unit % 1:
-            raise ValueError(
-                "the weights are not whole, and restarts count whole cases: round them, or use Greedy or Edges"
-            )
         return RestartSearch(problem, counter, self, workers, state)
 
 

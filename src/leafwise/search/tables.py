@@ -321,6 +321,7 @@ class TableSearch:
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
             "arcs": self.n_arcs,
+            "tests": self._n_tests(),
             "additions": kinds.count(AddArc),
             "deletions": kinds.count(DeleteArc),
             "reversals": kinds.count(ReverseArc),
@@ -328,6 +329,11 @@ class TableSearch:
             "steps": self.n_steps,
             "stopped": self.stopped,
         }
+
+    def _n_tests(self) -> int:
+        """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
+        sizes = [self._rules.n_states[self._graph.is_parent[target] > 0].tolist() for target in self._targets]
+        return sum(math.prod(own[:k]) for own in sizes for k in range(len(own)))
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""

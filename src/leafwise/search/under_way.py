@@ -16,8 +16,6 @@ class UnderWay(Protocol):
     def __next__(self) -> Any: ...
     def run(self, progress: Callable[[Any], None] | None = None) -> None: ...
     def summary(self) -> dict[str, Any]: ...
-    def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values, for `Settings.begin`."""
 
     @property
     def seconds(self) -> float: ...
@@ -37,12 +35,21 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
+class Resumable(UnderWay, Protocol):
+    """A search that another one can go on from."""
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values, for `Settings.begin`."""
+
+
 class Settings(Protocol):
     """How to search."""
 
     @property
     def threads(self) -> int | None: ...
+    @property
+    def seconds(self) -> float | None: ...
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> UnderWay:
+    ) -> Resumable:
         """The search with these settings; where another one was, if its state is given."""
