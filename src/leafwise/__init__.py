@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description
     from leafwise.encoding import describe, read, write
+    from leafwise.imputation import CellProbabilities, impute
     from leafwise.inference.exact import Limits
     from leafwise.inference.explanation import Explanation, explain
     from leafwise.inference.independence import contexts, dependence_path, is_independent, markov_blanket
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Answer": "inference.query",
     "CPD": "cpd",
+    "CellProbabilities": "imputation",
     "Comparison": "comparison",
     "Confidence": "arc_confidence",
     "Constraints": "constraints",
@@ -74,6 +76,7 @@ _HOME = {
     "entropy": "inference.information",
     "explain": "inference.explanation",
     "feature_importance": "inference.information",
+    "impute": "imputation",
     "is_independent": "inference.independence",
     "learn": "learner",
     "learning": "learner",
@@ -95,6 +98,7 @@ _MODULES = ("estimators", "examples")
 __all__ = [
     "CPD",
     "Answer",
+    "CellProbabilities",
     "Comparison",
     "Confidence",
     "Constraints",
@@ -122,6 +126,7 @@ __all__ = [
     "entropy",
     "explain",
     "feature_importance",
+    "impute",
     "is_independent",
     "learn",
     "learning",

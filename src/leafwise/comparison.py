@@ -141,10 +141,12 @@ def _fits(a: Network, b: Network, data: object, reading: Reading) -> dict[str, d
     fits: dict[str, dict[str, float]] = {}
     logs = []
     for name, network in (("a", a), ("b", b)):
-        table = data if isinstance(data, Table) else read(data, variables=network.variables, **reading)
+        given: Reading = {"missing": "unknown", **reading}
+        table = data if isinstance(data, Table) else read(data, variables=network.variables, **given)
         logs.append(log_probabilities(network, table))
         fits[name] = {"mean_log_likelihood": float(logs[-1].mean())}
-        if network.prior is not None and network.structure_prior is not None:
+        is_whole = table.variables == network.variables and not any(v.hidden for v in network.variables)
+        if is_whole and network.prior is not None and network.structure_prior is not None:
             fits[name]["log_score"] = fsum(node.log_score for node in log_score(network, table).values())
     if len(logs[0]) == len(logs[1]):
         difference = logs[1] - logs[0]

@@ -26,7 +26,8 @@ from leafwise.writing import write_table
 
 __all__ = ["Reading", "describe", "read", "write"]
 
-MISSING_CHOICES = ("error", "state", "drop", "unknown")
+MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
+INFER_OR_STATE = "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own"
 Names = str | Sequence[str]
 
 
@@ -83,7 +84,8 @@ def read(
     `ignore`: all but these columns, by name or pattern.
     `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
     rows with one). With `variables`, "unknown" adds such a state where cells are missing and the variable has none, for
-    `log_probabilities` to sum over what the cell may hold.
+    `log_probabilities` to sum over what the cell may hold. "infer" is such a state, which `learn`
+    takes for a hole.
     `bins`: "auto" cuts columns of numbers into bins where there are too many numbers to be states: more than 20, or
     fewer than four cases for each (five whole numbers always are states). 8 cuts every numeric column with more than
     eight numbers into eight bins; {"age": 8} this one, the others as by "auto"; None cuts none.
@@ -195,7 +197,9 @@ class _Options:
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_CHOICES:
-            raise ValueError(f"missing={self.missing!r} is not known: use 'error', 'state', 'drop' or 'unknown'")
+            raise ValueError(
+                f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'"
+            )
         if self.missing == "unknown" and self.variables is None:
             raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
         if self.unseen not in ("error", "missing"):
@@ -233,7 +237,7 @@ def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description 
     understood = _understood(columns, options)
     _refuse(understood)
     if options.missing == "error":
-        complete(columns, columns, "error", "missing='state' to make missing a state of its own")
+        complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)
     states = [one.states for one in understood if one.states is not None]
     return assembled(variables, columns, states), _description(opened, understood, options)
@@ -393,8 +397,16 @@ def _what(one: Understood) -> str:
 
 def _description(opened: Source, understood: Sequence[Understood], options: _Options) -> Description:
     columns = [
-        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, one.variable, one.copy_of)
+        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of)
         for one in understood
     ]
     n_rows = len(understood[0].column.codes)
     return Description(opened.title, opened.told, n_rows, tuple(columns), options.missing == "error")
+
+
+def _told(one: Understood, options: _Options) -> Variable | None:
+    """The variable that is told of: without the state that stands for holes, where these are to be inferred."""
+    variable = one.variable
+    if options.missing != "infer" or variable is None or not variable.missing or variable.n_states == 1:
+        return variable
+    return replace(variable, labels=variable.labels[:-1], missing=False)

@@ -1,4 +1,4 @@
-"""Networks as estimators of scikit-learn: three classifiers and a density. The only door to scikit-learn, an extra.
+"""Networks as estimators of scikit-learn: three classifiers, a density, an imputer. The only door to it, an extra.
 
 Knows how data are read, how networks are learned, and what is asked of them. All take the same arguments:
 
@@ -15,10 +15,11 @@ names, is refused unless it is categorical.
 
 `variables`: the states and cuts of the features, where they are known beforehand (`leafwise.read(frame).variables`).
 
-`missing`: what NaN, None and empty cells are. "error" refuses them, "state" makes them a state of their own, and "drop"
-leaves such cases out when fitting. A new case may lack what no fitted case lacked: `NetworkClassifier` and
-`NetworkDensity` sum over what the cell may hold; `DecisionGraphClassifier`, which has no distribution of the features,
-sums too, each missing feature by itself, with the shares its states had when fitting.
+`missing`: what NaN, None and empty cells are. "error" refuses them, "state" makes them a state of their own, "drop"
+leaves such cases out when fitting, and "infer" learns from what such cases show (`learn(..., missing="infer")`). A new
+case may lack what no fitted case lacked: `NetworkClassifier` and `NetworkDensity` sum over what the cell may hold;
+`DecisionGraphClassifier`, which has no distribution of the features, sums too, each missing feature by itself, with the
+shares its states had when fitting.
 
 `unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
 says), or "error".
@@ -40,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar
     from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
@@ -57,6 +58,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.discretization import States
 from leafwise.encoding import read_new
 from leafwise.features import read_features
+from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
@@ -69,7 +71,7 @@ from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
 
 Floats = NDArray[np.float64]
-_MISSING_CHOICES = ("error", "state", "drop")
+_MISSING_CHOICES = ("error", "state", "drop", "infer")
 _UNSEEN_CHOICES = ("missing", "error")
 
 
@@ -95,7 +97,7 @@ class _Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.allow_nan = True  # in new cases; whether in those to fit, `missing` says
         return tags
 
 
@@ -141,7 +143,7 @@ class DecisionGraphClassifier(_Classifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         table, weights = _labelled_cases(self, X, y, sample_weight)
         self.network_ = _learned(self, table, weights, target=table.names[-1])
-        self.shares_ = _shares(table, weights)
+        self.shares_ = _shares(self.network_.variables, table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
@@ -174,7 +176,7 @@ class DecisionGraphForestClassifier(_Classifier):
             check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
         given = {"candidates": self.candidates, "target": table.names[-1]}
         self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
-        self.shares_ = _shares(table, weights)
+        self.shares_ = _shares(self.network_.variables, table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
@@ -182,12 +184,14 @@ class DecisionGraphForestClassifier(_Classifier):
         return mixture_log_posteriors(Mixture(members, self.network_.weights), table, label, by_rest=False)
 
 
-def _shares(table: Table, weights: Floats | None) -> tuple[NDArray[np.int64], ...]:
-    """How often each state of each feature occurs; the last variable is the class."""
-    return tuple(
-        np.bincount(codes, weights, variable.n_states).round().astype(np.int64)
-        for variable, codes in _pairs(table)[:-1]
-    )
+def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
+    """How often each state of each feature was seen; the last variable is the class."""
+    shares = []
+    for variable, codes in zip(variables[:-1], table.codes[:-1], strict=True):
+        there = codes < variable.n_states
+        own = None if weights is None else weights[there]
+        shares.append(np.bincount(codes[there], own, variable.n_states))
+    return tuple(shares)
 
 
 def _with_shares(network: Network, shares: Sequence[NDArray[Any]]) -> Network:
@@ -257,6 +261,82 @@ class NetworkDensity(DensityMixin, _Estimator):
         return np.stack([_labels(variable)[codes] for variable, codes in _pairs(drawn)], axis=1)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
+    """Fills in missing cells by a network that is learned from incomplete cases: cells are to be missing at random.
+
+    `how`: "draw" draws the cells of a case together, "most probable" takes the most probable state of each. A number
+    that was cut into bins is drawn among those that `fit` saw in the bin, or is the bin's median.
+    `random_state`: of what is drawn; `draws(X, 5)` gives several completions, for multiple imputation.
+
+    The other arguments are described in `leafwise.estimators`. Labels that `fit` did not see are left as they are.
+
+    >>> X = np.array([["red", "round"], ["blue", "square"]] * 20 + [["red", None]], dtype=object)
+    >>> NetworkImputer(how="most probable").fit_transform(X)[-1].tolist()
+    ['red', 'round']
+    """
+
+    missing: str = "infer"
+    how: str = DRAW
+    random_state: Any = None
+
+    def fit(self, X: Any, y: None = None) -> Self:
+        if self.how not in (DRAW, MOST_PROBABLE):
+            raise ValueError(f"how={self.how!r} is not known: use 'draw' or 'most probable'")
+        X = _checked(self, X, reset=True)
+        table = _fitted_cases(self, X)
+        self.network_ = _learned(self, *_kept(table, self.missing, None))
+        self.values_ = tuple(
+            [column[codes == state] for state in range(variable.n_states)]
+            for variable, codes, column in zip(self.network_.variables, table.codes, _cells(X).T, strict=True)
+        )
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        return self._completed(_checked(self, X, reset=False), check_random_state(self.random_state))
+
+    def draws(self, X: Any, n_draws: int = 5) -> list[NDArray[Any]]:
+        """So many completions of the same cases, as `transform` gives one."""
+        check_is_fitted(self)
+        X, random = _checked(self, X, reset=False), check_random_state(self.random_state)
+        return [self._completed(X, random) for _ in range(n_draws)]
+
+    def _completed(self, X: Any, random: Any) -> NDArray[Any]:
+        cells = _cells(X).copy()
+        table = _known_cases(X, self.network_.variables, "unknown", self.unseen)
+        seed = random.randint(np.iinfo(np.int32).max)
+        filled = impute(self.network_, table, self.how, seed=seed)
+        assert isinstance(filled, Table)
+        pairs = zip(self.network_.variables, table.codes, filled.codes, self.values_, strict=True)
+        for place, (variable, codes, found, values) in enumerate(pairs):
+            column = cells[:, place]
+            for row in np.flatnonzero(codes >= variable.n_states).tolist():
+                if _is_missing(column[row]):
+                    column[row] = self._value(variable, values[found[row]], int(found[row]), random)
+        return cells
+
+    def _value(self, variable: Variable, values: NDArray[Any], state: int, random: Any) -> Any:
+        """What to write into a cell of this state: one of the values that were seen in it."""
+        if not len(values):  # of a bin that no case was in
+            return variable.cuts[min(state, len(variable.cuts) - 1)] if variable.cuts else variable.labels[state]
+        if not variable.cuts:
+            return values[0]
+        return values[random.randint(len(values))] if self.how == DRAW else np.median(values.astype(np.float64))
+
+
+def _cells(X: Any) -> NDArray[Any]:
+    """All cells, as numbers if all columns are of numbers."""
+    cells = np.asarray(X)
+    return cells if cells.dtype.kind == "f" else cells.astype(np.float64 if cells.dtype.kind in "iu" else object)
+
+
+def _is_missing(cell: Any) -> bool:
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return not cell.strip() if isinstance(cell, str) else bool(cell != cell)
+
+
 def _pairs(table: Table) -> list[tuple[Variable, NDArray[Any]]]:
     return list(zip(table.variables, table.codes, strict=True))
 
@@ -296,6 +376,7 @@ def _settings(estimator: Any) -> dict[str, Any]:
         "search": _search(estimator),
         "prior": estimator.prior,
         "structure_prior": estimator.structure_prior,
+        "missing": "infer" if estimator.missing == "infer" else "error",
         "constraints": replace(estimator.constraints or Constraints(), **given),
     }
 
@@ -404,7 +485,7 @@ def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Fl
 
 
 def _new_cases(estimator: Any, X: Any, variables: Sequence[Variable]) -> Table:
-    return _known_cases(_checked(estimator, X, reset=False), variables, estimator.missing, estimator.unseen)
+    return _known_cases(_checked(estimator, X, reset=False), variables, "unknown", estimator.unseen)
 
 
 def _known_cases(X: Any, variables: Sequence[Variable], missing: str, unseen: str = "error") -> Table:
@@ -418,6 +499,6 @@ def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
         if hasattr(estimator, "feature_names_in_"):
             return X
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-    if estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError("X has cells that are NaN: pass missing='state' to make missing a state, or missing='drop'")
+    if reset and estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("X has cells that are NaN: pass missing='infer', missing='state' or missing='drop'")
     return array

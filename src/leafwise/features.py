@@ -36,7 +36,12 @@ def read_features(
     opened = open_source(source)
     columns = [_typed(opened, index) for index in range(len(opened.names))]
     if missing == "error":
-        complete(columns, columns, "error", "missing='state' to make missing a state of its own")
+        complete(
+            columns,
+            columns,
+            "error",
+            "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own",
+        )
     understood = understand(columns, Choices(bins, binning, towards=towards, keys=False))
     _refuse(understood)
     variables, states = [], []

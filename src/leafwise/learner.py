@@ -1,5 +1,6 @@
 """learn(...): the one place where the parts are wired together."""
 
+import os
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -11,10 +12,12 @@ from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
+from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
 from leafwise.mixture import Mixture
@@ -23,6 +26,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, log_prior, node_score
+from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
@@ -44,8 +48,14 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     leaves: str = "plain",
     weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> Network: ...
 
@@ -74,10 +84,15 @@ def learn(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
     leaves: str = "plain",
     weights: str | ArrayLike | None = None,
     networks: int | None = None,
     seed: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> Network | Mixture:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -92,15 +107,22 @@ def learn(
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
     `start`: the network to begin with.
+    `hidden`: 8 adds a variable with eight states that nobody observed, and that any graph may test; (4, 4) two with
+    four; "auto" one with as many states as the score says, or none.
+    `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
+    makes that, and mixtures, repeatable.
     `leaves`: "plain" is the posterior mean in each leaf of the one structure that is found. "average" predicts better:
     the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
     that was grown with few charges: without merges, "kappa:0.3".
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
     from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
     are smoothed and the weights are chosen on the cases that members did not see.
-    `seed`: of the mixture; the same seed gives the same one.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
-    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read.
+    `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
+    `every`: how many seconds at most are lost then.
+    `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
+    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
+    `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -108,9 +130,17 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
+    if networks is not None or leaves == "average":
+        what = "leaves='average'" if networks is None else f"networks={networks}"
+        others: dict[str, Any] = {"weights": weights, "hidden": hidden}
+        if networks is not None:
+            others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
+        if reading.get("missing") == "infer":
+            others["missing='infer'"] = True
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} and {what} were both given, which do not go together yet: leave one out")
     if networks is not None:
-        if weights is not None:
-            raise ValueError("weights and networks were both given, and a mixture takes no weights: leave one out")
         mixture = learning_mixture(
             data,
             networks,
@@ -128,8 +158,6 @@ def learn(
         return mixture.network
     search, structure_prior = grown_for(leaves, search, structure_prior)
     if leaves == "average":
-        if weights is not None:
-            raise ValueError("weights and leaves='average' were both given: averages are of whole cases; leave one out")
         data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
     under_way = learning(
         data,
@@ -139,7 +167,13 @@ def learn(
         structure_prior=structure_prior,
         constraints=constraints,
         start=start,
+        hidden=hidden,
+        completions=completions,
+        seed=seed,
         weights=weights,
+        checkpoint=checkpoint,
+        every=every,
+        device=device,
         **reading,
     )
     under_way.run()
@@ -213,7 +247,13 @@ def learning(
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
     weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -226,24 +266,27 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
+    check_every(every)
     workers = Workers(search.threads)
+    infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
-        counter, table, parameters = _counting(data, prior, {"weights": weights, **reading})
+        counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})
     else:
         variables = None if start is None else start.variables
         if weights is None:
-            table, shares = read(data, target=target, variables=variables, **reading), None
+            table = read(data, target=target, variables=variables, **reading)
         else:
             table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
-        parameters, table = _prior_for(prior, table)
+        infers = infers or any(variable.hidden for variable in table.variables)
+        parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
-        counter = CpuCounter(rows, workers, unit)
-        if isinstance(search, Greedy) and table.n_cases:
-            counter.prepare()  # while all else is put together
+        counter = _counter_of(rows, workers, unit, device)
+        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None and counter.local is not None:
+            counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
-        check_variables(start, table)
+        check_variables(start, table, gaps=infers)
     targets = tuple(range(table.n_variables)) if target is None else (table.index(target),)
     rules = _with_arcs_of(start, constraints.resolve(table), targets, table)
     problem = Problem(
@@ -255,7 +298,27 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
-    return search.begin(problem, counter, workers)
+    if infers or hidden is not None:
+        if shares is not None:
+            raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
+        if checkpoint is not None or device != "cpu":
+            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
+            raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+        how = Completing(hidden, completions, seed, infers, start)
+        return begin_incomplete(problem, table, how, search, workers)
+    if checkpoint is None:
+        return search.begin(problem, counter, workers)
+    file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
+    return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
+
+
+def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:
+    """Who counts the rows of a table."""
+    if device == "cpu":
+        return CpuCounter(table, workers, unit)
+    if device == "gpu":
+        return GpuCounter(table, unit)
+    raise ValueError(f"the device is {device!r}: give 'cpu' or 'gpu'")
 
 
 def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
@@ -297,6 +360,10 @@ def log_score(
     -32.51
     """
     check_network(network, "log_score")
+    if any(variable.hidden for variable in network.variables):
+        raise ValueError(
+            "the network has hidden causes, and log_score needs cases that show all: use log_probabilities"
+        )
     table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior
@@ -345,12 +412,12 @@ def _structure_prior(text: str, search: Settings) -> StructurePrior:
     return structure_prior_of(text)
 
 
-def _prior_for(text: str, table: Table) -> tuple[ParameterPrior, Table]:
+def _prior_for(text: str, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
     """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
     prior = parameter_prior(text)
     if not isinstance(prior, PriorNetwork):
         return prior, table
-    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names))
+    return replace(prior, names=table.names), read(table, variables=prior.variables(table.names), missing=missing)
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:

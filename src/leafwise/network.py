@@ -47,7 +47,7 @@ class Node:
     parents: tuple[int, ...]  # sorted; all that the graph tests, and perhaps more
     graph: DecisionGraph
     probabilities: NDArray[np.float64]  # (n_leaves, n_states)
-    counts: NDArray[np.int64] | None = None  # None: the distribution was given, not learned
+    counts: NDArray[Any] | None = None  # integers, or expected counts; None: the distribution was given, not learned
     exponents: NDArray[np.float64] | None = None  # Dirichlet exponents, of the same shape
 
     def __post_init__(self) -> None:
@@ -56,7 +56,8 @@ class Node:
         if (self.counts is None) != (self.exponents is None):
             raise ValueError("a node got counts or exponents alone, and it takes both or neither: give the other too.")
         if self.counts is not None and self.exponents is not None:
-            object.__setattr__(self, "counts", _frozen(self.counts, np.int64))
+            kind = np.float64 if np.asarray(self.counts).dtype.kind == "f" else np.int64
+            object.__setattr__(self, "counts", _frozen(self.counts, kind))
             object.__setattr__(self, "exponents", _frozen(self.exponents, np.float64))
         _check_numbers(self)
         _check_parents(self)
@@ -66,7 +67,7 @@ class Node:
         cls,
         parents: tuple[int, ...],
         graph: DecisionGraph,
-        counts: NDArray[np.int64],
+        counts: NDArray[Any],
         exponents: NDArray[np.float64],
     ) -> "Node":
         """A node whose probabilities are the posterior means (counts + exponents) / their sum over the leaf."""
@@ -77,7 +78,7 @@ class Node:
         cls,
         parents: Sequence[tuple[int, ...]],
         graphs: Sequence[DecisionGraph],
-        counts: NDArray[np.int64],
+        counts: NDArray[Any],
         exponents: NDArray[np.float64],
     ) -> "list[Node]":
         """Many nodes of equally many states, as by `learned`: what their leaves hold comes one below the other.
@@ -442,7 +443,7 @@ def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] |
     return table
 
 
-def _posterior_means(counts: NDArray[np.int64], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+def _posterior_means(counts: NDArray[Any], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused with their node
         weights = counts + exponents
         means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
@@ -478,7 +479,7 @@ def _check_numbers(node: Node) -> None:
         if array is not None and array.shape != node.probabilities.shape:
             raise ValueError(f"the {name} have the shape {array.shape}, not {node.probabilities.shape}: match them.")
     if node.counts is not None and node.exponents is not None:
-        if (node.counts < 0).any() or not ((node.exponents > 0) & np.isfinite(node.exponents)).all():
+        if not (node.counts >= 0).all() or not ((node.exponents > 0) & np.isfinite(node.exponents)).all():
             raise ValueError("a node needs counts of at least 0 and finite exponents above 0: check both arrays.")
         if not np.array_equal(node.probabilities, _posterior_means(node.counts, node.exponents)):
             raise ValueError("the probabilities are not those of the counts and exponents: build it by Node.learned.")

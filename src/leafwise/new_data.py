@@ -27,6 +27,7 @@ def as_known(
     """The cases of a source, or of a table, in the states of these variables; optional ones may lack a column."""
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
+    optional = {*optional, *(variable.name for variable in variables if variable.hidden)}
     if isinstance(source, Table):
         columns = [_recoded(source, variable.name, variable.name in optional) for variable in variables]
     else:
@@ -46,6 +47,7 @@ def _recoded(table: Table, name: str, optional: bool) -> Column:
 
 def _matched(opened: Source, variables: Sequence[Variable], optional: Collection[str]) -> list[Column]:
     """One column a variable, by name where the source has names, else by position."""
+    nothing = np.full(opened.n_rows, -1, np.int8)
     if opened.named:
         places = {name: index for index, name in enumerate(opened.names)}
         absent = [variable.name for variable in variables if variable.name not in {*places, *optional}]
@@ -55,18 +57,19 @@ def _matched(opened: Source, variables: Sequence[Variable], optional: Collection
                 f"(it has {some(opened.names, 5)}): add them, or if it has no header pass ",
                 ("header", False),
             )
-        nothing = np.full(opened.n_rows, -1, np.int8)
         return [
             opened.column(places[variable.name]) if variable.name in places else Column(variable.name, nothing, ())
             for variable in variables
         ]
-    if len(opened.names) != len(variables):
+    shown = [variable for variable in variables if not variable.hidden]
+    if len(opened.names) not in (len(shown), len(variables)):
         raise ValueError(
-            f"{opened.title} has {len(opened.names)} columns without names, where {len(variables)} variables are "
+            f"{opened.title} has {len(opened.names)} columns without names, where {len(shown)} variables are "
             "known: give one column a variable, in their order"
         )
-    pairs = zip(variables, range(len(variables)), strict=True)
-    return [replace(opened.column(index), name=variable.name) for variable, index in pairs]
+    there = shown if len(opened.names) == len(shown) else variables
+    found = {variable.name: replace(opened.column(k), name=variable.name) for k, variable in enumerate(there)}
+    return [found.get(variable.name) or Column(variable.name, nothing, ()) for variable in variables]
 
 
 def _met(
@@ -81,7 +84,7 @@ def _met(
                 f"missing cells in {_counted(lacking)}, whose variables have no missing state, so missing='state' "
                 "cannot be met: pass missing='drop', or learn from data with missing cells"
             )
-    if missing == "unknown":
+    if missing in ("unknown", "infer"):
         checked = []
     columns = complete(columns, checked, missing, "missing='unknown' to sum over them when a network is evaluated")
     met = [_known_states(column, variable, unseen) for column, variable in zip(columns, variables, strict=True)]
@@ -177,7 +180,7 @@ def complete(columns: list[Column], checked: Sequence[Column], missing: str, adv
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    named = ", ".join(f"{name!r} ({count})" for name, count in list(counts.items())[:5])
+    named = ", ".join(f"{some([name], 1)} ({count})" for name, count in list(counts.items())[:5])
     more = len(counts) - 5
     rest = f" and {more} more column{'s' * (more > 1)}" if more > 0 else ""
     return f"column{'s' * (len(counts) > 1)} {named}{rest}"

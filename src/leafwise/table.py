@@ -26,8 +26,8 @@ class Variable:
 
     A binned numeric column keeps its cut points: state s holds cuts[s - 1] <= value < cuts[s].
     With `missing`, the last state stands for a missing cell and is labelled "(missing)".
-    `ordered` says that the order of the states, but for the missing one, means something: numbers, bins, ranks. It
-    does not count when variables are compared.
+    `ordered` says that the order of the states, but for the missing one, means something: numbers, bins, ranks.
+    `hidden` says that nobody observes it: data have no column of it. Neither counts when variables are compared.
 
     >>> Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True).n_states
     3
@@ -38,6 +38,7 @@ class Variable:
     cuts: tuple[float, ...] = ()
     missing: bool = False
     ordered: bool = field(default=False, compare=False)
+    hidden: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.cuts:
@@ -100,6 +101,11 @@ class Table(Framed):
         problem = _table_problem(self)
         if problem:
             raise ValueError(problem)
+
+    def copying(self, variables: list[int]) -> "Table":
+        """The same cases with copies of these variables after all others, under other names."""
+        copies = [replace(self.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
+        return Table((*self.variables, *copies), np.concatenate([self.codes, self.codes[variables]]))
 
     @property
     def n_cases(self) -> int:

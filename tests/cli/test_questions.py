@@ -119,13 +119,14 @@ def test_sample_given(leafwise, model):
 def test_evaluate_sums_over_missing_cells(leafwise, model, tmp_path):
     cases = tmp_path / "cases.csv"
     cases.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,yes\n")
-    found = leafwise("evaluate", model, cases, "--missing", "unknown", "--json").object
+    found = leafwise("evaluate", model, cases, "--json").object
+    assert leafwise("evaluate", model, cases, "--missing", "unknown", "--json").object == found
     whole = tmp_path / "whole.csv"
     whole.write_text("cloudy,rain,sprinkler,wet grass\nyes,yes,no,yes\nyes,no,no,yes\n")
     expected = query(Network.load(model), [], given={"cloudy": "yes", "sprinkler": "no", "wet grass": "yes"})
     assert found["log_likelihood"] == pytest.approx(expected.log_evidence)
-    assert "--missing unknown" in leafwise("evaluate", model, cases).complaint
-    assert "--missing drop" in leafwise("evaluate", model, cases).complaint
+    assert "--missing unknown" in leafwise("evaluate", model, cases, "--missing", "error").complaint
+    assert "--missing drop" in leafwise("evaluate", model, cases, "--missing", "error").complaint
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal
 from random_networks import random_network
+from strategies import examples
 
-from leafwise.inference import holes
 from leafwise.inference.exact import Exact, Limits
 from leafwise.inference.holes import Holes
 
@@ -36,42 +36,37 @@ def shown(table, case):
     return table
 
 
-def room_for(some):
+def asking(network, little_room):
     """With little room every case is left to the exact answer."""
-    patch = pytest.MonkeyPatch()
-    if some:
-        patch.setattr(holes, "_ROOM", 2)
-    return patch
+    return Holes(network, room=2) if little_room else Holes(network)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(incomplete(), st.booleans())
 def test_log_probabilities_are_sums(question, little_room):
     network, codes = question
     table = joint_table(network)
-    with room_for(little_room).context():
-        found = Holes(network).log_probabilities(codes)
+    found = asking(network, little_room).log_probabilities(codes)
     with np.errstate(divide="ignore"):
         expected = np.log([shown(table, case).sum() for case in codes.T])
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(incomplete(), st.booleans())
 def test_marginals_and_expected_counts(question, little_room):
     network, codes = question
     table = joint_table(network)
     possible = np.array([shown(table, case).sum() > 0 for case in codes.T])
-    asked = Holes(network)
-    with room_for(little_room).context():
-        if not possible.all():
-            assert np.isneginf(asked.marginals(codes).log_probabilities[~possible]).all()
-            for ask in (asked.expected_counts, lambda some: asked.draw(some, 1)):
-                with pytest.raises(ValueError, match="impossible"):
-                    ask(codes)
-        codes = codes[:, possible]
-        found = asked.marginals(codes)
-        counts, logs = asked.expected_counts(codes)
+    asked = asking(network, little_room)
+    if not possible.all():
+        assert np.isneginf(asked.marginals(codes).log_probabilities[~possible]).all()
+        for ask in (asked.expected_counts, lambda some: asked.draw(some, 1)):
+            with pytest.raises(ValueError, match="impossible"):
+                ask(codes)
+    codes = codes[:, possible]
+    found = asked.marginals(codes)
+    counts, logs = asked.expected_counts(codes)
     for variable in range(table.ndim):
         lacking = np.flatnonzero(codes[variable] >= table.shape[variable])
         rows = found.of(variable)
@@ -99,10 +94,10 @@ def test_draws_have_the_distribution(little_room):
     case[[0, 2, 3]] = 9
     n = 300 if little_room else 3000
     codes = np.repeat(case[:, None], n, axis=1).astype(np.uint8)
-    with room_for(little_room).context():
-        drawn = Holes(network).draw(codes, seed=3)
-        np.testing.assert_array_equal(drawn, Holes(network).draw(codes, seed=3))
-        assert (drawn != Holes(network).draw(codes, seed=4)).any()
+    asked = asking(network, little_room)
+    drawn = asked.draw(codes, seed=3)
+    np.testing.assert_array_equal(drawn, asked.draw(codes, seed=3))
+    assert (drawn != asked.draw(codes, seed=4)).any()
     here = shown(table, case)
     shares = np.zeros(table.shape)
     np.add.at(shares, tuple(drawn), 1 / n)

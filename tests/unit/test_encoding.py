@@ -194,7 +194,9 @@ def test_a_broken_parquet_file(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize("token", ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", " ?", '""'])
 def test_tokens_for_missing_in_text_files(tmp_path: Path, token: str) -> None:
     path = saved(tmp_path, f"a,b\n1,x\n{token},y\n")
-    with pytest.raises(ValueError, match=r"missing cells in column 'a' \(1\): pass missing='state'.*missing='drop'"):
+    with pytest.raises(
+        ValueError, match=r"missing cells in column 'a' \(1\): pass missing='infer'.*missing='state'.*missing='drop'"
+    ):
         read(path)
     table = read(path, missing="state")
     assert table.variables == (Variable("a", ("1", MISSING), missing=True), Variable("b", ("x", "y")))

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 import leafwise  # noqa: E402
 from leafwise import Constraints, Greedy, Tables, Variable  # noqa: E402
-from leafwise.estimators import DecisionGraphClassifier, NetworkClassifier, NetworkDensity  # noqa: E402
+from leafwise.estimators import DecisionGraphClassifier, NetworkClassifier, NetworkDensity, NetworkImputer  # noqa: E402
 
 CLASSIFIERS = [DecisionGraphClassifier, NetworkClassifier]
 EVERY = [*CLASSIFIERS, NetworkDensity]
@@ -322,9 +322,9 @@ def test_missing_cells_are_refused_unless_asked_for(kind):
     X, y = with_gaps()
     with pytest.raises(ValueError, match="missing cells in column 'wind'"):
         kind().fit(X, y)
-    with pytest.raises(ValueError, match=r"X has cells that are NaN: pass missing='state'"):
+    with pytest.raises(ValueError, match=r"X has cells that are NaN: pass missing='infer'"):
         kind().fit(np.array([[1.0, np.nan], [2.0, 3.0]]), [0, 1])
-    with pytest.raises(ValueError, match="missing='sum' is not known: use 'error', 'state' or 'drop'"):
+    with pytest.raises(ValueError, match="missing='sum' is not known: use 'error', 'state', 'drop' or 'infer'"):
         kind(missing="sum").fit(X, y)
 
 
@@ -382,11 +382,45 @@ def test_wrong_settings_are_refused_when_fitted(kind, given, message):
         kind(**given).fit(X, y)
 
 
-def test_weights_of_cases_are_refused():
+@pytest.mark.parametrize("kind", EVERY)
+def test_whole_weights_are_repeated_cases(kind):
     X, y = weather()
-    for kind in EVERY:
-        with pytest.raises(TypeError, match="sample_weight"):
-            kind().fit(X, y, sample_weight=np.ones(60))
+    n = np.random.default_rng(1).integers(0, 4, 60)
+    own = [] if kind is NetworkDensity else [y]
+    by_hand = kind().fit(X.loc[X.index.repeat(n)], *(one.repeat(n) for one in own)).network_
+    assert kind().fit(X, *own, sample_weight=n).network_ == by_hand
+    assert kind().fit(X, *own, sample_weight=np.ones(60)).network_ == kind().fit(X, *own).network_
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classes_have_weights(kind):
+    X, y = weather()
+    found = kind(class_weight={"wet": 3, "dry": 1}).fit(X, y).network_
+    assert found == kind().fit(X, y, sample_weight=np.where(y == "wet", 3, 1)).network_
+    balanced = kind(class_weight="balanced").fit(X, y, sample_weight=np.full(60, 2)).network_
+    assert balanced.learned["cases"] == 120
+    shares = kind(class_weight="balanced", structure_prior="kappa:1e-9").fit(X, y).network_.nodes[-1].probabilities
+    assert shares == pytest.approx(np.full((1, 2), 0.5), abs=0.005)  # one leaf: both classes weigh the same
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_weights_go_with_their_cases_where_some_are_dropped(kind):
+    X, y = weather()
+    n = np.random.default_rng(1).random(60)
+    X.loc[5:9, "wind"] = None
+    whole = X.drop(index=range(5, 10)).assign(wind=lambda frame: frame["wind"].astype(str))
+    given = {"bins": 3, "binning": "uniform"}
+    one = kind(missing="drop", **given).fit(X, y, sample_weight=n).network_
+    other = kind(**given).fit(whole, y[whole.index], sample_weight=n[whole.index]).network_
+    assert one.learned["cases"] == other.learned["cases"] == round(n[whole.index].sum())
+
+
+def test_what_is_no_weight_is_refused():
+    X, y = weather()
+    with pytest.raises(ValueError, match="case 1 has the weight -1"):
+        NetworkClassifier().fit(X, y, sample_weight=np.full(60, -1))
+    with pytest.raises(ValueError, match="there are 60 cases"):
+        NetworkDensity().fit(X, sample_weight=np.ones(59))
 
 
 # In company
@@ -427,3 +461,69 @@ def test_it_is_cloned_and_pickled(kind):
     ask = "score_samples" if kind is NetworkDensity else "predict_proba"
     np.testing.assert_array_equal(getattr(back, ask)(X), getattr(fitted, ask)(X))
     assert "structure_prior='kappa:0.2'" in repr(back)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_cases_with_missing_cells_can_be_learned_from(kind):
+    X, y = with_gaps()
+    fitted = kind(missing="infer").fit(X, y)
+    assert fitted.network_.variables[1].labels == ("calm", "storm")
+    ask = "score_samples" if kind is NetworkDensity else "predict_log_proba"
+    assert np.isfinite(getattr(fitted, ask)(X)).all()
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_new_cases_may_lack_cells_without_options(kind):
+    X, y = weather(120)
+    fitted = kind().fit(X, y)
+    ask = "score_samples" if kind is NetworkDensity else "predict_log_proba"
+    assert np.isfinite(getattr(fitted, ask)(X.assign(wind=None))).all()
+
+
+@pytest.mark.parametrize("given", [{}, {"how": "most probable", "missing": "drop", "bins": 4}])
+def test_scikit_learn_accepts_the_imputer(given):
+    checks = check_estimator(NetworkImputer(**given), on_skip=None)
+    others = {check["check_name"] for check in checks if check["status"] != "passed"}
+    assert others <= {"check_array_api_input"}
+
+
+def test_an_imputer_fills_in_what_fits():
+    random = np.random.default_rng(1)
+    X, _ = weather(200)
+    X = X.assign(cold=np.where(X["warm"] < 0, "yes", "no"), day=7)
+    holes = random.random(X.shape) < 0.15
+    holes[:, -1] = random.random(200) < 0.1
+    gaps = X.astype(object).mask(holes)
+    gaps["warm"] = gaps["warm"].astype(float)
+    imputer = NetworkImputer(random_state=1).fit(gaps)
+    full = imputer.transform(gaps)
+    assert full.shape == X.shape
+    assert (full[~holes] == X.to_numpy(object)[~holes]).all()
+    assert set(full[:, 0]) == {"clear", "grey", "black"}
+    lacks = holes[:, 3] & ~holes[:, 2]
+    assert ((full[lacks, 3] == "yes") == (full[lacks, 2].astype(float) < 0)).mean() > 0.8
+    assert set(full[holes[:, 2], 2]) <= set(X["warm"])
+    assert (full == imputer.transform(gaps)).all()
+    one, two = imputer.draws(gaps, 2)
+    assert (one != two).any()
+    best = NetworkImputer(how="most probable").set_output(transform="pandas").fit_transform(gaps)
+    assert list(best.columns) == list(X.columns)
+    assert (best["day"].astype(int) == 7).all()
+    odd = gaps.copy()
+    odd.loc[0, "sky"] = "purple"
+    assert imputer.transform(odd)[0, 0] == "purple"
+    with pytest.raises(ValueError, match="how='mean' is not known"):
+        NetworkImputer(how="mean").fit(X)
+
+
+def test_an_imputer_in_a_pipeline():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+
+    random = np.random.default_rng(1)
+    X = random.normal(size=(150, 1)) + random.normal(scale=0.2, size=(150, 3))
+    y = X[:, 0] > 0
+    X[random.random(X.shape) < 0.2] = np.nan
+    pipeline = make_pipeline(NetworkImputer(random_state=1), LogisticRegression())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8

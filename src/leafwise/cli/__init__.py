@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -20,6 +21,7 @@ from leafwise.cli.confidence import confidence
 from leafwise.cli.convert import convert
 from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
+from leafwise.cli.impute import impute
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
 from leafwise.cli.predict import predict
@@ -31,6 +33,7 @@ from leafwise.report.signs import printable
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
     (re.compile(r"\bmissing='(\w+)'"), r"--missing \1"),
+    (re.compile(r"\bhidden='?(\w+)'?"), r"--hidden \1"),
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
@@ -55,7 +58,7 @@ def cli(context: click.Context) -> None:
 
 
 COMMANDS = (
-    *(describe, learn, show, explore, query, mpe, predict, sample, evaluate, score),
+    *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
     *(confidence, compare, convert, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
@@ -123,5 +126,6 @@ def in_options(message: str) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
+    with suppress(OSError):  # of a terminal that is gone
+        click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
     return BAD_INPUT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from leafwise.cli.data import advice_in_options, data_argument, reading_options
-from leafwise.cli.learn import COUNT, INTERRUPTED
+from leafwise.cli.learn import COUNT, KILLED_BY
 from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows
 from leafwise.cli.progress import asked_to_stop, telling
 
@@ -66,7 +66,7 @@ def confidence(
         for network in halves(table, networks, seed, **settings):
             found.append(network)
             tell(f"{len(found):,} of {networks:,} networks")
-            if asked.is_set():
+            if asked.signal:
                 break
     result = Confidence.of(found)
     if output is not None:
@@ -74,9 +74,9 @@ def confidence(
     if consensus is not None:
         _save_consensus(result, table, consensus)
     _print(result, output, consensus, as_json)
-    if asked.is_set():
+    if asked.signal:
         click.echo(f"leafwise: interrupted after {len(found):,} of {networks:,} networks.", err=True)
-    return INTERRUPTED if asked.is_set() else 0
+    return KILLED_BY + asked.signal if asked.signal else 0
 
 
 def _save_consensus(result: "Confidence", table: "Table", consensus: Path) -> None:

@@ -162,6 +162,7 @@ def _missing_option(*choices: str) -> Callable[[Any], Any]:
         "state": "make them a state of their own",
         "unknown": "sum over what they may hold",
         "drop": "drop their rows",
+        "infer": "infer them from what their rows show, as missing at random",
     }
     said = ", ".join(about[choice] for choice in choices[:-1])
     return click.option(

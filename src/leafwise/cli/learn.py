@@ -19,20 +19,22 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import follow, narrate, not_interrupted
+from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
+from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
+    from leafwise.encoding import Reading
     from leafwise.ensembles import MixtureUnderWay
-    from leafwise.mixture import Mixture
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
+KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
@@ -55,6 +57,8 @@ class Request:
     schedule: str
     prior: str
     structure_prior: str
+    hidden: Any
+    completions: int
     leaves: str
     networks: int | None
     delete_parents: bool
@@ -70,9 +74,23 @@ class Request:
     steps: int | None
     seconds: float | None
     threads: int | None
+    checkpoint: Path | None
+    every: float
+    device: str
     quiet: bool
     verbose: bool
     as_json: bool
+
+
+def _hidden(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | list[int] | None:
+    if text is None or text == "auto":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is no number of states >= 2: write --hidden 8, --hidden 4,4 or --hidden auto."
+        )
+    return [int(part) for part in parts]
 
 
 # How to search and how to score.
@@ -126,6 +144,20 @@ search_options = stacked(
         "costs log 0.1), or uniform.",
     ),
     click.option(
+        "--hidden",
+        metavar="auto|K|K,K,...",
+        callback=_hidden,
+        help="Add a cause with K states that nobody observed, or several, or as many states as the score says.",
+    ),
+    click.option(
+        "--completions",
+        type=COUNT,
+        metavar="K",
+        default=5,
+        show_default=True,
+        help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
+    ),
+    click.option(
         "--leaves",
         type=click.Choice(["plain", "average"]),
         default="plain",
@@ -170,6 +202,27 @@ limit_options = stacked(
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
     click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
     click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]"),
+    click.option(
+        "--checkpoint",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Save the search here now and then: the same command goes on from there, if this one is killed.",
+    ),
+    click.option(
+        "--every",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="With --checkpoint: the most seconds that are lost.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "gpu"]),
+        default="cpu",
+        show_default=True,
+        help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
+    ),
 )
 
 
@@ -182,9 +235,9 @@ limit_options = stacked(
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of what is drawn.",
+    help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
-@reading_options("error", "state", "drop", states=True)
+@reading_options("error", "state", "drop", "infer", states=True)
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
@@ -193,7 +246,7 @@ limit_options = stacked(
 def learn(**given: Any) -> int:
     """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
 
-    Ctrl-C stops the search and saves the network found so far.
+    Ctrl-C stops the search and saves the network found so far; so do SIGTERM and SIGHUP.
     """
     request = Request(**_with_tables(**given))
     _refuse_unused(request)
@@ -203,32 +256,39 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
+    _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
-    search = _search(request, table, start, weights)
+    with advice_in_options():
+        search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
-    if request.verbose:
-        interrupted = narrate(search, table.names)
-    else:
-        interrupted = follow(search, quiet=request.quiet or request.as_json)
-    with not_interrupted():
-        return _finish(request, table, search, output, interrupted)
+    if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
+        click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
+    with asked_to_stop():  # whoever asks after the search is answered when all is saved
+        if request.verbose:
+            interrupted = narrate(search, table.names)
+        else:
+            interrupted = follow(search, quiet=request.quiet or request.as_json)
+        with not_interrupted():
+            return _finish(request, table, search, output, interrupted)
 
 
 def _finish(
-    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: bool
+    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
     from leafwise.network import Network
 
+    wanted = output
+
     network = search.network
     if request.leaves == "average" and isinstance(network, Network):
         network = averaged(network, table)
     if output == STANDARD:
-        click.echo(_dumped(network), nl=False)
+        click.echo(dumped(network), nl=False)
     elif output is not None:
-        network.save(output)
+        output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
@@ -240,14 +300,9 @@ def _finish(
         print_json(values)
     elif not request.quiet:
         print_rows(_summary(values), right=2, err=output == STANDARD)
-    return INTERRUPTED if interrupted else 0
-
-
-def _dumped(network: "Network | Mixture") -> str:
-    from leafwise.formats import json, mixture_json
-    from leafwise.mixture import Mixture
-
-    return mixture_json.dumps(network) if isinstance(network, Mixture) else json.dumps(network)
+    if output != wanted:
+        return NOT_SAVED
+    return KILLED_BY + interrupted if interrupted else 0
 
 
 def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
@@ -266,6 +321,9 @@ def _refuse_unused(request: Request) -> None:
         "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
         "--leaves average": ("weights",) if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
+        "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
+        "--hidden": ("keep",) if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -328,6 +386,7 @@ def _search(
             structure_prior=request.structure_prior,
             constraints=_constraints(request, table.names),
         )
+    inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
@@ -337,7 +396,14 @@ def _search(
         structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
+        hidden=request.hidden,
+        completions=request.completions,
+        seed=request.seed,
+        **inferred,
         weights=weights,
+        checkpoint=request.checkpoint,
+        every=request.every,
+        device=request.device,
     )
 
 
@@ -374,6 +440,15 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
+def _check_checkpoint(request: Request, output: Path | None) -> None:
+    if request.checkpoint is None:
+        return
+    check_output(request.checkpoint, *request.data, request.start)
+    others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
+    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+        raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
+
+
 def _check_format(output: Path) -> None:
     """Only JSON holds every network: others might be refused when the search is over."""
     from leafwise.formats.files import format_of
@@ -393,7 +468,7 @@ def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
     files = [None] * len(search.networks) if output is None else _names(output, len(search.networks))
     for file, (network, log_score, posterior) in zip(files, search.networks, strict=True):
         if file is not None:
-            network.save(file)
+            file = saved(network, file)
         found.append(
             {"log_score": log_score, "relative_posterior": posterior, "output": None if file is None else str(file)}
         )

@@ -82,7 +82,7 @@ def score(
 @click.command()
 @model_argument
 @data_argument
-@reading_options("error", "unknown", "drop")
+@reading_options("unknown", "error", "drop")
 @exactness_options
 @json_option
 def evaluate(

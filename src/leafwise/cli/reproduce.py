@@ -18,13 +18,23 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 
 
 @click.command()
-@click.argument("what", type=click.Choice([*WHAT, "all"]))
+@click.argument("what", type=click.Choice([*WHAT, "missing", "all"]))
 @click.option("--data", type=INPUT_FILE, help="The data of table1 (promoters) or table2 (splice).")
 @click.option(
     "--data-dir",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where promoters.csv and splice.csv are, or a folder `tables` with them.",
+    help="Where promoters.csv and splice.csv are, or a folder `tables` with them; for missing, that of `tables`, "
+    "`networks` and `debd`.",
 )
+@click.option(
+    "--cases",
+    type=click.IntRange(min=10),
+    default=5000,
+    show_default=True,
+    help="Most rows to learn from in missing.",
+)
+@click.option("--sets", metavar="NAME,...", help="The sets of missing, such as alarm,nltcs.  [default: all]")
+@click.option("--slow", is_flag=True, help="In missing, with what takes minutes a row.")
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Samples for tables 3 to 6 and edges."
 )
@@ -54,6 +64,9 @@ def reproduce(
     seeds: int,
     samples: int,
     rounds: int,
+    cases: int,
+    sets: str | None,
+    slow: bool,
     schedule: str,
     markdown: bool,
     page: Path | None,
@@ -80,6 +93,10 @@ def reproduce(
             from leafwise.experiments.recovery import recovery_report
 
             reports["recovery"] = recovery_report(samples, tell=tell)
+        if "missing" in wanted:
+            from leafwise.experiments.missing import missing_report
+
+            reports["missing"] = missing_report(sets.split(",") if sets else (), cases, data_dir, slow, tell)
     if page is None:
         _print({name: reports[name] for name in wanted}, markdown=markdown, as_json=as_json)
     else:

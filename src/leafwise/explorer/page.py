@@ -24,7 +24,7 @@ from leafwise.report.layout import Layout, Size
 from leafwise.report.map_layout import arranged, as_map, is_small
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import drawing, element, printable, width_of
-from leafwise.report.text import node_text
+from leafwise.report.text import cause_lines, node_text
 from leafwise.scores import log_prior, node_score
 from leafwise.structure_priors import structure_prior
 from leafwise.table import Variable
@@ -206,8 +206,11 @@ def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
     if node is None or node.graph.n_leaves > _MOST_LEAVES:
         return [element("pre", escape(printable_lines(node_text(network, variable))))]
     title = f"The decision graph of {network.variables[variable].name}"
-    drawings = folded_drawings(network, variable, node)
-    return [drawing(graph.parts, graph.width, graph.height, title) for graph in drawings]
+    drawings = [drawing(g.parts, g.width, g.height, title) for g in folded_drawings(network, variable, node)]
+    if network.variables[variable].hidden:
+        lines = "\n".join(cause_lines(network, variable))
+        drawings[0] += element("pre", escape(printable_lines(lines)))
+    return drawings
 
 
 def printable_lines(text: str) -> str:

@@ -12,6 +12,7 @@ The format is published as network.schema.json beside this file. In short, one l
 
 A node of the graph is known by its place in the list. An arc without "states" takes all states that no other arc has.
 A leaf that was learned has its counts and its exponents: a list, or one number for all states, or nothing for ones.
+Where cells were missing, counts are expected ones, and need not be whole.
 A variable without an entry in "nodes" is only given.
 """
 
@@ -97,8 +98,10 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
 def parsed(content: str | bytes) -> Any:
     """The value that a file's text stands for."""
     try:
-        document = json.loads(content, parse_float=_finite, parse_constant=_finite)
-        json.dumps(document, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
+        text = content if isinstance(content, str) else content.decode(json.detect_encoding(content))
+        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if not text.isascii() or "\\ud" in text.lower():  # a half of a pair of surrogates is no text
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
     return document
@@ -107,7 +110,7 @@ def parsed(content: str | bytes) -> Any:
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{digits} is not a finite number")
+        raise ValueError(f"{digits[:30]} is not a finite number")
     return number
 
 
@@ -130,6 +133,8 @@ def variable_entry(variable: Variable) -> dict[str, Any]:
         entry["missing"] = True
     if variable.ordered and not variable.cuts:
         entry["ordered"] = True
+    if variable.hidden:
+        entry["hidden"] = True
     return entry
 
 

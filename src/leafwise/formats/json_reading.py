@@ -89,13 +89,15 @@ def _read_variable(entry: Any, where: str) -> Variable:
         float(_kind(cut, float, f"cut of {name!r}"))
         for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')
     ]
-    flags = (_kind(entry.get(key, False), bool, f'"{key}" of {name!r}') for key in ("missing", "ordered"))
+    flags = (_kind(entry.get(key, False), bool, f'"{key}" of {name!r}') for key in ("missing", "ordered", "hidden"))
     return Variable(name, tuple(labels), tuple(cuts), *flags)
 
 
 def _number(names: _Names, name: str, where: str) -> int:
     if name not in names.number:
-        raise ValueError(f"the {where} names the variable {name!r}, which is not among the variables: add it there.")
+        raise ValueError(
+            f"the {where} names the variable {_brief(name)}, which is not among the variables: add it there."
+        )
     return names.number[name]
 
 
@@ -172,7 +174,7 @@ def _read_leaves(leaves: list[Any], n_states: int, parents: tuple[int, ...], gra
             raise ValueError("some leaves have counts and some have none: give all of them counts, or none.")
         counts = [_counts(leaf, n_states) for leaf in leaves]
         exponents = [_exponents(leaf, n_states) for leaf in leaves]
-        return Node.learned(parents, graph, np.array(counts, np.int64), np.array(exponents, np.float64))
+        return Node.learned(parents, graph, np.array(counts), np.array(exponents, np.float64))
     except ValueError as error:
         raise ValueError(f"in the {where}: {error}") from None
 
@@ -186,8 +188,8 @@ def _numbers(leaf: Any, key: str, n_states: int) -> list[float]:
 
 def _counts(leaf: Any, n_states: int) -> list[float]:
     counts = _numbers(leaf, "counts", n_states)
-    if any(not isinstance(count, int) or not 0 <= count <= _MOST_COUNT for count in counts):
-        raise ValueError(f"leaf {leaf['leaf']} has the counts {_brief(counts)}: give integers from 0 on.")
+    if any(not 0 <= count <= _MOST_COUNT for count in counts):
+        raise ValueError(f"leaf {leaf['leaf']} has the counts {_brief(counts)}: give numbers from 0 on.")
     return counts
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
-from leafwise.kernels import elimination, holes
+from leafwise.kernels import elimination, holes, redrawing
 from leafwise.kernels.routes import flatten
 from leafwise.network import Network
 from leafwise.workers import Workers
@@ -42,6 +42,7 @@ class Holes:
     network: Network
     limits: Limits = DEFAULT_LIMITS
     threads: int | None = None
+    room: int = _ROOM
 
     @cached_property
     def _model(self) -> holes.Model:
@@ -67,7 +68,7 @@ class Holes:
         )
 
     def _room(self) -> holes.Room:
-        return holes.new_room(self._model, _ROOM)
+        return holes.new_room(self._model, self.room)
 
     def log_probabilities(self, codes: Codes) -> Floats:
         """The log probability of what each case shows; -inf if that is impossible."""
@@ -87,20 +88,52 @@ class Holes:
         missing = self._missing(codes)
         codes = codes.copy()
         found = np.empty(codes.shape[1])
-        first = np.cumsum(missing.sum(axis=0)) - missing.sum(axis=0)
-        uniform = np.random.default_rng(seed).random(missing.sum())
+        n_missing = missing.sum(axis=0)
+        first = np.cumsum(n_missing) - n_missing
+        uniform = np.random.default_rng(seed).random(n_missing.sum())
 
         def run(begin: int, end: int) -> None:
             here = codes[:, begin:end]
             holes.draw(self._model, self._room(), here, uniform, first[begin:end], found[begin:end])
 
         self._run(run, missing)
-        for case in np.flatnonzero(~np.isfinite(found)).tolist():
-            self._check_possible(case, found[case])
+        self._check_possible(found)
+        for case in np.flatnonzero(np.isnan(found)).tolist():
             unknown = np.flatnonzero(missing[:, case]).tolist()
             question = self._exact(codes[:, case], [(variable,) for variable in unknown])
             codes[unknown, case] = question.draw(1, seed + case)[:, 0]
         return codes
+
+    def redraw(self, shown: Codes, codes: Codes, seed: int, n_sweeps: int) -> tuple[Codes, Floats]:
+        """Cases that were drawn before, drawn again cell by cell, each given all others: Gibbs sampling.
+
+        Also the mean of the distributions that each missing cell was drawn from, laid out as those of `marginals`.
+        """
+        missing = self._missing(shown)
+        codes, n_missing = codes.copy(), missing.sum(axis=0)
+        first = np.cumsum(n_missing) - n_missing
+        n_shares = missing.T @ self._model.n_states
+        shares, first_share = np.zeros(int(n_shares.sum())), np.cumsum(n_shares) - n_shares
+        random = np.random.default_rng(seed)
+        for _ in range(n_sweeps):
+            uniform = random.random(n_missing.sum())
+
+            def run(begin: int, end: int, uniform: Floats = uniform) -> None:
+                here = slice(begin, end)
+                where = first[here], shares, first_share[here]
+                redrawing.redraw(self._model, self._blankets, shown[:, here], codes[:, here], uniform, *where)
+
+            self._run(run, missing)
+        return codes, shares / n_sweeps
+
+    @cached_property
+    def _blankets(self) -> redrawing.Blankets:
+        tested = [(v, g) for g, node in enumerate(self.network.nodes) if node is not None for v in node.graph.tested]
+        of = np.bincount([v for v, _ in tested], minlength=len(self._model.n_states))
+        with np.errstate(divide="ignore"):
+            log_probability = np.log(self._model.probability)
+        graphs = np.array([g for _, g in sorted(tested)], np.int64)
+        return redrawing.Blankets(np.concatenate([[0], np.cumsum(of)]), graphs, log_probability)
 
     def marginals(self, codes: Codes) -> "Marginals":
         """The distribution of each missing cell given what its case shows: NaN where that is impossible."""
@@ -152,11 +185,24 @@ class Holes:
                 )
 
         self._run(run, missing, ends)
+        self._check_possible(found)
         total = counts.sum(axis=0)
-        for case in np.flatnonzero(~np.isfinite(found)).tolist():
-            self._check_possible(case, found[case])
+        for case in np.flatnonzero(np.isnan(found)).tolist():
             found[case] = self._count_exactly(codes[:, case], total)
         return self._by_node(total), found
+
+    def are_small(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which cases there is room for."""
+        missing = self._missing(codes)
+        found = np.empty(codes.shape[1])
+        nothing = np.zeros(codes.shape[1], np.int64)
+
+        def run(begin: int, end: int) -> None:
+            here, no = slice(begin, end), np.zeros(0)
+            holes.expect(self._model, self._room(), codes[:, here], no, no, nothing[here], found[here])
+
+        self._run(run, missing)
+        return ~np.isnan(found)
 
     def _missing(self, codes: Codes) -> NDArray[np.bool_]:
         missing: NDArray[np.bool_] = codes >= self._model.n_states[:, None]
@@ -180,11 +226,12 @@ class Holes:
         weights = {v: np.eye(int(self._model.n_states[v]))[case[v]] for v in shown}
         return affordable(self.network, weights, targets, self.limits)
 
-    def _check_possible(self, case: int, log_probability: float) -> None:
-        if log_probability == -np.inf:
+    def _check_possible(self, log_probabilities: Floats) -> None:
+        impossible = np.flatnonzero(np.isneginf(log_probabilities))
+        if len(impossible):
             raise ValueError(
-                f"what row {case + 1} shows is impossible under this network, so nothing can be said of its missing "
-                f"cells: leave the row out, or correct it."
+                f"what row {impossible[0] + 1} shows is impossible under this network, so nothing can be said of its "
+                f"missing cells: leave the row out, or correct it."
             )
 
     def _count_exactly(self, case: Codes, total: Floats) -> float:

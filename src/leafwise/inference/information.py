@@ -106,6 +106,38 @@ def value_of_information(
     return dict(sorted(out.items(), key=lambda item: -item[1].information))
 
 
+@dataclass(frozen=True)
+class Effect:
+    """What a cause does to a variable: the state that changes most, and its share in each state of the cause."""
+
+    name: str
+    information: float  # nats
+    label: str
+    shares: tuple[float, ...]
+
+
+def strongest_effects(network: Network, cause: str, most: int = 5) -> list[Effect]:
+    """The variables that change most with a cause, such as a hidden one; those that tell most of it first.
+
+    >>> from leafwise.examples import alarm
+    >>> [(effect.name, effect.label) for effect in strongest_effects(alarm(), "HYPOVOLEMIA", 2)]
+    [('LVEDVOLUME', 'HIGH'), ('PCWP', 'HIGH')]
+    """
+    shown = [v.name for v in network.variables if not v.hidden and v.name != cause]
+    _, names, tables = _pairs(network, cause, shown, None, DEFAULT_LIMITS)
+    found = []
+    for name, joint in zip(names, tables, strict=True):
+        of_cause = joint.sum(axis=1, keepdims=True)
+        held = joint > 0
+        apart = of_cause * joint.sum(axis=0, keepdims=True)
+        information = max(0.0, float(joint[held] @ np.log(joint[held] / apart[held])))
+        shares = joint / np.where(of_cause > 0, of_cause, 1.0)
+        state = int((shares.max(axis=0) - shares.min(axis=0)).argmax())
+        label = network.variables[index_of(name, network.names)].labels[state]
+        found.append(Effect(name, information, label, tuple(shares[:, state].tolist())))
+    return sorted(found, key=lambda effect: -effect.information)[:most]
+
+
 def _worth(network: Network, target: int, utilities: Mapping[str, Mapping[str, float]]) -> Floats:
     """Decisions by states of the target."""
     variable = network.variables[target]

@@ -25,8 +25,8 @@ def log_probabilities(
     """The natural log of each case's probability, summed over the variables that have a node.
 
     `data`: a Table, or what `read` takes. A case that the network holds impossible gets -inf.
-    `reading`: arguments of `read`. With `missing="unknown"` missing cells are summed over, exactly, within the limits;
-    so is a state "(missing)" that a variable has only in a Table.
+    Missing cells are summed over, exactly, within the limits; so are a state "(missing)" that a variable has only in a
+    Table, and hidden causes. `reading`: arguments of `read`; with `missing="error"` missing cells are refused.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -36,11 +36,13 @@ def log_probabilities(
     if isinstance(network, Mixture):
         return network.log_probabilities(data, limits=limits, **reading)
     check_network(network, "log_probabilities")
-    if isinstance(data, Table):
+    hidden = {variable.name for variable in network.variables if variable.hidden}
+    if isinstance(data, Table) and hidden <= {*data.names}:
         table = data
         check_variables(network, table, gaps=True)
     else:
-        table = read_new(data, network.variables, **reading)
+        given: Reading = {"missing": "unknown", **reading}
+        table = read_new(data, network.variables, **given)
     pairs = zip(table.variables, network.variables, strict=True)
     gaps = [index for index, (there, known) in enumerate(pairs) if there != known]
     if not gaps:

@@ -34,7 +34,7 @@ def node_dot(network: Network, variable: int) -> str:
     leaf = 0
     for place, test in enumerate(node.graph.tests):
         if test == LEAF:
-            cases = "" if node.counts is None else f": {many(int(node.counts[leaf].sum()), 'case')}"
+            cases = "" if node.counts is None else f": {many(round(node.counts[leaf].sum()), 'case')}"
             shares = zip(one.labels, node.probabilities[leaf].tolist(), strict=True)
             text = "\n".join([f"leaf {leaf}{cases}", *(f"{label} {share:.4f}" for label, share in shares)])
             lines.append(f"n{place} [shape=box, style=solid, label={_quoted(text)}];")

@@ -233,7 +233,7 @@ class _Cards:
         width, height = self.size
         left, top = centre[0] - width / 2, centre[1] - height / 2
         head = f"leaf {leaf}"
-        cases = "" if self.node.counts is None else many(int(self.node.counts[leaf].sum()), "case")
+        cases = "" if self.node.counts is None else many(round(self.node.counts[leaf].sum()), "case")
         parts = [
             title(f"{head}{': ' + cases if cases else ''}"),
             element("rect", kind="leaf", x=left, y=top, width=width, height=height, rx=7),

@@ -15,6 +15,7 @@ from leafwise.table import Variable, many
 _WIDTH = 100
 _FEW_STATES = 3  # so many states are listed in full
 _MOST_SHOWN = 6  # distributions over more states show the likeliest ones
+_MOST_CAUSES = 8  # states of a hidden cause that are shown
 _INDENT = "   "
 
 
@@ -42,7 +43,26 @@ def network_text(network: Network) -> str:
         wrapped = textwrap.wrap(parents, max(_WIDTH - len(left), 30)) or [""]
         lines.append((left + wrapped[0]).rstrip())
         lines += [" " * len(left) + line for line in wrapped[1:]]
+    for index, variable in enumerate(network.variables):
+        if variable.hidden and network.nodes[index] is not None:
+            lines += ["", *cause_lines(network, index)]
     return "\n".join(lines)
+
+
+def cause_lines(network: Network, cause: int) -> list[str]:
+    """What a hidden cause stands for: the variables that change most with it, and how."""
+    from leafwise.inference.information import strongest_effects
+
+    variable = network.variables[cause]
+    lines = [f"{printable(variable.name)}, which nobody observed, stands for"]
+    effects = strongest_effects(network, variable.name)
+    width = max((len(printable(f"{effect.name} = {effect.label}")) for effect in effects), default=0)
+    for effect in effects:
+        what = printable(f"{effect.name} = {effect.label}")
+        shares = "  ".join(f"{share:6.1%}" for share in effect.shares[:_MOST_CAUSES])
+        more = " …" if len(effect.shares) > _MOST_CAUSES else ""
+        lines.append(f"{_INDENT}{what:<{width}}  {effect.information:.3f} nats  in its states {shares}{more}")
+    return lines
 
 
 def _variable_row(network: Network, index: int) -> tuple[str, ...]:
@@ -84,7 +104,8 @@ def node_text(network: Network, variable: int) -> str:
     lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
-    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {graph_sizes(node)}", "", *body])
+    meaning = ["", *cause_lines(network, variable)] if network.variables[variable].hidden else []
+    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {graph_sizes(node)}", "", *body, *meaning])
 
 
 def graph_sizes(node: Node) -> str:
@@ -192,7 +213,7 @@ def _leaf_texts(node: Node, variable: Variable) -> list[str]:
     n_leaves = node.graph.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
     if node.counts is not None:
-        cases = [many(int(number), "case") for number in node.counts.sum(axis=1)]
+        cases = [many(round(number), "case") for number in node.counts.sum(axis=1)]
         width = max(map(len, cases))
         heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
     digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9

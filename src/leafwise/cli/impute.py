@@ -1,0 +1,81 @@
+"""`leafwise impute`: the missing cells of a table filled in."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles
+from leafwise.cli.options import (
+    OUTPUT_FILE,
+    STANDARD,
+    check_output,
+    json_option,
+    load_model,
+    model_argument,
+    print_json,
+)
+from leafwise.cli.progress import telling
+
+
+@click.command()
+@model_argument
+@data_argument
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
+)
+@click.option(
+    "--how",
+    type=click.Choice(["draw", "most-probable", "mean-probabilities"]),
+    default="draw",
+    show_default=True,
+    help="Draw the cells of a row together, take the most probable state of each, or write the probability of each "
+    "state of all variables.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of what is drawn.")
+@reading_options("unknown")
+@click.option(
+    "--unseen",
+    type=click.Choice(["error", "missing"]),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know: refuse them, or take them as missing.",
+)
+@json_option
+def impute(
+    model: Path,
+    data: Sequence[Path],
+    output: Path | None,
+    how: str,
+    seed: int,
+    reading: dict[str, Any],
+    unseen: str,
+    as_json: bool,
+) -> None:
+    """Fill in the missing cells of DATA, by the network MODEL, given what their rows show.
+
+    Columns of numbers are written as the bins that the network knows.
+    """
+    if as_json and output in (None, STANDARD):
+        raise click.UsageError("--json prints no table: name a file for it with -o out.csv.")
+    if output is not None:
+        check_output(output, model, *data)
+    from leafwise.imputation import impute as fill
+    from leafwise.writing import write_columns
+
+    with telling(quiet=as_json) as tell, advice_in_options():
+        tell(f"reading {model.name} and {titles(data)}")
+        network = load_model(model)
+        tell("filling in")
+        found = fill(network, list(data), how.replace("-", " "), seed=seed, unseen=unseen, **reading)
+        write_columns(found.frame_columns(), sys.stdout.buffer if output in (None, STANDARD) else output)
+    if as_json:
+        print_json({"rows": len(found), "how": how, "output": str(output)})
+    elif output not in (None, STANDARD):
+        click.echo(f"{len(found):,} rows saved in {output}")

@@ -1,0 +1,315 @@
+"""Ways to learn from tables with holes: cells are removed from complete tables, and all ways get the same ones.
+
+Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
+of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
+rounded to a state. pyAgrum's EM gets our structure, as complete tables; with many holes it takes minutes a row, and is
+asked only if somebody has the time.
+"""
+
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.encoding import read
+from leafwise.examples import alarm
+from leafwise.formats.agrum import from_agrum, to_agrum
+from leafwise.formats.files import load
+from leafwise.inference.exact import Limits, TooCostly
+from leafwise.inference.holes import Holes
+from leafwise.inference.likelihood import log_probabilities
+from leafwise.inference.sampling import sample
+from leafwise.learner import learn
+from leafwise.network import Network
+from leafwise.report.tables import Report
+from leafwise.table import Table
+
+Codes = NDArray[Any]
+Holed = NDArray[np.bool_]
+SHARES = (0.05, 0.1, 0.3, 0.5)
+DEPENDS = "depends"
+BINARY = ("nltcs", "msnbc", "dna", "tretail")
+SETS: dict[str, int] = {
+    "alarm": 1000,
+    "alarm-10000": 10_000,
+    "child": 5000,
+    "insurance": 5000,
+    "adult": 40_000,
+    "mushroom": 8000,
+    **dict.fromkeys(BINARY, 300_000),
+}
+_TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
+_SEED = 2024  # of the holes: none of those that samples are drawn with
+_LIMITS = Limits(operations=2e7)
+_FEW = 0.1  # holes: with more of them pyAgrum's EM is slow
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A table with holes, what was there, and cases that were held back."""
+
+    complete: Table
+    holes: Holed
+    held_back: Table
+
+    def shown(self) -> Table:
+        """The table with a state for what is missing."""
+        variables = tuple(variable.with_missing for variable in self.complete.variables)
+        codes = np.where(self.holes, self.complete.n_states[:, None], self.complete.codes)
+        return Table(variables, codes.astype(np.uint16 if max(self.complete.n_states) > 255 else np.uint8))
+
+    def filled(self, codes: Codes) -> Table:
+        """What some rival filled in, made states."""
+        most = self.complete.n_states[:, None] - 1
+        states = np.clip(np.rint(codes), 0, most).astype(self.complete.codes.dtype)
+        return Table(self.complete.variables, np.where(self.holes, states, self.complete.codes))
+
+    def numbers(self) -> NDArray[np.float64]:
+        """The states as numbers, one row a case, NaN for what is missing."""
+        return np.where(self.holes, np.nan, self.complete.codes).T
+
+
+def _dropped(cut: Cut) -> Network | None:
+    whole = ~cut.holes.any(axis=0)
+    if not whole.any():
+        return None
+    return learn(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
+
+
+def _most_common(cut: Cut) -> Network:
+    pairs = zip(cut.complete.codes, cut.holes, strict=True)
+    common = [np.bincount(codes[~holes]).argmax() if not holes.all() else 0 for codes, holes in pairs]
+    return learn(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
+
+
+def _iterative(cut: Cut) -> Network:
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has not converged
+        imputer = IterativeImputer(max_iter=3, n_nearest_features=10, keep_empty_features=True, random_state=0)
+        return learn(cut.filled(imputer.fit_transform(cut.numbers()).T))
+
+
+def _nearest(cut: Cut) -> Network:
+    from sklearn.impute import KNNImputer
+
+    return learn(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
+
+
+def _agrum(cut: Cut, ours: Network) -> Network | None:
+    """Parameters by pyAgrum's EM, a prior case in each cell, the structure being ours."""
+    import pyagrum
+
+    plain = replace_names(ours)
+    try:
+        model = to_agrum(plain, most_cells=2**18)
+    except ValueError:
+        return None  # a table of some node is too large
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.csv"
+        rows = [",".join(plain.names)]
+        for case, lacks in zip(cut.complete.codes.T.tolist(), cut.holes.T.tolist(), strict=True):
+            rows.append(",".join("?" if gone else f"s{code}" for code, gone in zip(case, lacks, strict=True)))
+        file.write_text("\n".join(rows) + "\n")
+        learner = pyagrum.BNLearner(str(file), model, ["?"])
+        learner.useSmoothingPrior(1.0)
+        learner.useEM(1e-3)
+        found = from_agrum(learner.learnParameters(model.dag()))
+    order = [found.names.index(name) for name in plain.names]
+    if order != list(range(len(order))):
+        raise ValueError("pyAgrum changed the order of the variables, which this comparison relies on: update it.")
+    return Network(ours.variables, found.nodes)
+
+
+def replace_names(network: Network) -> Network:
+    """The network with names and labels that any file format takes."""
+    variables = tuple(
+        replace(variable, name=f"v{k}", labels=tuple(f"s{s}" for s in range(variable.n_states)), cuts=(), missing=False)
+        for k, variable in enumerate(network.variables)
+    )
+    return Network(variables, network.nodes)
+
+
+WAYS = (
+    "rows dropped", "a state", "most common", "IterativeImputer", "KNNImputer", "pyAgrum EM", "infer", "complete",
+)  # fmt: skip
+
+
+def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tuple[str, Network | None]]:
+    tell("infer")
+    ours = learn(cut.shown(), missing="infer")
+    ways: dict[str, Callable[[], Network | None]] = {
+        "rows dropped": lambda: _dropped(cut),
+        "a state": lambda: learn(cut.shown()),
+        "most common": lambda: _most_common(cut),
+        "IterativeImputer": lambda: _iterative(cut),
+        "KNNImputer": lambda: _nearest(cut),
+        "pyAgrum EM": lambda: _agrum(cut, ours) if slow else None,
+        "infer": lambda: ours,
+        "complete": lambda: learn(cut.complete),
+    }
+    for name in WAYS:
+        tell(name)
+        yield name, ways[name]()
+
+
+def _tables(name: str, most: int, folder: Path | None) -> tuple[Table, Table]:
+    """The cases to learn from and those that are held back; all complete."""
+    n = min(SETS[name], most)
+    if name.startswith("alarm"):
+        return sample(alarm(), n, seed=1), sample(alarm(), _TESTED, seed=2)
+    if folder is None:
+        raise ValueError(f"{name} is read from files: name their folder with --data-dir.")
+    if name in BINARY:
+        train = read(folder / "debd" / f"{name}.train.csv.gz", header=False)
+        test = read(folder / "debd" / f"{name}.test.csv.gz", header=False, variables=train.variables)
+    elif name == "adult":
+        train = read(folder / "tables" / "adult_train.csv.gz", missing="drop")
+        test = read(folder / "tables" / "adult_test.csv.gz", missing="drop", variables=train.variables)
+    elif name == "mushroom":
+        table = read(folder / "tables" / "mushroom.csv", missing="drop")
+        places = np.random.default_rng(_SEED).permutation(table.n_cases)
+        train, test = _rows(table, places[: 2 * len(places) // 3]), _rows(table, places[2 * len(places) // 3 :])
+    else:
+        network = load(folder / "networks" / f"{name}.bif")
+        train, test = sample(network, n, seed=1), sample(network, _TESTED, seed=2)
+    places = np.random.default_rng(_SEED).permutation(train.n_cases)[:n]
+    return _rows(train, np.sort(places)), _rows(test, np.arange(min(test.n_cases, _TESTED)))
+
+
+def _rows(table: Table, places: NDArray[np.int64]) -> Table:
+    return Table(table.variables, np.ascontiguousarray(table.codes[:, places]))
+
+
+def _holes(table: Table, how: float | str) -> Holed:
+    """Cells removed at random; or, in every other variable, far more often where another one is in its usual state."""
+    random = np.random.default_rng(_SEED)
+    if isinstance(how, float):
+        return np.asarray(random.random(table.codes.shape) < how)
+    order = random.permutation(table.n_variables)
+    kept, cut = order[: table.n_variables // 2], order[table.n_variables // 2 :]
+    share = np.zeros(table.codes.shape)
+    for variable in cut.tolist():
+        driver = table.codes[random.choice(kept)]
+        share[variable] = np.where(driver == np.bincount(driver).argmax(), 0.45, 0.05)
+    return np.asarray(random.random(share.shape) < share)
+
+
+def _of_true_values(network: Network, cut: Cut) -> float | None:
+    """Log p(true values | what is shown), a hole, over some rows; None where that is too costly."""
+    rows = np.flatnonzero(cut.holes.any(axis=0))[:_ASKED]
+    whole = cut.complete.codes[:, rows].astype(np.uint16)
+    n_states = max(variable.n_states for variable in network.variables)
+    shown = np.where(cut.holes[:, rows], n_states, whole).astype(np.uint16)
+    asked = Holes(network, _LIMITS)
+    try:
+        gained = asked.log_probabilities(whole) - asked.log_probabilities(shown)
+    except TooCostly:
+        return None
+    return float(gained.sum() / cut.holes[:, rows].sum())
+
+
+def _of_held_back(network: Network, cut: Cut) -> float:
+    pairs = zip(network.variables, cut.held_back.variables, strict=True)
+    if any(there != known for there, known in pairs):  # with a state for what is missing
+        table = Table(network.variables, cut.held_back.codes)
+        return float(log_probabilities(network, table).mean())
+    return float(log_probabilities(network, cut.held_back).mean())
+
+
+def missing_report(
+    names: Sequence[str],
+    most: int,
+    folder: Path | None,
+    slow: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Sets, all shares of holes, all ways; the share of the way from most common to complete that ours covers."""
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise ValueError(f"there is no set {unknown[0]!r}: the sets are {', '.join(SETS)}.")
+    return report([entry for name in names or SETS for entry in outcomes(name, most, folder, slow, tell)])
+
+
+def outcomes(
+    name: str, most: int, folder: Path | None, slow: bool, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[dict[str, Any]]:
+    """What comes of one set, cut down to so many rows, for each share of holes."""
+    if name == "alarm-10000" and most <= SETS["alarm"]:
+        return  # it would be the same
+    train, test = _tables(name, most, folder)
+    for how in (*SHARES, DEPENDS):
+        cut = Cut(train, _holes(train, how), test)
+        of_cases: dict[str, float | None] = {}
+        of_holes: dict[str, float | None] = {}
+        for way, network in _networks(
+            cut, slow or not isinstance(how, float) or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
+        ):
+            of_cases[way] = None if network is None else _of_held_back(network, cut)
+            of_holes[way] = None if network is None else _of_true_values(network, cut)
+        yield {"set": name, "cases": train.n_cases, "holes": how, "of_cases": of_cases, "of_holes": of_holes}
+
+
+def _tell_about(tell: Callable[[str], None], about: str, what: str) -> None:
+    tell(f"{about}: {what}")
+
+
+def _text(how: float | str) -> str:
+    return how if isinstance(how, str) else f"{how:.0%}"
+
+
+def report(found: list[dict[str, Any]]) -> Report:
+    """The table of what was found; two lines for each share of holes."""
+    rows = []
+    for entry in found:
+        head = f"{entry['set'].split('-')[0]}, {entry['cases']:,} cases"
+        values = entry["of_cases"]
+        rows.append([head, _text(entry["holes"]), "cases", *_cells(values), f"{_covered(values):.0%}"])
+        rows.append(["", "", "holes", *_cells(entry["of_holes"]), ""])
+    rivals = [way for way in WAYS if way not in ("infer", "complete")]
+    lost = [e for e in found if any(_less(e["of_cases"]["infer"], e["of_cases"][way]) for way in rivals)]
+    kept = {share: [_covered(e["of_cases"]) for e in found if e["holes"] == share] for share in (0.1, 0.3)}
+    remarks = [
+        f"`infer` is best of all but `complete`, by cases that were held back, in {len(found) - len(lost)} of "
+        f"{len(found)} rows" + (": lost are " + "; ".join(_lost(e, rivals) for e in lost) if lost else "") + ".",
+        *(
+            f"At {share:.0%} holes it covers {min(shares):.0%} to {max(shares):.0%} of the way from `most common` to "
+            f"`complete`, in the median {float(np.median(shares)):.0%}."
+            for share, shares in kept.items()
+            if shares
+        ),
+    ]
+    heads = ("set", "holes", "mean log p of", *WAYS, "covered")
+    return Report("Holes, and ways to learn from them", heads, rows, remarks, {"rows": found})
+
+
+def _covered(values: Mapping[str, float]) -> float:
+    return (values["infer"] - values["most common"]) / (values["complete"] - values["most common"])
+
+
+def _less(one: float, other: float | None) -> bool:
+    return other is not None and one < other
+
+
+def _lost(entry: dict[str, Any], rivals: list[str]) -> str:
+    values = entry["of_cases"]
+    best = max((way for way in rivals if values[way] is not None), key=lambda way: values[way])
+    return f"{entry['set']} at {_text(entry['holes'])} to `{best}` by {values[best] - values['infer']:.3f}"
+
+
+def _cells(values: Mapping[str, float | None]) -> list[str]:
+    best = max(value for way, value in values.items() if value is not None and way != "complete") if values else 0.0
+    cells = []
+    for way in WAYS:
+        value = values[way]
+        text = "–" if value is None else f"{value:.3f}"
+        cells.append(f"**{text}**" if value == best and way != "complete" else text)
+    return cells

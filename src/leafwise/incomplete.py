@@ -1,0 +1,144 @@
+"""Tables that do not say everything: holes to be inferred, and hidden causes. Here the rounds over them are set up.
+
+Knows tables, searches, and the counter on this machine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.counters.cpu import CpuCounter
+from leafwise.errors import AdvisedError
+from leafwise.network import Network
+from leafwise.prior_network import PriorNetwork
+from leafwise.search.greedy import Problem
+from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
+from leafwise.search.incomplete import Incomplete, IncompleteSearch
+from leafwise.search.tables import Tables
+from leafwise.search.under_way import Settings, UnderWay
+from leafwise.table import Table, Variable, code_type
+from leafwise.workers import Workers
+
+Hidden = int | Sequence[int] | str | None
+Codes = NDArray[Any]
+
+DEFAULT_COMPLETIONS = 5
+
+
+@dataclass(frozen=True)
+class Completing:
+    """What is not there, and how it is completed."""
+
+    hidden: Hidden  # numbers of states of hidden causes
+    completions: int
+    seed: int
+    infers: bool  # whether missing cells are holes, and no state
+    start: Network | None  # the network to begin with
+
+    def __post_init__(self) -> None:
+        for name, least in (("completions", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} is {value!r}, and must be a whole number from {least} on: correct it")
+
+    def causes(self) -> list[int]:
+        """The numbers of states of the hidden causes."""
+        given = self.hidden
+        sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
+        if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
+            raise ValueError(
+                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as "
+                f"hidden=8, several such as hidden=(4, 4), or hidden='auto'"
+            )
+        return sizes
+
+
+def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
+    """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
+    _refuse(problem, how, search)
+    variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
+    known = replace(problem, variables=variables)
+    if how.hidden == "auto":
+        return HiddenChoice(lambda n: _begin(known, table.codes, [n] * (n > 0), how, search, workers))
+    return _begin(known, table.codes, how.causes(), how, search, workers)
+
+
+def _refuse(problem: Problem, how: Completing, search: Settings) -> None:
+    if isinstance(search, Tables):
+        raise ValueError(
+            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
+            "use another search, or missing='drop'"
+        )
+    if how.hidden is None:
+        return
+    if len(problem.targets) < len(problem.variables):
+        raise ValueError("a hidden cause is one of all variables, and a target was given: leave out one of the two")
+    if isinstance(problem.prior, PriorNetwork):
+        raise ValueError(f"the prior {str(problem.prior)!r} knows no hidden causes: use another prior, such as 'auto'")
+    if how.start is not None:
+        raise ValueError("hidden causes were asked for, and a network to begin with: leave out one of the two")
+
+
+def _shown(variable: Variable) -> Variable:
+    """The variable without a state for missing cells."""
+    if not variable.missing:
+        return variable
+    if variable.n_states == 1:
+        raise AdvisedError(
+            f"column {variable.name!r} has no cell that is not missing, so nothing can be inferred: leave it out with ",
+            ("ignore", [variable.name]),
+            ", and where it stands for something that nobody observed, learn that with ",
+            ("hidden", 2),
+        )
+    return replace(variable, labels=variable.labels[:-1], missing=False)
+
+
+def _begin(
+    problem: Problem, codes: Codes, causes: list[int], how: Completing, search: Settings, workers: Workers
+) -> UnderWay:
+    """The search with hidden causes of so many states; the ordinary one where nothing is missing at all."""
+    problem, codes = _with_causes(problem, codes, causes)
+    variables = problem.variables
+
+    def count(completed: Codes, unit: float = 1.0) -> CpuCounter:
+        kind = code_type(variables)
+        return CpuCounter(Table(variables, completed.astype(kind, copy=False)), workers, unit)
+
+    n_states = np.array([variable.n_states for variable in variables])
+    lacking = (codes >= n_states[:, None]).any(axis=1)
+    if not lacking.any():
+        return search.begin(problem, count(codes), workers)
+    start = how.start
+    first = first_network(variables, codes, how.seed) if start is None or None in start.nodes else start
+    incomplete = Incomplete(codes, first, how.completions, how.seed)
+    if not np.delete(lacking, problem.targets).any():
+        return IncompleteSearch(problem, incomplete, count, search, workers)
+    joint = replace(problem, targets=tuple(range(len(variables))))
+    return IncompleteSearch(joint, incomplete, count, search, workers, of_targets=problem)
+
+
+def _with_causes(problem: Problem, codes: Codes, causes: list[int]) -> tuple[Problem, Codes]:
+    """The problem with hidden causes, which any graph may test, and whose own graphs test only those before them."""
+    new = hidden_variables(causes, [variable.name for variable in problem.variables])
+    variables = (*problem.variables, *new)
+    hidden = np.flatnonzero([variable.hidden for variable in variables])
+    if not len(hidden):
+        return problem, codes
+    rules, more = problem.parents, (0, len(new))
+    allowed, is_parent, kept = (np.pad(one, (more, more)) for one in (rules.allowed, rules.is_parent, rules.kept))
+    allowed[is_parent.sum(axis=1) < rules.most_parents, len(problem.variables) :] = 1
+    allowed[hidden] = 0
+    allowed[np.ix_(hidden, hidden)] = np.tri(len(hidden), k=-1, dtype=np.uint8)
+    kind = code_type(tuple(variable.with_missing for variable in variables))
+    holes = np.repeat(np.array(causes, kind)[:, None], codes.shape[1], axis=1)
+    extended = replace(
+        problem,
+        variables=variables,
+        targets=tuple(range(len(variables))) if causes else problem.targets,
+        parents=rules._replace(allowed=allowed, is_parent=is_parent, kept=kept),
+        n_candidates=allowed.sum(axis=1, dtype=np.int64),
+    )
+    return extended, np.concatenate([codes.astype(kind), holes])

@@ -1,0 +1,286 @@
+"""Learning from incomplete cases: structural EM (Friedman 1998), with completions that are drawn.
+
+Each round completes every case several times, by draws from the present network given what the case shows, and
+searches on all completions, each of which counts as a share of a case. The network found gets its parameters by
+expected counts, as EM would have them. Cells are taken to be missing at random: that a cell is missing may depend on
+what the case shows, but not on what the cell would have shown.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.counters.counter import Counter
+from leafwise.inference.completion import Completions
+from leafwise.kernels.leaf_search.splits import TIE
+from leafwise.network import Network, Node
+from leafwise.scores import node_score
+from leafwise.search.greedy import Problem
+from leafwise.search.under_way import Settings, UnderWay
+from leafwise.workers import Workers
+
+Codes = NDArray[Any]
+Floats = NDArray[np.float64]
+Progress = Callable[[Any], None]
+
+MOST_ROUNDS = 60
+_LEAST_PATIENCE, _MOST_PATIENCE = 3, 10  # rounds in a row that do not raise the score by
+_RISE = 1e-4  # of itself;
+_PATIENT = 30_000  # with so many cases one would do, with half of them two: chance moves what few cases say
+_EM_ROUNDS = 2  # for the parameters, after each search,
+_LAST_EM_ROUNDS = 50  # and of the best network at the end
+_ENOUGH = 1e-5  # nats a case: EM that gains less is at its end
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Cases with holes, and how to complete them."""
+
+    codes: Codes  # a hole is a number that is no state
+    first: Network  # the first completions are drawn from it
+    n_draws: int  # of each case, once the search knows where it is going
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRound:
+    """One round, and the network's size and score after it."""
+
+    target: None
+    gain: float
+    log_score: float
+    n_leaves: int
+    n_arcs: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A network whose parameters come from expected counts, and its score.
+
+    The score is that of Cheeseman and Stutz (1996): the marginal likelihood of the expected counts as if they had been
+    observed, times the likelihood of what is shown over that of the expected counts, under the best parameters. With
+    no holes it is the ordinary one. NaN where some cases were too large for their likelihood.
+    """
+
+    network: Network
+    log_likelihood: float  # of what is shown, under the parameters before the last step
+    log_marginal_likelihood: float
+    log_posterior: float  # of these parameters: what EM makes rise
+
+
+def expectation_maximization(network: Network, completions: Completions, n_rounds: int) -> Iterator[Fitted]:
+    """The network after each round of EM for its parameters.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> from leafwise.learner import learn
+    >>> codes = sample(alarm(), 200, seed=1).codes.copy()
+    >>> codes[5:9, :100] = 9
+    >>> network = learn(sample(alarm(), 200, seed=2))
+    >>> rounds = list(expectation_maximization(network, Completions(network.variables, codes, seed=1), 3))
+    >>> rounds[0].log_posterior < rounds[1].log_posterior < rounds[2].log_posterior
+    True
+    """
+    for _ in range(n_rounds):
+        counts, log_likelihood = completions.expected_counts(network)
+        log_evidence, log_posterior, log_of_counts = 0.0, log_likelihood, 0.0
+        nodes: list[Node | None] = []
+        for node, found in zip(network.nodes, counts, strict=True):
+            if node is None or found is None or node.exponents is None:
+                nodes.append(node)
+                continue
+            logs = np.log(node.probabilities)
+            log_evidence += node_score(found, node.exponents, 0.0).log_score
+            log_posterior += float((node.exponents * logs).sum())
+            log_of_counts += float((found * logs).sum())
+            nodes.append(Node.learned(node.parents, node.graph, found, node.exponents))
+        network = replace(network, nodes=tuple(nodes))
+        yield Fitted(network, log_likelihood, log_evidence + log_likelihood - log_of_counts, log_posterior)
+
+
+class IncompleteSearch:
+    """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
+
+    At first every case is completed once, since chance helps to find a structure; when some rounds in a row, three
+    with many cases and ten with few, have not raised the score by a ten-thousandth, several times, until three rounds
+    in a row have not. Where some cases are too large for their likelihood, there is no score to compare, and the last
+    of such networks counts. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; ""
+    while there may be.
+
+    With `of_targets`, all that was is for completing the cases: the network to be learned is that of this problem.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        incomplete: Incomplete,
+        count: Callable[[Codes, float], Counter],
+        settings: Settings,
+        workers: Workers,
+        of_targets: Problem | None = None,
+    ) -> None:
+        self.seconds, self._since = 0.0, time.perf_counter()
+        self._of_targets = of_targets
+        self.settings, self._problem, self._count, self._workers = settings, problem, count, workers
+        self._incomplete, self._present = incomplete, incomplete.first
+        self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
+        self._search: UnderWay | None = None
+        self._best: Network | None = None
+        self._is_exact = False  # whether the best network's score is
+        self._n_draws = 1
+        cases = incomplete.codes.shape[1]
+        self._patience = min(max(_PATIENT // cases, _LEAST_PATIENCE), _MOST_PATIENCE)
+        self.n_rounds = self._n_vain = 0
+        self.log_score = -math.inf
+        self.stopped = ""
+        self.seconds = self._used()
+
+    def __iter__(self) -> Iterator[CompletedRound]:
+        return self
+
+    def __next__(self) -> CompletedRound:
+        done = self._advance(_silence)
+        if done is None:
+            raise StopIteration
+        return done
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Take all remaining rounds; `progress` is called while they search, and after each."""
+        tell = _silence if progress is None else lambda _search: progress(self)
+        while self._advance(tell) is not None:
+            tell(self)
+
+    @property
+    def n_steps(self) -> int:
+        return self.n_rounds
+
+    @property
+    def n_leaves(self) -> int:
+        return self.network.n_leaves if self._search is None else self._search.n_leaves
+
+    @property
+    def n_arcs(self) -> int:
+        return len(self.network.arcs) if self._search is None else self._search.n_arcs
+
+    @property
+    def network(self) -> Network:
+        """The best network so far."""
+        if self._best is None and self._search is not None:  # interrupted in the first round
+            return self._labelled(self._search.network, self._search.summary(), self._search.log_score)
+        found = self._incomplete.first if self._best is None else self._best
+        if self._of_targets is not None:
+            targets = self._of_targets.targets
+            found = replace(found, nodes=tuple(node if t in targets else None for t, node in enumerate(found.nodes)))
+        return replace(found, learned={**found.learned, "rounds": self.n_rounds, "stopped": self.stopped})
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return dict(self.network.learned)
+
+    def _advance(self, tell: Progress) -> CompletedRound | None:
+        """One round; None where there is none, and `stopped` says why."""
+        self._since = time.perf_counter()
+        try:
+            left = None if self.settings.seconds is None else self.settings.seconds - self._used()
+            if not self.stopped and left is not None and left <= 0 and self._best is not None:
+                self.stopped = "seconds"
+            if self.stopped:
+                return None
+            done = self._round(tell, None if left is None else max(0.0, left))
+            if self._n_vain >= self._patience and self._n_draws < self._incomplete.n_draws:
+                self._n_draws, self._n_vain, self._patience = self._incomplete.n_draws, 0, _LEAST_PATIENCE
+                self._present = self._best or self._present
+            elif self._n_vain >= self._patience or self.n_rounds >= MOST_ROUNDS:
+                self._fit_best()
+                self._learn_targets(tell)
+                self.stopped = "no round gains" if self._n_vain >= self._patience else "rounds"
+            return done
+        finally:
+            self.seconds = self._used()
+
+    def _used(self) -> float:
+        """All seconds so far, while a call is under way."""
+        return self.seconds + time.perf_counter() - self._since
+
+    def _round(self, tell: Progress, seconds: float | None) -> CompletedRound:
+        """Complete all cases, search, and fit the parameters of what was found."""
+        search = self._search_completed(self._problem, tell, seconds)
+        for fitted in expectation_maximization(search.network, self._completions, _EM_ROUNDS):
+            if math.isnan(fitted.log_likelihood):  # draws count for more than another round of EM
+                break
+        before = self.log_score
+        self._offer(fitted, search)
+        self._present, self._search = fitted.network, None
+        self.n_rounds += 1
+        gain = self.log_score - before if before > -math.inf else 0.0
+        return CompletedRound(None, gain, self.log_score, fitted.network.n_leaves, len(fitted.network.arcs))
+
+    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> UnderWay:
+        completed = self._completions.draw(self._present, self._n_draws)
+        settings: Any = self.settings  # all of them have seconds
+        counter = self._count(completed, 1 / self._n_draws)
+        search: UnderWay = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
+        self._search = search
+        search.run(tell)
+        return search
+
+    def _offer(self, fitted: Fitted, search: UnderWay) -> None:
+        """Take what a round found, if it is better, or if there is no saying which is."""
+        log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
+        is_exact = math.isfinite(log_score)
+        gain = log_score - self.log_score if is_exact and self._is_exact else math.inf if is_exact else 0.0
+        self._n_vain = 0 if gain > _RISE * abs(self.log_score) else self._n_vain + 1
+        if gain > TIE or not self._is_exact:
+            self._is_exact, self.log_score = is_exact, log_score if is_exact else search.log_score
+            self._best = self._labelled(fitted.network, search.summary(), self.log_score)
+
+    def _fit_best(self) -> None:
+        """EM for the parameters of the best network, until it gains next to nothing."""
+        assert self._best is not None
+        last, n_cases = -math.inf, self._incomplete.codes.shape[1]
+        for fitted in expectation_maximization(self._best, self._completions, _LAST_EM_ROUNDS):
+            self._best = fitted.network
+            if not fitted.log_posterior - last > _ENOUGH * n_cases:
+                break
+            last = fitted.log_posterior
+        if self._is_exact:
+            self.log_score = fitted.log_marginal_likelihood + self._log_prior(self._best)
+            self._best = self._labelled(self._best, dict(self._best.learned), self.log_score)
+
+    def _learn_targets(self, tell: Progress) -> None:
+        """From completions by the best network of all variables, that of the targets alone."""
+        if self._of_targets is not None:
+            self._present = self._best or self._present
+            search = self._search_completed(self._of_targets, tell, None)
+            self.log_score, self._search = search.log_score, None
+            self._best = self._labelled(search.network, search.summary(), self.log_score)
+
+    def _labelled(self, network: Network, summary: dict[str, Any], log_score: float) -> Network:
+        """The network, with what is to be known of how it was learned."""
+        hidden = [variable.name for variable in network.variables if variable.hidden]
+        learned = {
+            **summary,
+            "cases": self._incomplete.codes.shape[1],
+            "missing": self._completions.n_missing - len(hidden) * self._incomplete.codes.shape[1],
+            **({"hidden": hidden} if hidden else {}),
+            "completions": self._incomplete.n_draws,
+            "seed": self._incomplete.seed,
+            "log_score": log_score,
+            "log_marginal_likelihood": log_score - self._log_prior(network),
+            "rounds": self.n_rounds,
+            "stopped": self.stopped,
+        }
+        return replace(network, learned=learned)
+
+    def _log_prior(self, network: Network) -> float:
+        log_prior = self._problem.log_prior
+        return math.fsum(log_prior(t, node.graph) for t, node in enumerate(network.nodes) if node is not None)
+
+
+def _silence(_search: Any) -> None:
+    """Tell nobody."""

@@ -1,0 +1,89 @@
+"""leafwise learn --missing infer and --hidden, leafwise impute, and what they refuse."""
+
+import json
+import os
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="rounds need compiled loops")
+
+
+@pytest.fixture
+def gaps(data):
+    lines = data.read_text().splitlines()
+    cut = [
+        ",".join("" if (row * 7 + k) % 11 == 0 else cell for k, cell in enumerate(line.split(",")))
+        for row, line in enumerate(lines[1:])
+    ]
+    path = data.with_name("gaps.csv")
+    path.write_text("\n".join([lines[0], *cut]) + "\n")
+    return path
+
+
+def test_learning_from_holes(leafwise, gaps, tmp_path):
+    output = tmp_path / "model.json"
+    found = leafwise("learn", gaps, "--missing", "infer", "-o", output, "--json").object
+    assert found["cases"] == 400
+    assert found["missing"] > 100
+    assert found["stopped"] == "no round gains"
+    assert json.loads(output.read_text())["learned"]["seed"] == 1
+    again = leafwise(
+        "learn", gaps, "--missing", "infer", "-o", tmp_path / "again.json", "--json", "--threads", 1
+    ).object
+    assert {**again, "seconds": 0, "output": ""} == {**found, "seconds": 0, "output": ""}
+    assert (tmp_path / "again.json").read_text() == output.read_text()
+    lines = leafwise("learn", gaps, "--missing", "infer", "-o", output, "--verbose").stderr.splitlines()
+    assert sum("all variables" in line for line in lines) == found["rounds"]
+    assert leafwise("evaluate", output, gaps, "--json").object["cases"] == 400
+    assert leafwise("predict", output, gaps, "--target", "rain").code == 0
+
+
+def test_a_hidden_cause(leafwise, data, tmp_path):
+    output = tmp_path / "model.json"
+    assert leafwise("learn", data, "--hidden", "2,3", "-o", output, "-q").code == 0
+    shown = leafwise("show", output).stdout
+    assert "hidden1, which nobody observed, stands for" in shown
+    assert "hidden2, which nobody observed, stands for" in shown
+    assert leafwise("evaluate", output, data, "--json").object["cases"] == 400
+    assert "hidden causes" in leafwise("score", output, data).complaint
+    page = tmp_path / "page.html"
+    assert leafwise("show", output, "--html", page).code == 0
+    assert leafwise("learn", data, "--hidden", "auto", "-o", output, "-q").code == 0
+
+
+def test_filling_in(leafwise, gaps, tmp_path):
+    output, full = tmp_path / "model.json", tmp_path / "full.csv"
+    assert leafwise("learn", gaps, "--missing", "infer", "-o", output, "-q").code == 0
+    assert leafwise("impute", output, gaps, "-o", full).stdout == f"400 rows saved in {full}\n"
+    for old, new in zip(gaps.read_text().splitlines(), full.read_text().splitlines(), strict=True):
+        for one, other in zip(old.split(","), new.split(","), strict=True):
+            assert other
+            assert one in ("", other)
+    chances = leafwise("impute", output, gaps, "--how", "mean-probabilities").stdout.splitlines()
+    assert chances[0].startswith("cloudy=no,cloudy=yes,")
+    assert leafwise("impute", output, gaps, "--how", "most-probable", "-o", full, "--json").object["rows"] == 400
+    assert "name a file" in leafwise("impute", output, gaps, "--json").complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hidden", "1"], "'1' is no number of states"),
+        (["--hidden", "4;4"], "is no number of states"),
+        (["--missing", "infer", "--tables"], "takes no --missing infer"),
+        (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
+        (["--hidden", "2", "--target", "rain"], "a target was given"),
+        (["--completions", "0"], "--completions"),
+    ],
+)
+def test_what_is_refused(leafwise, data, tmp_path, options, message):
+    assert message in leafwise("learn", data, "-o", tmp_path / "model.json", *options).complaint
+
+
+def test_a_column_without_a_cell(leafwise, tmp_path):
+    path = tmp_path / "empty.csv"
+    path.write_text("a,b\nx,\ny,\nx,\n")
+    complaint = leafwise("learn", path, "--missing", "infer", "-o", tmp_path / "model.json").complaint
+    assert "'b' has no cell" in complaint
+    assert "--ignore b" in complaint
+    assert "--hidden 2" in complaint
