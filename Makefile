@@ -6,12 +6,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-python bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make lint   style, types and import rules only"
+	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
 	@echo "make docs   the documentation, as pages in build/site; make serve shows them at a local address, where search works"
 	@echo "make package  the wheel and the source archive, in dist/, tried in an empty environment"
@@ -24,9 +25,9 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-# Both runs of the tests at a time, each with its output in one piece where make can do that.
+# The tests in three parts, two at a time, each with its output in one piece where make can do that.
 test: lint
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest pytest-python
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-rest pytest-laws pytest-python
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff check .
@@ -37,11 +38,22 @@ lint: .venv/installed-for-tests
 pytest: .venv/installed-for-tests
 	$(BIN)/python -m pytest
 
-# Compiled loops are invisible to coverage: once more as plain Python, on the tests that reach them.
+LAWS := tests/laws tests/contracts tests/golden tests/rivals
+
+pytest-laws: .venv/installed-for-tests
+	$(BIN)/python -m pytest $(LAWS)
+
+pytest-rest: .venv/installed-for-tests
+	$(BIN)/python -m pytest $(LAWS:%=--ignore=%)
+
+# Compiled loops are invisible to coverage, and check no index: once more as plain Python, on the tests that reach them.
 pytest-python: .venv/installed-for-tests
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/cli --ignore=tests/cli/test_process.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run --append -m pytest -q tests/laws -m interpreted
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/laws tests/contracts -m interpreted
 	$(BIN)/coverage report
+
+SECONDS ?= 60
+fuzz: .venv/installed-for-tests
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 bench: .venv/installed-for-tests
 	$(BIN)/python -m benchmarks

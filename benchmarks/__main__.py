@@ -5,6 +5,7 @@
     python -m benchmarks --list                       say what there is
     python -m benchmarks --write docs/benchmarks.md   run all (or those named) and put their tables between the markers
     python -m benchmarks libra limits --write docs/performance.md   some are for another page, and run only when named
+    python -m benchmarks structure_prior --write docs/how-to/kappa.md
 
 A benchmark that was skipped, or whose answer was wrong, leaves the page as it is.
 """
@@ -24,12 +25,15 @@ from benchmarks.report import SKIPPED
 
 HERE = Path(__file__).resolve().parent
 NAMES = (
-    *("joint_search", "scaling", "memory", "start_up", "schedules", "structure_prior", "delete_parents", "crossing"),
+    *("joint_search", "scaling", "memory", "start_up", "schedules", "delete_parents", "crossing"),
     *("peers", "inference", "prepared", "holes", "approximate", "learned_queries", "orders", "sampling", "bins"),
     "classifiers",
 )
-# Their tables are on docs/performance.md and docs/reliability.md, and some take minutes and gigabytes.
-ONLY_WHEN_NAMED = ("coverage", "libra", "limits", "profile_search", "large", "widest")
+# Their tables are on other pages (performance, reliability, how-to/kappa and many); some take minutes and gigabytes.
+ONLY_WHEN_NAMED = (
+    *("confidence", "forests", "many", "coverage", "gpu", "kills", "libra", "limits", "profile_search", "large"),
+    *("structure_prior", "widest"),
+)
 
 
 def purpose(name: str) -> str:
@@ -89,7 +93,7 @@ def main() -> None:
 def run_all(names: list[str], page: Path | None) -> int:
     """Run benchmarks one after the other; 1 where an answer was wrong."""
     failed = 0
-    if page is not None:
+    if page is not None and "<!-- begin machine -->" in page.read_text(encoding="utf-8"):  # it tells times
         page.write_text(pasted(page.read_text(encoding="utf-8"), "machine", machine()), encoding="utf-8")
     for name in names:
         print(f"== {name}: {purpose(name)}", flush=True)

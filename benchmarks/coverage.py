@@ -35,6 +35,7 @@ MOST_TARGETS = 8
 METHODS = {
     "weighting": partial(query, method="weighting"),
     "weighting, 1,000 samples": partial(query, method="weighting", n_samples=1000),
+    "importance": partial(query, method="importance", n_samples=20_000),
     "gibbs": partial(query, method="gibbs"),
     "auto, not exact": partial(query, method="auto", limits=Limits(operations=1)),
 }

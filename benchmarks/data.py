@@ -103,10 +103,10 @@ def binary_chain(n_variables: int, n_cases: int, seed: int = 1) -> Table:
     return Table(variables, codes.astype(np.uint8))
 
 
-def random_network(n_variables: int, seed: int = 1) -> Network:
-    """Variables of 2 to 4 states with random decision graphs: up to 7 splits on some of the 30 before, and merges."""
+def random_network(n_variables: int, seed: int = 1, most_states: int = 4) -> Network:
+    """Variables of 2 to 4 states, or so many, with graphs of up to 7 splits on some of the 30 before, and merges."""
     random = np.random.default_rng(seed)
-    n_states = random.integers(2, 5, n_variables).tolist()
+    n_states = random.integers(2, most_states + 1, n_variables).tolist()
     variables = tuple(Variable(f"x{i + 1}", tuple(map(str, range(n)))) for i, n in enumerate(n_states))
     graphs = [_random_graph(random, i, n_states) for i in range(n_variables)]
     leaves = [random.dirichlet([0.7] * n, graph.n_leaves) for n, graph in zip(n_states, graphs, strict=True)]

@@ -48,7 +48,7 @@ def where_time_goes() -> Report:
             rows.append([name, f"{by_part.total():,}", *shares])
     except samples.NoSamples as reason:
         remarks.append(f"Not measured here: {reason}.")
-    title = "Where the time goes: `learn`, CBM, splits-first, uniform prior, structure prior auto, one thread"
+    title = "Where the time goes: `learn` with its default settings, one thread"
     return Report(title, ["data", "samples", *parts], rows, remarks)
 
 

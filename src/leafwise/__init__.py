@@ -15,6 +15,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leafwise.arc_confidence import Confidence, confidence
+    from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
     from leafwise.cpd import CPD
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from leafwise.inference.query import Answer, query
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, learning, log_score
+    from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.predictions import Predictions, predict
     from leafwise.report.steps import plot_steps
@@ -47,6 +50,7 @@ _HOME = {
     "CPD": "cpd",
     "CellProbabilities": "imputation",
     "Comparison": "comparison",
+    "Confidence": "arc_confidence",
     "Constraints": "constraints",
     "DecisionGraph": "decision_graph",
     "Description": "description",
@@ -54,6 +58,7 @@ _HOME = {
     "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
     "Limits": "inference.exact",
+    "Mixture": "mixture",
     "Network": "network",
     "Node": "network",
     "Predictions": "predictions",
@@ -61,7 +66,9 @@ _HOME = {
     "Table": "table",
     "Tables": "search.tables",
     "Variable": "table",
+    "averaged": "averaging",
     "compare": "comparison",
+    "confidence": "arc_confidence",
     "contexts": "inference.independence",
     "dependence_path": "inference.independence",
     "describe": "encoding",
@@ -93,6 +100,7 @@ __all__ = [
     "Answer",
     "CellProbabilities",
     "Comparison",
+    "Confidence",
     "Constraints",
     "DecisionGraph",
     "Description",
@@ -100,6 +108,7 @@ __all__ = [
     "Explanation",
     "Greedy",
     "Limits",
+    "Mixture",
     "Network",
     "Node",
     "Predictions",
@@ -107,7 +116,9 @@ __all__ = [
     "Table",
     "Tables",
     "Variable",
+    "averaged",
     "compare",
+    "confidence",
     "contexts",
     "dependence_path",
     "describe",

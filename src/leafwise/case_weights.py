@@ -41,7 +41,7 @@ def checked_weights(weights: Any, n_cases: int) -> Floats:
             f"case {wrong[0] + 1:,} has the weight {found[wrong[0]]:g}, and weights are numbers from 0 on: correct it"
         )
     if not found.any():
-        raise ValueError("all weights are 0, so there is no case to learn from: check them")
+        raise ValueError("all weights are zero, so there is no case to learn from: check them")
     if found.sum() > _MOST_WEIGHT:
         raise ValueError(
             f"the weights add up to {found.sum():g} cases, and scores keep their digits up to {_MOST_WEIGHT:g}: divide"

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -267,7 +268,7 @@ def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) ->
     """Refuse a file whose rows, or pages, would take far more memory than it has bytes."""
     most = limit_of(size, most_bytes)
     groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
-    pages = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
+    pages = sum(group.total_byte_size for group in groups)  # to look at columns ends the process where one is damaged
     least = max(pages, metadata.num_rows * metadata.num_columns * _BYTES_A_CELL)
     if least > most:
         raise too_large(title, size, least, most)
@@ -280,8 +281,10 @@ def _open_frame(frame: object) -> Source:
     import pyarrow as pa
 
     try:
-        table = pa.RecordBatchReader.from_stream(frame).read_all()
-    except (ValueError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:  # ArrowInvalid is a ValueError
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # names are texts here
+            table = pa.RecordBatchReader.from_stream(frame).read_all()
+    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         problem = one_line("; ".join(str(part) for part in error.args))
         raise ValueError(
             f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
@@ -348,8 +351,8 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
     try:
         try:
             return pa.array(column, mask=mask, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            # Objects of several types have no Arrow type: each goes by its own text.
+        except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+            # Objects of several types, or large integers, have no Arrow type: each goes by its own text.
             return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
     except (UnicodeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Networks as estimators of scikit-learn: two classifiers, a density, an imputer. The only door to it, an extra.
+"""Networks as estimators of scikit-learn: three classifiers, a density, an imputer. The only door to it, an extra.
 
 Knows how data are read, how networks are learned, and what is asked of them. All take the same arguments:
 
@@ -24,7 +24,7 @@ shares its states had when fitting.
 `unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
 says), or "error".
 
-`classes`, of the two classifiers: all labels that the class may have, where those to fit may lack some, as a fold of
+`classes`, of the classifiers: all labels that the class may have, where those to fit may lack some, as a fold of
 cross-validation may; a categorical `y` says the same by its categories. A class without a case keeps the share that the
 prior gives it.
 
@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, OneToOneFeatureMixin, TransformerMixin
-    from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
+    from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar
     from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -62,9 +62,10 @@ from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
-from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, learning_mixture
+from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.predictions import log_posteriors
+from leafwise.predictions import log_posteriors, mixture_log_posteriors
 from leafwise.search.greedy import Greedy
 from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
@@ -115,15 +116,14 @@ class _Classifier(ClassifierMixin, _Estimator):
 
     def predict_log_proba(self, X: Any) -> Floats:
         check_is_fitted(self)
-        network = self._network()
-        *features, label = network.variables
+        *features, label = self.network_.variables
         table = _new_cases(self, X, features)
-        return log_posteriors(network, _with_class(table, label, np.zeros(table.n_cases)), len(features))
+        return self._log_posteriors(_with_class(table, label, np.zeros(table.n_cases)), len(features))
 
-    def _network(self) -> Network:
-        """The network that is asked."""
-        network: Network = self.network_
-        return network
+    def _log_posteriors(self, table: Table, label: int) -> Floats:
+        if isinstance(self.network_, Mixture):
+            return mixture_log_posteriors(self.network_, table, label)
+        return log_posteriors(self.network_, table, label)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -143,15 +143,62 @@ class DecisionGraphClassifier(_Classifier):
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         table, weights = _labelled_cases(self, X, y, sample_weight)
         self.network_ = _learned(self, table, weights, target=table.names[-1])
-        pairs = zip(self.network_.variables[:-1], table.codes[:-1], strict=True)
-        self.shares_ = tuple(_shares(variable, codes, weights) for variable, codes in pairs)
+        self.shares_ = _shares(self.network_.variables, table, weights)
         return self
 
-    def _network(self) -> Network:
-        """The graph, and for features of which nothing is known the shares of their states."""
-        single = DecisionGraph.single()
-        nodes = [Node.learned((), single, shares[None], np.ones((1, len(shares)))) for shares in self.shares_]
-        return Network(self.network_.variables, (*nodes, self.network_.nodes[-1]))
+    def _log_posteriors(self, table: Table, label: int) -> Floats:
+        return log_posteriors(_with_shares(self.network_, self.shares_), table, label)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DecisionGraphForestClassifier(_Classifier):
+    """Many decision graphs for p(class | features), and the mean of what they say: `network_` is their `Mixture`.
+
+    The arguments are described in `leafwise.estimators`. `n_estimators`: how many graphs. `candidates`: the share of
+    the features, drawn for each graph, that it may test; None is half of them for some graphs, and all for others.
+    `random_state`: what is drawn follows from this number. Each graph is grown from four fifths of the cases, some as
+    trees, some with merges. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
+    did not see.
+
+    >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
+    >>> classifier = DecisionGraphForestClassifier(n_estimators=10).fit(X, ["stop", "stop", "go", "go"] * 10)
+    >>> classifier.predict([["red", "square"], ["blue", "square"]]).tolist()
+    ['stop', 'go']
+    """
+
+    n_estimators: int = 40
+    candidates: float | None = None
+    random_state: int = 0
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        table, weights = _labelled_cases(self, X, y, sample_weight)
+        if self.candidates is not None:
+            check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
+        given = {"candidates": self.candidates, "target": table.names[-1]}
+        self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
+        self.shares_ = _shares(self.network_.variables, table, weights)
+        return self
+
+    def _log_posteriors(self, table: Table, label: int) -> Floats:
+        members = tuple(_with_shares(member, self.shares_) for member in self.network_.members)
+        return mixture_log_posteriors(Mixture(members, self.network_.weights), table, label, by_rest=False)
+
+
+def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
+    """How often each state of each feature was seen; the last variable is the class."""
+    shares = []
+    for variable, codes in zip(variables[:-1], table.codes[:-1], strict=True):
+        there = codes < variable.n_states
+        own = None if weights is None else weights[there]
+        shares.append(np.bincount(codes[there], own, variable.n_states))
+    return tuple(shares)
+
+
+def _with_shares(network: Network, shares: Sequence[NDArray[Any]]) -> Network:
+    """The graph of the class, and for features of which nothing is known the shares of their states."""
+    single = DecisionGraph.single()
+    nodes = [Node.learned((), single, own[None], np.ones((1, len(own)))) for own in shares]
+    return Network(network.variables, (*nodes, network.nodes[-1]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -159,7 +206,7 @@ class NetworkClassifier(_Classifier):
     """p(class | everything else) in a network over the features and the class, whose variable is the last.
 
     The arguments are described in `leafwise.estimators`. Where features are missing, the answer is the exact one given
-    the others.
+    the others. With `networks`, the class is that of a mixture of so many.
 
     >>> X = np.array([["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10)
     >>> classifier = NetworkClassifier(missing="drop").fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -167,8 +214,10 @@ class NetworkClassifier(_Classifier):
     [[0.045, 0.955], [0.5, 0.5]]
     """
 
+    networks: int | None = None
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        self.network_ = _learned(self, *_labelled_cases(self, X, y, sample_weight))
+        self.network_ = _learned_or_mixed(self, *_labelled_cases(self, X, y, sample_weight))
         return self
 
 
@@ -176,7 +225,7 @@ class NetworkClassifier(_Classifier):
 class NetworkDensity(DensityMixin, _Estimator):
     """A network as a distribution of cases. Of a number, it is the bin that has a probability: keep bins to compare.
 
-    The arguments are described in `leafwise.estimators`.
+    The arguments are described in `leafwise.estimators`. With `networks`, it is a mixture of so many.
 
     >>> X = np.array([["red", "round"], ["blue", "square"]] * 20)
     >>> density = NetworkDensity().fit(X)
@@ -186,11 +235,13 @@ class NetworkDensity(DensityMixin, _Estimator):
     [['red', 'round'], ['red', 'round']]
     """
 
+    networks: int | None = None
+
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         X = _checked(self, X, reset=True)
         rows, weights = _weighed(X, sample_weight)
         table = _fitted_cases(self, X if rows is None else _safe_indexing(X, rows))
-        self.network_ = _learned(self, *_kept(table, self.missing, weights))
+        self.network_ = _learned_or_mixed(self, *_kept(table, self.missing, weights))
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -274,13 +325,6 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         return values[random.randint(len(values))] if self.how == DRAW else np.median(values.astype(np.float64))
 
 
-def _shares(variable: Variable, codes: NDArray[Any], weights: Floats | None) -> NDArray[Any]:
-    """How often each state of a feature was seen."""
-    there = codes < variable.n_states
-    own = None if weights is None else weights[there]
-    return np.bincount(codes[there], own, variable.n_states)
-
-
 def _cells(X: Any) -> NDArray[Any]:
     """All cells, as numbers if all columns are of numbers."""
     cells = np.asarray(X)
@@ -305,18 +349,36 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 
 
 def _learned(estimator: Any, table: Table, weights: Floats | None, target: str | None = None) -> Network:
+    network: Network = learn(table, target=target, weights=weights, **_settings(estimator))
+    return network
+
+
+def _learned_or_mixed(estimator: Any, table: Table, weights: Floats | None) -> Network | Mixture:
+    if estimator.networks is None:
+        return _learned(estimator, table, weights)
+    return _mixture(estimator, table, weights, estimator.networks)
+
+
+def _mixture(
+    estimator: Any, table: Table, weights: Floats | None, networks: int, seed: int = 0, **given: Any
+) -> Mixture:
+    if weights is not None:
+        raise ValueError("a mixture takes weights that are whole numbers, and some are not: round them, or scale them")
+    under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
+    under_way.run()
+    return under_way.network
+
+
+def _settings(estimator: Any) -> dict[str, Any]:
     limits = {name: getattr(estimator, name) for name in ("max_parents", "max_leaves")}
     given = {name: limit for name, limit in limits.items() if limit is not None}
-    return learn(
-        table,
-        target=target,
-        search=_search(estimator),
-        prior=estimator.prior,
-        structure_prior=estimator.structure_prior,
-        constraints=replace(estimator.constraints or Constraints(), **given),
-        missing="infer" if estimator.missing == "infer" else "error",
-        weights=weights,
-    )
+    return {
+        "search": _search(estimator),
+        "prior": estimator.prior,
+        "structure_prior": estimator.structure_prior,
+        "missing": "infer" if estimator.missing == "infer" else "error",
+        "constraints": replace(estimator.constraints or Constraints(), **given),
+    }
 
 
 def _search(estimator: Any) -> Settings:

@@ -1,26 +1,32 @@
 """learn(...): the one place where the parts are wired together."""
 
+import os
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leafwise.averaging import GROWTH, averaged
 from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
+from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels import routes
+from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScore, log_prior, node_score
+from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
@@ -30,6 +36,43 @@ from leafwise.table import Table, count_states
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
+
+
+@overload
+def learn(
+    data: Any,
+    *,
+    target: str | None = None,
+    search: Settings = Greedy(),
+    prior: str = DEFAULT_PRIOR,
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
+    leaves: str = "plain",
+    weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
+    **reading: Unpack[Reading],
+) -> Network: ...
+
+
+@overload
+def learn(
+    data: Any,
+    *,
+    networks: int,
+    seed: int = 1,
+    target: str | None = None,
+    search: Settings = Greedy(),
+    prior: str = DEFAULT_PRIOR,
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    **reading: Unpack[Reading],
+) -> Mixture: ...
 
 
 def learn(
@@ -43,10 +86,15 @@ def learn(
     start: Network | None = None,
     hidden: Hidden = None,
     completions: int = DEFAULT_COMPLETIONS,
-    seed: int = 1,
+    leaves: str = "plain",
     weights: str | ArrayLike | None = None,
+    networks: int | None = None,
+    seed: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
-) -> Network:
+) -> Network | Mixture:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
@@ -62,8 +110,17 @@ def learn(
     `hidden`: 8 adds a variable with eight states that nobody observed, and that any graph may test; (4, 4) two with
     four; "auto" one with as many states as the score says, or none.
     `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
-    makes that repeatable.
+    makes that, and mixtures, repeatable.
+    `leaves`: "plain" is the posterior mean in each leaf of the one structure that is found. "average" predicts better:
+    the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
+    that was grown with few charges: without merges, "kappa:0.3".
+    `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
+    from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
+    are smoothed and the weights are chosen on the cases that members did not see.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
+    `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
+    `every`: how many seconds at most are lost then.
+    `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
     `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
@@ -73,6 +130,35 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
+    if networks is not None or leaves == "average":
+        what = "leaves='average'" if networks is None else f"networks={networks}"
+        others: dict[str, Any] = {"weights": weights, "hidden": hidden}
+        if networks is not None:
+            others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
+        if reading.get("missing") == "infer":
+            others["missing='infer'"] = True
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} and {what} were both given, which do not go together yet: leave one out")
+    if networks is not None:
+        mixture = learning_mixture(
+            data,
+            networks,
+            seed=seed,
+            target=target,
+            search=search,
+            prior=prior,
+            structure_prior=structure_prior,
+            constraints=constraints,
+            start=start,
+            leaves=leaves,
+            **reading,
+        )
+        mixture.run()
+        return mixture.network
+    search, structure_prior = grown_for(leaves, search, structure_prior)
+    if leaves == "average":
+        data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
     under_way = learning(
         data,
         target=target,
@@ -85,10 +171,71 @@ def learn(
         completions=completions,
         seed=seed,
         weights=weights,
+        checkpoint=checkpoint,
+        every=every,
+        device=device,
         **reading,
     )
     under_way.run()
-    return under_way.network
+    return averaged(under_way.network, data) if leaves == "average" else under_way.network
+
+
+def learning_mixture(
+    data: Any,
+    networks: int,
+    *,
+    seed: int = 1,
+    target: str | None = None,
+    search: Settings = Greedy(),
+    prior: str = DEFAULT_PRIOR,
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    start: Network | None = None,
+    leaves: str = "plain",
+    candidates: float | None = None,
+    **reading: Unpack[Reading],
+) -> MixtureUnderWay:
+    """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
+
+    `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
+    all, and for one target half of them for some members.
+    """
+    _check_types(search, prior, structure_prior, constraints, start)
+    check_type(networks, int, "networks", "a whole number: give one such as 40")
+    if start is not None or leaves != "plain":
+        what = "start" if start is not None else f"leaves={leaves!r}"
+        raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
+    table = read(data, target=target, **reading)
+    kinds = TRIED if target is None else FOR_A_TARGET
+    if not isinstance(search, Greedy):
+        kinds = (Kind("auto"),)
+    elif search.operators != Greedy.operators:
+        kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
+    if structure_prior != "auto":
+        kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
+    if candidates is not None:
+        kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
+
+    def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
+        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
+        return learning(
+            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
+        )
+
+    return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
+
+
+def grown_for(leaves: str, search: Settings, structure_prior: str) -> tuple[Settings, str]:
+    """How to search for a network with such leaves, where nothing else was asked for."""
+    if leaves not in ("plain", "average"):
+        raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
+    if leaves == "plain" or not isinstance(search, Greedy):
+        return search, structure_prior
+    if search.operators == Greedy.operators:
+        search = replace(search, operators="CBI")
+    if structure_prior == "auto" and "M" not in search.operators:
+        structure_prior = GROWTH
+    return search, structure_prior
 
 
 def learning(
@@ -104,6 +251,9 @@ def learning(
     completions: int = DEFAULT_COMPLETIONS,
     seed: int = 1,
     weights: str | ArrayLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -116,6 +266,7 @@ def learning(
     (1, True, True)
     """
     _check_types(search, prior, structure_prior, constraints, start)
+    check_every(every)
     workers = Workers(search.threads)
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
@@ -129,9 +280,9 @@ def learning(
         infers = infers or any(variable.hidden for variable in table.variables)
         parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
-        counter = CpuCounter(rows, workers, unit)
-        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None:
-            counter.prepare()  # while all else is put together
+        counter = _counter_of(rows, workers, unit, device)
+        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None and counter.local is not None:
+            counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
@@ -147,12 +298,27 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
-    if not infers and hidden is None:
+    if infers or hidden is not None:
+        if shares is not None:
+            raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
+        if checkpoint is not None or device != "cpu":
+            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
+            raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+        how = Completing(hidden, completions, seed, infers, start)
+        return begin_incomplete(problem, table, how, search, workers)
+    if checkpoint is None:
         return search.begin(problem, counter, workers)
-    if shares is not None:
-        raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
-    how = Completing(hidden, completions, seed, infers, start)
-    return begin_incomplete(problem, table, how, search, workers)
+    file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
+    return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
+
+
+def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:
+    """Who counts the rows of a table."""
+    if device == "cpu":
+        return CpuCounter(table, workers, unit)
+    if device == "gpu":
+        return GpuCounter(table, unit)
+    raise ValueError(f"the device is {device!r}: give 'cpu' or 'gpu'")
 
 
 def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:

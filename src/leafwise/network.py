@@ -423,6 +423,7 @@ def check_network(network: object, asker: str) -> None:
     """Raise a TypeError unless this is a network."""
     if not isinstance(network, Network):
         advice = "Network.load(path) reads one" if isinstance(network, str | os.PathLike) else "learn or load one first"
+        advice = "ask one of its members" if type(network).__name__ == "Mixture" else advice
         raise TypeError(f"{asker} got an object of type {type(network).__name__}, and needs a Network: {advice}.")
 
 

@@ -180,7 +180,7 @@ def complete(columns: list[Column], checked: Sequence[Column], missing: str, adv
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    named = ", ".join(f"{name!r} ({count})" for name, count in list(counts.items())[:5])
+    named = ", ".join(f"{some([name], 1)} ({count})" for name, count in list(counts.items())[:5])
     more = len(counts) - 5
     rest = f" and {more} more column{'s' * (more > 1)}" if more > 0 else ""
     return f"column{'s' * (len(counts) > 1)} {named}{rest}"

@@ -5,7 +5,7 @@ where many questions of one form can be answered in a better way.
 """
 
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from leafwise.frames import Categories, Columns, Framed, html_table
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import log_probabilities
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table, Variable, code_type, index_of
 
@@ -63,7 +64,7 @@ class Predictions(Framed):
 
 
 def predict(
-    network: Network,
+    network: Network | Mixture,
     data: object,
     target: str,
     *,
@@ -83,12 +84,68 @@ def predict(
     >>> found.labels, found.probabilities.round(3).tolist()
     (['NORMAL', 'NORMAL', 'NORMAL'], [[0.95, 0.05], [0.95, 0.05], [0.95, 0.05]])
     """
+    if isinstance(network, Mixture):
+        return predict_by_mixture(network, data, target, unseen=unseen, limits=limits, **reading)
     check_network(network, "predict")
     place = index_of(target, network.names)
     given: Reading = {"missing": "unknown", **reading}
     table = read_new(data, network.variables, optional=(target,), unseen=unseen, **given)
     with np.errstate(invalid="ignore"):
         return Predictions(network.variables[place], np.exp(log_posteriors(network, table, place, limits)))
+
+
+def predict_by_mixture(
+    mixture: Mixture,
+    data: object,
+    target: str,
+    *,
+    unseen: str = "error",
+    limits: Limits = DEFAULT_LIMITS,
+    **reading: Unpack[Reading],
+) -> Predictions:
+    """The same for a mixture of networks."""
+    place = index_of(target, mixture.names)
+    given: Reading = {"missing": "unknown", **reading}
+    table = read_new(data, mixture.variables, optional=(target,), unseen=unseen, **given)
+    with np.errstate(invalid="ignore"):
+        return Predictions(mixture.variables[place], np.exp(mixture_log_posteriors(mixture, table, place, limits)))
+
+
+def mixture_log_posteriors(
+    mixture: Mixture, table: Table, target: int, limits: Limits = DEFAULT_LIMITS, *, by_rest: bool = True
+) -> Floats:
+    """log p(target | everything else) of each case: each member weighs what it says of everything else.
+
+    Where the target alone was learned, or without `by_rest`, members have the weights of the mixture.
+    """
+    whole = by_rest and all(node is not None for node in mixture.members[0].nodes)
+    total = None
+    for member, weight in zip(mixture.members, mixture.weights, strict=True):
+        if weight > 0:
+            own = log_posteriors(member, table, target, limits) + np.log(weight)
+            if whole:
+                own = np.nan_to_num(own, nan=-np.inf) + _log_rest(member, table, target, limits)[:, None]
+            total = own if total is None else np.logaddexp(total, own)
+    assert total is not None  # weights sum to one
+    with np.errstate(invalid="ignore"):
+        found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
+    return found
+
+
+def _log_rest(network: Network, table: Table, target: int, limits: Limits) -> Floats:
+    """The log probability of each case without its target."""
+    own, known = network.variables[target], network.variables
+    if all(v == target or there == known[v] for v, there in enumerate(table.variables)):
+        codes: NDArray[Any] = table.codes.astype(code_type(known))
+        total = np.full(table.n_cases, -np.inf)
+        for state in range(own.n_states):
+            codes[target] = state
+            total = np.logaddexp(total, log_probabilities(network, Table(network.variables, codes)))
+        return total
+    variables = (*table.variables[:target], own.with_missing, *table.variables[target + 1 :])
+    codes = table.codes.astype(code_type(variables))
+    codes[target] = own.n_states
+    return log_probabilities(network, Table(variables, codes), limits=limits)
 
 
 def log_posteriors(network: Network, table: Table, target: int, limits: Limits = DEFAULT_LIMITS) -> Floats:

@@ -15,7 +15,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
-_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e9
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond, what is lost to rounding is more than a tie
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,15 @@ def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
     node, variables = network.nodes[target], network.variables
     if node is None:
         raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
+    return prior.log_prior(node.graph, node.n_states, variables, candidates(network, target))
+
+
+def candidates(network: Network, target: int) -> int:
+    """How many variables a target may have tested: what the network says, or all others."""
     counted = network.learned.get("candidates")
-    n_candidates = len(variables) - 1
-    if isinstance(counted, list) and len(counted) == len(variables) and isinstance(counted[target], int):
-        n_candidates = counted[target]
-    return prior.log_prior(node.graph, node.n_states, variables, n_candidates)
+    if isinstance(counted, list) and len(counted) == len(network.variables) and isinstance(counted[target], int):
+        return int(counted[target])
+    return len(network.variables) - 1
 
 
 def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_prior: float) -> NodeScore:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
@@ -53,10 +54,30 @@ def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> li
 def _smoothed_nodes(node: Node, target: int, table: Table, strengths: Sequence[float]) -> list[Node | None]:
     flat = node.flat
     n_children = np.array([len(row) for row in node.graph.children], np.int32)
-    on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
-    counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
-    counts[0] = on_arcs[-1]
-    np.add.at(counts, flat.child, on_arcs[:-1])
+    on_arcs, counts = counts_of(node, target, table)
     leaves = list(node.graph.leaves)
     every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s) for s in strengths]
     return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]
+
+
+def smoothed_means(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
+    """The distributions of a node's leaves for several strengths, from the counts on its arcs."""
+    flat, leaves = node.flat, list(node.graph.leaves)
+    n_children = np.array([len(row) for row in node.graph.children], np.int32)
+    counts = _node_counts(node, on_arcs)[leaves]
+    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s)[leaves] for s in strengths]
+    return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in every]
+
+
+def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
+    flat = node.flat
+    on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
+    return on_arcs, _node_counts(node, on_arcs)
+
+
+def _node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
+    counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
+    counts[0] = on_arcs[-1]
+    np.add.at(counts, node.flat.child, on_arcs[:-1])
+    return counts

@@ -102,6 +102,11 @@ class Table(Framed):
         if problem:
             raise ValueError(problem)
 
+    def copying(self, variables: list[int]) -> "Table":
+        """The same cases with copies of these variables after all others, under other names."""
+        copies = [replace(self.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
+        return Table((*self.variables, *copies), np.concatenate([self.codes, self.codes[variables]]))
+
     @property
     def n_cases(self) -> int:
         return int(self.codes.shape[1])

@@ -264,3 +264,38 @@ def test_tables_and_another_search_are_refused(leafwise, data, tmp_path):
     assert "leave one of them out" in leafwise("learn", data, "--tables", "--search", "edges", "-o", output).complaint
     assert leafwise("learn", data, "--tables", "--search", "tables", "-o", output).code == 0
     assert leafwise("learn", data, "--max-leaves", 10**20, "-o", output).complaint
+
+
+def test_a_column_of_weights(leafwise, tmp_path):
+    data, model, again = tmp_path / "data.csv", tmp_path / "model.json", tmp_path / "again.json"
+    data.write_text("rain,wet,n\n" + "yes,yes,3\nno,no,5\nyes,no,1\nno,yes,0\n" * 10)
+    result = leafwise("learn", data, "--weights", "n", "-o", model, "--json")
+    assert (result.code, result.object["cases"], result.object["variables"]) == (0, 90, 2)
+    data.write_text("rain,wet\n" + "yes,yes\n" * 30 + "no,no\n" * 50 + "yes,no\n" * 10)
+    assert leafwise("learn", data, "-o", again).code == 0
+    assert model.read_text() == again.read_text()
+
+
+@pytest.mark.parametrize(
+    ("cell", "complaint"),
+    [
+        ("-1", "case 1 has the weight -1, and weights are numbers from 0 on: correct it"),
+        ("many", "column 'n' holds 'many', which is no weight"),
+        ("", "row 1 has no weight in column 'n'"),
+        ("0", "all weights are zero"),
+    ],
+)
+def test_what_is_no_weight_is_refused(leafwise, tmp_path, cell, complaint):
+    data = tmp_path / "data.csv"
+    data.write_text(f"rain,n\nyes,{cell}\nno,{0 if cell == '0' else 1}\n")
+    assert complaint in leafwise("learn", data, "--weights", "n", "-o", tmp_path / "m.json").complaint
+    assert "weights names 'm'" in leafwise("learn", data, "--weights", "m", "-o", tmp_path / "m.json").complaint
+    assert leafwise("learn", "--example", "alarm", "--weights", "n").code == 2
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts"])
+def test_tests_are_counted_by_every_search(leafwise, data, tmp_path, search):
+    found = leafwise("learn", data, "--search", search, "-o", tmp_path / "m.json", "--json").object
+    assert found["tests"] == leafwise("show", tmp_path / "m.json", "--json").object["tests"] > 0
+    assert f"{found['tests']} tests" in leafwise("show", tmp_path / "m.json").stdout.splitlines()[0]

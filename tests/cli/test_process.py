@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from leafwise.cli import run
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.table import Variable
@@ -119,3 +120,96 @@ def test_names_do_not_steer_the_terminal(arguments, tmp_path):
     text = shown.decode().replace("\r\n", "\n")
     assert text
     assert not [sign for sign in text if not sign.isprintable() and sign != "\n"]
+
+
+ROUNDS = ["learn", "--example", "alarm", "--search", "restarts", "--keep", "2", "--threads", "1", "--quiet"]
+
+
+def started(folder, rounds, *options):
+    """A search that saves all the time, once it has saved for the first time."""
+    more = ["--rounds", str(rounds), "-o", "model.json", "--checkpoint", "run.checkpoint", "--every", "0", *options]
+    process = subprocess.Popen([*COMMAND, *ROUNDS, *more], cwd=folder, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (folder / "run.checkpoint").exists() and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_killed_at_any_moment(tmp_path):
+    """`python -m benchmarks kills` does it 200 times."""
+    draw, whole = random.Random(1), tmp_path / "whole"
+    whole.mkdir()
+    assert run([*ROUNDS, "--rounds", "30", "-o", str(whole / "model.json")]) == 0
+    (tmp_path / ".model.json.999999999.part").write_text("half of")
+    n_killed = 0
+    for _ in range(2):
+        with started(tmp_path, 30) as process:
+            time.sleep(draw.uniform(0, 1.5))
+            process.kill()
+        n_killed += process.returncode == -signal.SIGKILL
+    with started(tmp_path, 30) as process:
+        assert process.wait(60) == 0
+    assert n_killed > 0
+    for name in ("model.json", "model-2.json"):
+        assert (tmp_path / name).read_bytes() == (whole / name).read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model-2.json", "model.json", "run.checkpoint", "whole"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_asked_to_end_it_saves_as_when_interrupted(tmp_path):
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        (tmp_path / "run.checkpoint").unlink(missing_ok=True)
+        with started(tmp_path, 10**6) as process:
+            process.send_signal(number)
+            _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 128 + number, stderr
+        assert "leafwise: interrupted: the network found so far is saved in 'model.json'." in stderr
+        assert Network.load(tmp_path / "model.json").learned["search"] == "restarts"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk that is always full")
+def test_a_result_that_cannot_be_saved_is_kept_elsewhere(tmp_path, monkeypatch, capsys):
+    from leafwise.formats import whole_files
+
+    sync, folder = os.fsync, tmp_path / "full"
+    folder.mkdir()
+
+    def full(handle):
+        if str(folder) in os.readlink(f"/proc/self/fd/{handle}"):
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr(whole_files.os, "fsync", full)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["learn", "--example", "alarm", "--target", "HR", "--steps", "1", "--json"]
+    assert run([*arguments, "-o", str(folder / "model.json")]) == 2
+    told = capsys.readouterr()
+    assert told.err == (
+        f"leafwise: cannot write '{folder / 'model.json'}' (No space left on device): the network is kept in "
+        f"'{tmp_path / 'model-kept.json'}'.\n"
+    )
+    assert json.loads(told.out)["output"] == str(tmp_path / "model-kept.json")
+    assert Network.load("model-kept.json").learned["steps"] == 1
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+def test_a_terminal_that_goes_away(tmp_path):
+    """Its window is closed: SIGHUP comes, and nothing can be shown any more."""
+    import pty
+
+    leader, follower = pty.openpty()
+    more = ["--rounds", "1000000", "-o", "model.json", "--checkpoint", "run.checkpoint", "--every", "0"]
+    command = [*COMMAND, *[word for word in ROUNDS if word != "--quiet"], *more]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=follower, stdout=follower, stderr=follower, start_new_session=True
+    )
+    os.close(follower)
+    until = time.monotonic() + 60
+    while not (tmp_path / "run.checkpoint").exists() and time.monotonic() < until:
+        os.read(leader, 10000)
+    os.close(leader)
+    process.send_signal(signal.SIGHUP)
+    process.wait(60)
+    assert Network.load(tmp_path / "model.json").learned["search"] == "restarts"

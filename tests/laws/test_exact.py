@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
+from strategies import examples
 
 from leafwise.inference.exact import Exact, Limits
 from leafwise.kernels import contraction
@@ -31,7 +32,7 @@ def questions(draw):
     return network, weights, targets
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(questions())
 def test_distributions_and_evidence(question):
     network, weights, targets = question
@@ -59,7 +60,7 @@ def _distrustful(program, memory, log_scale, kind):
     return kind != contraction.SUM and _go_up(program, memory, log_scale, kind)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(questions())
 def test_logs_give_the_same(question):
     network, weights, targets = question
@@ -74,7 +75,7 @@ def test_logs_give_the_same(question):
     np.testing.assert_allclose(slow, joint, atol=1e-12)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(questions())
 def test_best_is_the_largest_entry(question):
     network, weights, _ = question
@@ -89,7 +90,7 @@ def test_best_is_the_largest_entry(question):
     assert table[tuple(states)] == pytest.approx(table.max(), rel=1e-9)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(questions())
 def test_draws_have_the_distribution(question):
     network, weights, _ = question

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal
 from random_networks import random_network
+from strategies import examples
 
 from leafwise.inference.exact import Exact, Limits
 from leafwise.inference.holes import Holes
@@ -40,7 +41,7 @@ def asking(network, little_room):
     return Holes(network, room=2) if little_room else Holes(network)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(incomplete(), st.booleans())
 def test_log_probabilities_are_sums(question, little_room):
     network, codes = question
@@ -51,7 +52,7 @@ def test_log_probabilities_are_sums(question, little_room):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(incomplete(), st.booleans())
 def test_marginals_and_expected_counts(question, little_room):
     network, codes = question

@@ -4,11 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
 from random_networks import random_network
+from strategies import examples
 
 from leafwise.examples import alarm
 from leafwise.inference import compiled, prepared
@@ -40,7 +41,7 @@ def questions(draw):
     return network, weights, targets, told, np.array(rows, np.int64).reshape(4, len(told))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(questions(), st.booleans(), st.booleans(), st.booleans())
 def test_compiled_queries(question, joint, walking, with_evidence):
     network, weights, targets, told, rows = question

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import graphs
 from oracle import log_likelihood
 from oracle_inference import joint_table
+from strategies import examples
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.learner import learn, log_score
@@ -48,7 +49,7 @@ def _layout(n_states):
 
 
 @pytest.mark.interpreted
-@settings(max_examples=60)
+@examples(60)
 @given(positive_networks(), st.data())
 def test_exponents_are_sums_over_the_joint_table(network, data):
     n_states = [variable.n_states for variable in network.variables]
@@ -80,7 +81,7 @@ def _cases(network, n_cases, seed):
     return Table(network.variables, codes.astype(code_type(network.variables)))
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(positive_networks(), st.sampled_from(["C", "B", "CBM"]), st.integers(0, 10**6))
 def test_a_uniform_prior_network_is_bdeu(tmp_path_factory, network, operators, seed):
     uniform = Network(
@@ -125,7 +126,7 @@ def test_complete_tables_get_the_bde_score(tmp_path):
     assert sum(score.log_score for score in scores.values()) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(positive_networks(), st.integers(0, 10**6))
 def test_every_search_that_takes_a_prior_network_scores_by_it(tmp_path_factory, network, seed):
     file = tmp_path_factory.mktemp("prior") / "prior.json"

@@ -3,11 +3,12 @@
 import networkx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
 from random_networks import random_network
+from strategies import examples
 
 import leafwise
 from leafwise.examples import alarm
@@ -50,7 +51,7 @@ def factorises(table, one, other):
     return np.allclose(rows * rows.sum(axis=(0, 1), keepdims=True), product, atol=1e-12)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_independence_holds_in_the_joint_table(data):
     network = data.draw(plain_networks(least=2))
@@ -69,7 +70,7 @@ def test_independence_holds_in_the_joint_table(data):
     assert factorises(marginal(table, kept), 0, 1)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_names_alone_are_d_separation(data):
     network = data.draw(plain_networks(least=2))
@@ -82,7 +83,7 @@ def test_names_alone_are_d_separation(data):
     assert is_independent(network, f"x{one}", f"x{other}", [f"x{v}" for v in known]) == expected
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(plain_networks())
 def test_blankets_and_contexts(network):
     table = joint_table(network)
@@ -112,7 +113,7 @@ def test_the_context_of_the_readme():
     assert "PULMEMBOLUS" not in markov_blanket(network, "SHUNT", given=context)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_interventions_cut_a_variable_off_its_parents(data):
     network = data.draw(plain_networks())
@@ -126,7 +127,7 @@ def test_interventions_cut_a_variable_off_its_parents(data):
     np.testing.assert_allclose(joint_table(do(network, {f"x{v}": f"s{state}"})), expected, atol=1e-15)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_the_most_probable_states_of_some_variables(data):
     network = data.draw(plain_networks())
@@ -149,7 +150,7 @@ def test_the_most_probable_states_of_some_variables(data):
     assert best.method == "exact"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_information_is_that_of_the_joint_table(data):
     network = data.draw(plain_networks(least=2))
@@ -178,7 +179,7 @@ def test_information_is_that_of_the_joint_table(data):
     assert value.gain == pytest.approx(gain, abs=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plain_networks())
 def test_loopy_propagation_is_exact_on_trees(network):
     graph = networkx.Graph()

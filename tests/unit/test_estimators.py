@@ -382,11 +382,45 @@ def test_wrong_settings_are_refused_when_fitted(kind, given, message):
         kind(**given).fit(X, y)
 
 
-def test_weights_of_cases_are_refused():
+@pytest.mark.parametrize("kind", EVERY)
+def test_whole_weights_are_repeated_cases(kind):
     X, y = weather()
-    for kind in EVERY:
-        with pytest.raises(TypeError, match="sample_weight"):
-            kind().fit(X, y, sample_weight=np.ones(60))
+    n = np.random.default_rng(1).integers(0, 4, 60)
+    own = [] if kind is NetworkDensity else [y]
+    by_hand = kind().fit(X.loc[X.index.repeat(n)], *(one.repeat(n) for one in own)).network_
+    assert kind().fit(X, *own, sample_weight=n).network_ == by_hand
+    assert kind().fit(X, *own, sample_weight=np.ones(60)).network_ == kind().fit(X, *own).network_
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_classes_have_weights(kind):
+    X, y = weather()
+    found = kind(class_weight={"wet": 3, "dry": 1}).fit(X, y).network_
+    assert found == kind().fit(X, y, sample_weight=np.where(y == "wet", 3, 1)).network_
+    balanced = kind(class_weight="balanced").fit(X, y, sample_weight=np.full(60, 2)).network_
+    assert balanced.learned["cases"] == 120
+    shares = kind(class_weight="balanced", structure_prior="kappa:1e-9").fit(X, y).network_.nodes[-1].probabilities
+    assert shares == pytest.approx(np.full((1, 2), 0.5), abs=0.005)  # one leaf: both classes weigh the same
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_weights_go_with_their_cases_where_some_are_dropped(kind):
+    X, y = weather()
+    n = np.random.default_rng(1).random(60)
+    X.loc[5:9, "wind"] = None
+    whole = X.drop(index=range(5, 10)).assign(wind=lambda frame: frame["wind"].astype(str))
+    given = {"bins": 3, "binning": "uniform"}
+    one = kind(missing="drop", **given).fit(X, y, sample_weight=n).network_
+    other = kind(**given).fit(whole, y[whole.index], sample_weight=n[whole.index]).network_
+    assert one.learned["cases"] == other.learned["cases"] == round(n[whole.index].sum())
+
+
+def test_what_is_no_weight_is_refused():
+    X, y = weather()
+    with pytest.raises(ValueError, match="case 1 has the weight -1"):
+        NetworkClassifier().fit(X, y, sample_weight=np.full(60, -1))
+    with pytest.raises(ValueError, match="there are 60 cases"):
+        NetworkDensity().fit(X, sample_weight=np.ones(59))
 
 
 # In company

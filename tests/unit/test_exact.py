@@ -126,7 +126,9 @@ def test_weighting_that_is_worth_little_gives_way():
     cut = Limits(operations=1)
     given_features = {"f0": {"no": 1.0, "yes": 2.0}}
     assert query(network, "class", given=given_features, limits=cut, n_samples=5000).method == "weighting"
-    assert query(network, "class", given=given_features, limits=cut, n_samples=300).method == "importance"
+    rare = _naive_bayes([0.999, 0.001], [[0.9, 0.1], [0.2, 0.8]], 8)
+    alarming = {f"f{k}": "yes" for k in range(8)}
+    assert query(rare, "class", given=alarming, limits=cut, n_samples=5000).method == "importance"
     for method in ("weighting", "gibbs"):
         answer = query(network, "class", given=given_features, method=method, n_samples=5000)
         assert answer.method == method

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -16,6 +17,7 @@ import click
 from leafwise.cli.benchmark import benchmark
 from leafwise.cli.compare import compare
 from leafwise.cli.completion import completion
+from leafwise.cli.confidence import confidence
 from leafwise.cli.convert import convert
 from leafwise.cli.describe import describe
 from leafwise.cli.explore import explore
@@ -57,7 +59,7 @@ def cli(context: click.Context) -> None:
 
 COMMANDS = (
     *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
-    *(compare, convert, completion, reproduce, benchmark),
+    *(confidence, compare, convert, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)
@@ -124,5 +126,6 @@ def in_options(message: str) -> str:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
+    with suppress(OSError):  # of a terminal that is gone
+        click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
     return BAD_INPUT

@@ -33,7 +33,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     help="Where NAME.train.csv.gz, NAME.valid.csv.gz and NAME.test.csv.gz are, or a folder `debd` with them.",
 )
 @click.option("--sets", "names", metavar="NAME,...", callback=_names, help="Only these.  [default: all fourteen]")
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time for each search.")
+@click.option(
+    "--networks",
+    type=COUNT,
+    metavar="N",
+    help="Mixtures of N networks instead, for which nothing is chosen on valid; with --seconds, of fewer where the "
+    "time for a set is up before.",
+)
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time for each search, or mixture.")
 @click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]")
 @click.option(
     "--results",
@@ -46,6 +53,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
 def density(
     data_dir: Path,
     names: Sequence[str],
+    networks: int | None,
     seconds: float | None,
     threads: int | None,
     results: Path | None,
@@ -60,17 +68,20 @@ def density(
         raise click.UsageError("--json and --markdown were both given: give one of them.")
     if results is not None:
         check_output(results)
-    from leafwise.experiments.density import density, density_report
+    from leafwise.experiments.density import density, density_of_mixtures, density_report, mixture_report
     from leafwise.search.greedy import Greedy
 
     try:
         with telling() as tell:
-            outcomes = density(data_dir, names, Greedy(seconds=seconds, threads=threads), results, tell)
+            limits = Greedy(seconds=seconds, threads=threads)
+            if networks is None:
+                report = density_report(density(data_dir, names, limits, results, tell))
+            else:
+                report = mixture_report(density_of_mixtures(data_dir, names, networks, limits, results, tell))
     except KeyboardInterrupt:
         kept = "give --results to keep finished sets" if results is None else f"finished sets are in '{results}'"
         click.echo(f"leafwise: interrupted: {kept}.", err=True)
         return INTERRUPTED
-    report = density_report(outcomes)
     if as_json:
         print_json({"title": report.title, **report.data})
     else:

@@ -12,6 +12,7 @@ import click
 from leafwise.cli.options import OUTPUT_FILE, STANDARD, split_entries, stacked
 
 if TYPE_CHECKING:
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
     from leafwise.table import Table
 
@@ -207,7 +208,7 @@ def advice_in_options() -> Iterator[None]:
         raise ValueError(error.in_options()) from None
 
 
-def read_for_model(network: "Network", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
+def read_for_model(network: "Network | Mixture", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
     """The data in the states and cut points of a network."""
     from leafwise.encoding import read
 

@@ -19,19 +19,22 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import follow, narrate, not_interrupted
+from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
+from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.encoding import Reading
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
+KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
@@ -56,6 +59,8 @@ class Request:
     structure_prior: str
     hidden: Any
     completions: int
+    leaves: str
+    networks: int | None
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -69,6 +74,9 @@ class Request:
     steps: int | None
     seconds: float | None
     threads: int | None
+    checkpoint: Path | None
+    every: float
+    device: str
     quiet: bool
     verbose: bool
     as_json: bool
@@ -150,6 +158,20 @@ search_options = stacked(
         help="How often each row is completed where cells are missing and inferred, or causes are hidden.",
     ),
     click.option(
+        "--leaves",
+        type=click.Choice(["plain", "average"]),
+        default="plain",
+        show_default=True,
+        help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
+        "prunings of trees that are grown with few charges.",
+    ),
+    click.option(
+        "--networks",
+        type=COUNT,
+        metavar="N",
+        help="Learn N networks, and save the mixture of them: it predicts better than one.",
+    ),
+    click.option(
         "--weights",
         metavar="COLUMN",
         shell_complete=column_names,
@@ -180,6 +202,27 @@ limit_options = stacked(
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
     click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="Stop after this many seconds."),
     click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]"),
+    click.option(
+        "--checkpoint",
+        type=OUTPUT_FILE,
+        metavar="FILE",
+        help="Save the search here now and then: the same command goes on from there, if this one is killed.",
+    ),
+    click.option(
+        "--every",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="With --checkpoint: the most seconds that are lost.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu", "gpu"]),
+        default="cpu",
+        show_default=True,
+        help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
+    ),
 )
 
 
@@ -192,7 +235,7 @@ limit_options = stacked(
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Of the example's cases, of restarts, and of completed rows.",
+    help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
 @search_options
@@ -203,7 +246,7 @@ limit_options = stacked(
 def learn(**given: Any) -> int:
     """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
 
-    Ctrl-C stops the search and saves the network found so far.
+    Ctrl-C stops the search and saves the network found so far; so do SIGTERM and SIGHUP.
     """
     request = Request(**_with_tables(**given))
     _refuse_unused(request)
@@ -213,28 +256,39 @@ def learn(**given: Any) -> int:
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
+    _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
     with advice_in_options():
         search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
-    if request.verbose:
-        interrupted = narrate(search, table.names)
-    else:
-        interrupted = follow(search, quiet=request.quiet or request.as_json)
-    with not_interrupted():
-        return _finish(request, search, output, interrupted)
+    if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
+        click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
+    with asked_to_stop():  # whoever asks after the search is answered when all is saved
+        if request.verbose:
+            interrupted = narrate(search, table.names)
+        else:
+            interrupted = follow(search, quiet=request.quiet or request.as_json)
+        with not_interrupted():
+            return _finish(request, table, search, output, interrupted)
 
 
-def _finish(request: Request, search: "UnderWay", output: Path | None, interrupted: bool) -> int:
+def _finish(
+    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
+) -> int:
     """Save the network, and say what was found."""
-    network = search.network
-    if output == STANDARD:
-        from leafwise.formats.json import dumps
+    from leafwise.averaging import averaged
+    from leafwise.network import Network
 
-        click.echo(dumps(network), nl=False)
+    wanted = output
+
+    network = search.network
+    if request.leaves == "average" and isinstance(network, Network):
+        network = averaged(network, table)
+    if output == STANDARD:
+        click.echo(dumped(network), nl=False)
     elif output is not None:
-        network.save(output)
+        output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
@@ -246,7 +300,9 @@ def _finish(request: Request, search: "UnderWay", output: Path | None, interrupt
         print_json(values)
     elif not request.quiet:
         print_rows(_summary(values), right=2, err=output == STANDARD)
-    return INTERRUPTED if interrupted else 0
+    if output != wanted:
+        return NOT_SAVED
+    return KILLED_BY + interrupted if interrupted else 0
 
 
 def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
@@ -262,7 +318,10 @@ def _refuse_unused(request: Request) -> None:
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights") if request.example is not None else (),
+        "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
+        "--leaves average": ("weights",) if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
         "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
         "--hidden": ("keep",) if request.hidden is not None else (),
     }
@@ -311,16 +370,30 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     return table, understood, start, None
 
 
-def _search(request: Request, table: "Table", start: "Network | None", weights: "Floats | None") -> "UnderWay":
-    from leafwise.learner import learning
+def _search(
+    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+) -> "UnderWay | MixtureUnderWay":
+    from leafwise.learner import grown_for, learning, learning_mixture
 
+    if request.networks is not None:
+        return learning_mixture(
+            table,
+            request.networks,
+            seed=request.seed,
+            target=request.target,
+            search=_settings(request),
+            prior=request.prior,
+            structure_prior=request.structure_prior,
+            constraints=_constraints(request, table.names),
+        )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
+    search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
     return learning(
         table,
         target=request.target,
-        search=_settings(request),
+        search=search,
         prior=request.prior,
-        structure_prior=request.structure_prior,
+        structure_prior=structure_prior,
         constraints=_constraints(request, table.names),
         start=start,
         hidden=request.hidden,
@@ -328,6 +401,9 @@ def _search(request: Request, table: "Table", start: "Network | None", weights: 
         seed=request.seed,
         **inferred,
         weights=weights,
+        checkpoint=request.checkpoint,
+        every=request.every,
+        device=request.device,
     )
 
 
@@ -364,6 +440,15 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     )
 
 
+def _check_checkpoint(request: Request, output: Path | None) -> None:
+    if request.checkpoint is None:
+        return
+    check_output(request.checkpoint, *request.data, request.start)
+    others = [] if output is None else [file.resolve() for file in _names(output, request.keep or 1)]
+    if request.checkpoint == STANDARD or request.checkpoint.resolve() in others:
+        raise click.UsageError("the checkpoint needs a file of its own: give --checkpoint another name.")
+
+
 def _check_format(output: Path) -> None:
     """Only JSON holds every network: others might be refused when the search is over."""
     from leafwise.formats.files import format_of
@@ -383,7 +468,7 @@ def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
     files = [None] * len(search.networks) if output is None else _names(output, len(search.networks))
     for file, (network, log_score, posterior) in zip(files, search.networks, strict=True):
         if file is not None:
-            network.save(file)
+            file = saved(network, file)
         found.append(
             {"log_score": log_score, "relative_posterior": posterior, "output": None if file is None else str(file)}
         )
@@ -398,13 +483,19 @@ def _say_interrupted(output: Path | None) -> None:
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
     sizes = ("cases", "variables", "arcs", "tests", "leaves", "parameters")
     rows = [(name, f"{values[name]:,}") for name in sizes if name in values]
-    rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
+    if isinstance(values.get("networks"), int):  # a mixture
+        unseen = values["mean_log_probability_unseen"]
+        chosen = (("networks", f"{values['networks']:,}"), ("trees pay", values["structure_prior"]))
+        rows = [*rows[:2], *chosen, ("leaves are", values["leaves_chosen"]), *rows[2:]]
+        rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
+    else:
+        rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
-    for network in values.get("networks", []):
+    for network in values["networks"] if isinstance(values.get("networks"), list) else []:
         rows.append(
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )

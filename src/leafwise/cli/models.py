@@ -23,6 +23,7 @@ from leafwise.cli.options import (
     json_option,
     limits_of,
     load_model,
+    load_network_or_mixture,
     model_argument,
     parse_given,
     print_json,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.table import Table
 
@@ -96,7 +98,7 @@ def evaluate(
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
-        network = load_model(model)
+        network = load_network_or_mixture(model)
         table = read_for_model(network, data, reading)
         tell(f"evaluating {table.n_cases:,} cases")
         values = _likelihood(log_probabilities(network, table, limits=limits_of(memory, operations)))
@@ -158,7 +160,7 @@ def sample(
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network, notes = intervened(load_model(model), set_to)
+        network, notes = intervened(load_network_or_mixture(model), set_to)
         tell(f"drawing {cases:,} cases")
         limits = limits_of(memory, operations)
         table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
@@ -202,6 +204,7 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 @json_option
 def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
+    from leafwise.mixture import Mixture
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
 
@@ -214,7 +217,10 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
         raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load_model(model)
+        network = load_network_or_mixture(model)
+        if isinstance(network, Mixture):
+            _show_mixture(network, node, output, html, as_json)
+            return
         if output is not None:
             tell("drawing the picture")
             _save_picture(network, node, output)
@@ -233,6 +239,32 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
         print_json(_node_graph(network, index_of(node, network.names)))
     else:
         click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
+
+
+def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
+    """What the members of a mixture agree on: the pairs of variables that most of them connect, or a picture."""
+    if node is not None or html is not None:
+        raise ValueError("a mixture of networks has no graphs or page of its own: leave out --node and --html.")
+    if output is not None:
+        mixture.plot().save(output)
+        if as_json:
+            print_json({"output": str(output)})
+        else:
+            click.echo(f"saved in {output}")
+        return
+    shares, names = mixture.arc_shares(), mixture.names
+    pairs = [(shares[i, j] + shares[j, i], i, j) for i in range(len(names)) for j in range(i)]
+    pairs = sorted((-both, i, j) for both, i, j in pairs if both >= 0.5)
+    if as_json:
+        found = [{"pair": [names[j], names[i]], "share": -both, "forward": shares[j, i]} for both, i, j in pairs]
+        print_json({"networks": len(mixture), "weights": mixture.weights, "pairs": found, **mixture.learned})
+        return
+    click.echo(repr(mixture))
+    rows: list[tuple[str, ...]] = [("pair", "connected", "this way", "the other")]
+    for both, i, j in pairs:
+        both_ways = [f"{100 * share:.0f} %" for share in (-both, shares[j, i], shares[i, j])]
+        rows.append((f"{names[j]} → {names[i]}", *both_ways))
+    print_rows(rows)
 
 
 def _save_picture(network: "Network", node: str | None, output: Path) -> None:

@@ -16,6 +16,7 @@ from leafwise.report.signs import printable
 
 if TYPE_CHECKING:
     from leafwise.inference.exact import Limits
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -87,13 +88,16 @@ do_option = click.option(
 )
 
 
-def intervened(network: "Network", texts: Sequence[str]) -> "tuple[Network, list[str]]":
+def intervened(network: "Network | Mixture", texts: Sequence[str]) -> "tuple[Network | Mixture, list[str]]":
     """The network with what somebody sets, and what that assumes."""
     from leafwise.inference.intervention import do, reversible_arcs
+    from leafwise.mixture import Mixture
 
     states = parse_given(texts, network, "--do")
     if not states:
         return network, []
+    if isinstance(network, Mixture):
+        raise ValueError("the arcs of a mixture of networks do not agree on causes: use --do with one network.")
     notes = [
         "what is set with --do reads arcs as causes: it assumes that they are, and that no common cause is left out"
     ]
@@ -113,7 +117,7 @@ given_option = click.option(
 )
 
 
-def parse_given(texts: Sequence[str], network: "Network", option: str = "--given") -> dict[str, Any]:
+def parse_given(texts: Sequence[str], network: "Network | Mixture", option: str = "--given") -> dict[str, Any]:
     """Evidence as it is typed. Commas part entries, unless in double quotes; known names and labels are kept whole."""
     from leafwise.table import index_of
 
@@ -175,6 +179,14 @@ def load_model(model: Path) -> "Network":
     from leafwise.formats.files import load
 
     return load(model)
+
+
+def load_network_or_mixture(model: Path) -> "Network | Mixture":
+    """The network in a file, or the mixture of networks."""
+    from leafwise.formats.files import load_model as load
+    from leafwise.formats.files import model_of
+
+    return model_of(sys.stdin.buffer.read()) if model == STANDARD else load(model)
 
 
 def check_output(output: Path, *inputs: Path | None) -> None:

@@ -15,7 +15,7 @@ from leafwise.cli.options import (
     exactness_options,
     json_option,
     limits_of,
-    load_model,
+    load_network_or_mixture,
     model_argument,
     print_json,
     variable_names,
@@ -72,7 +72,7 @@ def predict(
 
     with telling(quiet=as_json) as tell, advice_in_options():
         tell(f"reading {model.name} and {titles(data)}")
-        network = load_model(model)
+        network = load_network_or_mixture(model)
         tell(f"predicting {target}")
         limits = limits_of(memory, operations)
         found = ask(network, list(data), target, unseen=unseen, limits=limits, **reading)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from leafwise.report.signs import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from leafwise.ensembles import MixtureUnderWay
     from leafwise.search.under_way import UnderWay
 
 SECONDS_BETWEEN_UPDATES = 0.1
@@ -26,31 +28,41 @@ class Stop(Exception):
     """Raised between two steps of a search to end it there."""
 
 
-def follow(search: "UnderWay", *, quiet: bool) -> bool:
-    """Run a search to its end or to the first Ctrl-C, with progress on a terminal; say whether it was interrupted.
+@dataclass
+class Asked:
+    """By which signal somebody asked to stop; 0: nobody has."""
 
-    The first Ctrl-C only asks: the step under way is finished, so that the network is valid. The second ends it all.
-    """
-    with _asked_to_stop() as asked, _display(quiet=quiet) as display:
+    signal: int = 0
 
-        def progress(search: "UnderWay") -> None:
-            display(search)
-            if asked.is_set():
+
+def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> int:
+    """Run a search to its end or until somebody asks it to stop, with progress on a terminal; the signal, or 0."""
+    with asked_to_stop() as asked, _display(quiet=quiet) as display:
+
+        def progress(search: Any) -> None:
+            if asked.signal:
                 raise Stop
+            display(search)
 
         with suppress(Stop):
             search.run(progress)
-    return asked.is_set()
+    return asked.signal
 
 
-def narrate(search: "UnderWay", names: tuple[str, ...]) -> bool:
+def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> int:
     """The same with a line on standard error for every step."""
-    with _asked_to_stop() as asked:
+    from leafwise.search.checkpoints import Checkpointed
+
+    with asked_to_stop() as asked:
         for step in search:
-            click.echo(printable(_line(search.n_steps, step, names)), err=True)
-            if asked.is_set():
+            with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
+                told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
+                click.echo(printable(told), err=True)
+            if asked.signal:
+                if isinstance(search, Checkpointed):
+                    search.save()
                 break
-    return asked.is_set()
+    return asked.signal
 
 
 @contextmanager
@@ -76,61 +88,74 @@ def _bar() -> "Progress":
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """While results are saved, Ctrl-C is not heard."""
-    if threading.current_thread() is not threading.main_thread():
+    """While results are saved, nothing that asks to stop is heard."""
+    with _heard(signal.SIG_IGN):
         yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
-        yield asked
-        return
+def asked_to_stop() -> Iterator[Asked]:
+    """Hears Ctrl-C, SIGTERM and SIGHUP.
 
-    first = 0.0
+    The first only asks: the step under way is finished, so that the network is valid. The second ends it all.
+    """
+    asked, first = Asked(), 0.0
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
         nonlocal first
-        if asked.is_set() and time.monotonic() > first + SECONDS_OF_ONE_CTRL_C:
+        if asked.signal and time.monotonic() > first + SECONDS_OF_ONE_CTRL_C:
             raise KeyboardInterrupt
-        first = first if asked.is_set() else time.monotonic()
-        asked.set()
+        first = first if asked.signal else time.monotonic()
+        asked.signal = asked.signal or number
 
-    before = signal.signal(signal.SIGINT, ask)
-    try:
+    with _heard(ask):
         yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
-def _display(*, quiet: bool) -> "Iterator[Callable[[UnderWay], None]]":
+def _heard(by: Any) -> Iterator[None]:
+    """Lets somebody hear the signals that ask to stop, but for those that are ignored, as by nohup."""
+    if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ignored = (signal.SIG_IGN, None)
+    before = {number: signal.signal(number, by) for number in numbers if signal.getsignal(number) not in ignored}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
     """Shows the state of a search at most ten times a second, however often it is called."""
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
         return
-    with _bar() as bar:
-        task = bar.add_task("searching")
-        due = 0.0
+    bar, due = _bar(), 0.0
+    task = bar.add_task("searching")
 
-        def display(search: "UnderWay") -> None:
-            nonlocal due
-            now = time.monotonic()
-            if now >= due:
-                due = now + SECONDS_BETWEEN_UPDATES
+    def display(search: Any) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            due = now + SECONDS_BETWEEN_UPDATES
+            with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
                 bar.update(task, description=_state(search))
 
+    bar.start()
+    try:
         yield display
+    finally:
+        with suppress(OSError):
+            bar.stop()
 
 
-def _state(search: "UnderWay") -> str:
+def _state(search: Any) -> str:
+    if hasattr(search, "describe"):  # many networks
+        return str(search.describe())
     rounds = getattr(search, "n_rounds", None)
     done = f"{search.n_steps:,} steps" if rounds is None else f"{rounds:,} rounds"
     score = f"  log score {search.log_score:,.2f}" if search.log_score > float("-inf") else ""

@@ -15,7 +15,7 @@ from leafwise.cli.options import (
     intervened,
     json_option,
     limits_of,
-    load_model,
+    load_network_or_mixture,
     model_argument,
     parse_given,
     print_json,
@@ -86,7 +86,7 @@ def query(
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network, notes = intervened(load_model(model), set_to)
+        network, notes = intervened(load_network_or_mixture(model), set_to)
         known = parse_given(given, network)
         names = split_names(targets, network.names, "--target") or [name for name in network.names if name not in known]
         tell(f"asking for {len(names):,} of {len(network.names):,} variables")
@@ -145,12 +145,11 @@ def mpe(
 
     With --target, the most probable states of these variables, whatever the others are (MAP).
     """
-    from leafwise.formats.files import load
     from leafwise.inference.explanation import explain
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network, notes = intervened(load(model), set_to)
+        network, notes = intervened(load_network_or_mixture(model), set_to)
         names = split_names(targets, network.names, "--target")
         tell(f"looking for the best states of {len(names or network.names):,} variables")
         known, limits = parse_given(given, network), limits_of(memory, operations)

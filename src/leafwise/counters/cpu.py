@@ -1,7 +1,6 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -73,9 +72,7 @@ class CpuCounter:
         return np.array([session.numbers.pop(name) if name else EVERYTHING for name in names.tolist()], np.int64)
 
     def copying(self, variables: list[int]) -> "CpuCounter":
-        copies = [replace(self._table.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
-        codes = np.concatenate([self._table.codes, self._table.codes[variables]])
-        return CpuCounter(Table((*self._table.variables, *copies), codes), self._workers, self.unit)
+        return CpuCounter(self._table.copying(variables), self._workers, self.unit)
 
     def release_numbers(self, gone: Integers) -> None:
         sets.release_sets(gone, self.cases)

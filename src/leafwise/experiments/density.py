@@ -8,14 +8,17 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from leafwise.encoding import read
+from leafwise.ensembles import MixtureUnderWay
 from leafwise.experiments.published import DENSITY, DENSITY_SOURCES
 from leafwise.formats.whole_files import read_whole, write_whole
 from leafwise.inference.likelihood import log_probabilities
-from leafwise.learner import learning
+from leafwise.learner import learning, learning_mixture
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import Greedy
@@ -29,6 +32,12 @@ STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; t
 HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient kappa only overfits more
 CLEARLY = 0.002  # a difference that counts
 _FORMAT = {"format": "leafwise-density", "version": 1}
+_MIXTURES = {"format": "leafwise-density-mixtures", "version": 1}
+CHOSEN = (  # of what a mixture tells of its learning
+    *("networks", "structure_prior", "leaves_chosen", "leaves", "parameters", "arcs"),
+    "mean_log_probability_unseen",
+)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,20 @@ class Outcome:
     searches: int
     seconds: float  # of everything but reading files
     limit: float | None  # of each search, in seconds
+
+
+@dataclass(frozen=True)
+class MixtureOutcome:
+    """What was chosen for the mixture of a data set, and how well it does."""
+
+    cases: int
+    variables: int
+    chosen: Mapping[str, Any]
+    valid: float
+    test: float
+    seconds: float
+    asked: int  # networks
+    limit: float | None  # for the set, in seconds
 
 
 def read_parts(folder: Path, name: str) -> tuple[Table, Table, Table]:
@@ -150,21 +173,101 @@ def _naming(name: str, tell: Callable[[str], None]) -> Callable[[str], None]:
     return lambda text: tell(f"{name}: {text}")
 
 
-def results_text(outcomes: Mapping[str, Outcome]) -> str:
+def density_of_mixtures(
+    folder: Path,
+    names: Sequence[str],
+    networks: int,
+    limits: Greedy = Greedy(),
+    results: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> dict[str, MixtureOutcome]:
+    """Mixtures of so many networks, or of those that the time for a set allows; nothing is chosen on valid or test.
+
+    Those already in the file of results are not run again, others are added to it.
+    """
+    for name in names:
+        for part in PARTS:
+            part_file(folder, name, part)
+    known = {} if results is None or not results.exists() else _read(results, _MIXTURES, MixtureOutcome)
+    for name in names:
+        if name not in known or (known[name].asked, known[name].limit) != (networks, limits.seconds):
+            known[name] = _mixed(*read_parts(folder, name), networks, limits, _naming(name, tell))
+            if results is not None:
+                write_whole(results, results_text(known, _MIXTURES).encode())
+    return {name: known[name] for name in names}
+
+
+class _TimeIsUp(Exception):
+    """The time for a data set is used up."""
+
+
+def _mixed(
+    train: Table, valid: Table, test: Table, networks: int, limits: Greedy, tell: Callable[[str], None]
+) -> MixtureOutcome:
+    began = time.perf_counter()
+    under_way = learning_mixture(train, networks, search=replace(limits, seconds=None))
+
+    def progress(mixture: MixtureUnderWay) -> None:
+        tell(mixture.describe())
+        if limits.seconds is not None and time.perf_counter() - began > limits.seconds and mixture.n_steps > 0:
+            raise _TimeIsUp
+
+    with suppress(_TimeIsUp):
+        under_way.run(progress)
+    mixture = under_way.network
+    seconds = time.perf_counter() - began
+    on_valid, on_test = (float(mixture.log_probabilities(cases).mean()) for cases in (valid, test))
+    learned = {key: mixture.learned[key] for key in CHOSEN}
+    return MixtureOutcome(
+        train.n_cases, train.n_variables, learned, on_valid, on_test, seconds, networks, limits.seconds
+    )
+
+
+def mixture_report(outcomes: Mapping[str, MixtureOutcome]) -> Report:
+    """Mixtures beside the published numbers."""
+    columns = tuple(DENSITY_SOURCES)
+    heads = ("set", "variables", "train", "networks", "trees pay", "leaves are", "leaves", "seconds", "unseen")
+    rows = []
+    for name, outcome in outcomes.items():
+        chosen = outcome.chosen
+        row = [name, f"{outcome.variables:,}", f"{outcome.cases:,}", f"{chosen['networks']}"]
+        row += [chosen["structure_prior"], chosen["leaves_chosen"], f"{chosen['leaves']:,}", f"{outcome.seconds:.0f}"]
+        row += [f"{chosen['mean_log_probability_unseen']:.4f}", f"{outcome.valid:.4f}", f"{outcome.test:.4f}"]
+        rows.append([*row, *(f"{value:.2f}" for value in DENSITY[name])])
+    remarks = [_reached(outcomes, column, place) for place, column in enumerate(columns)]
+    data = {
+        "sets": {name: asdict(outcome) for name, outcome in outcomes.items()},
+        "published": {name: dict(zip(columns, DENSITY[name], strict=True)) for name in outcomes},
+        "sources": DENSITY_SOURCES,
+    }
+    title = (
+        "Mean log-likelihood of test cases under mixtures, learned and chosen on train; published values to the right"
+    )
+    return Report(title, (*heads, "valid", "test", *columns), rows, remarks, data)
+
+
+def _reached(outcomes: Mapping[str, MixtureOutcome], column: str, place: int) -> str:
+    missed = [name for name, outcome in outcomes.items() if round(outcome.test, 2) < DENSITY[name][place]]
+    reached = f"At least {column}, to its two decimals: {len(outcomes) - len(missed)} of {len(outcomes)}"
+    return f"{reached}; not {', '.join(missed)}." if missed else f"{reached}."
+
+
+def results_text(outcomes: Mapping[str, Any], kind: Mapping[str, Any] = _FORMAT) -> str:
     """The file of results."""
-    return json.dumps(_FORMAT | {"sets": {name: asdict(outcome) for name, outcome in outcomes.items()}}, indent=1)
+    return json.dumps({**kind} | {"sets": {name: asdict(outcome) for name, outcome in outcomes.items()}}, indent=1)
 
 
 def read_results(path: Path) -> dict[str, Outcome]:
     """The outcomes in a file of results."""
+    return _read(path, _FORMAT, lambda **values: Outcome(**(values | {"choice": Choice(**values["choice"])})))
+
+
+def _read(path: Path, kind: Mapping[str, Any], make: Callable[..., T]) -> dict[str, T]:
     try:
         document = json.loads(read_whole(path))
-        if {key: document[key] for key in _FORMAT} != _FORMAT:
+        if {key: document[key] for key in kind} != kind:
             raise ValueError
-        return {
-            name: Outcome(**(values | {"choice": Choice(**values["choice"])}))
-            for name, values in document["sets"].items()
-        }
+        return {name: make(**values) for name, values in document["sets"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"'{path}' is no file of results of this benchmark: name another one, or delete it") from None
 

@@ -15,6 +15,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from leafwise.formats.bif_text import brief
+
 Arc = tuple[str, str]
 COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -72,13 +74,13 @@ def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]
 def _rows(path: Path, names: Collection[str] | None, *, one_a_line: bool) -> Iterator[tuple[str, ...]]:
     seen: dict[str, str] = {}
     for place, line in _lines(path, _text(path)):
-        row = (line,) if one_a_line else _fields(line)
+        row = (line,) if one_a_line else _fields(place, line)
         if "" in row:
-            raise ValueError(f"{place}: a name is empty in {line!r}: write names separated by single commas.")
+            raise ValueError(f"{place}: a name is empty in {brief(line)}: write names separated by single commas.")
         _check_names(place, row, names)
         for name in row:
             if name in seen:
-                raise ValueError(f"{place}: {name!r} was already named in {seen[name]}: name it once.")
+                raise ValueError(f"{place}: {brief(name)} was already named in {seen[name]}: name it once.")
             seen[name] = place
         yield row
 
@@ -102,21 +104,26 @@ def _arc(place: str, line: str) -> Arc:
     if "->" in line:
         fields = tuple(part.strip() for part in line.split("->"))
     elif "," in line:
-        fields = _fields(line)
+        fields = _fields(place, line)
     else:
         fields = tuple(line.split())
     if len(fields) != 2 or "" in fields:
         raise ValueError(
-            f"{place}: {line!r} is not one arc: write 'parent child', 'parent, child' or 'parent -> child'."
+            f"{place}: {brief(line)} is not one arc: write 'parent child', 'parent, child' or 'parent -> child'."
         )
     parent, child = fields
     if parent == child:
-        raise ValueError(f"{place}: an arc from {parent!r} to itself is not possible: name two different variables.")
+        raise ValueError(
+            f"{place}: an arc from {brief(parent)} to itself is not possible: name two different variables."
+        )
     return parent, child
 
 
-def _fields(line: str) -> tuple[str, ...]:
-    return tuple(field.strip() for field in next(csv.reader([line], skipinitialspace=True)))
+def _fields(place: str, line: str) -> tuple[str, ...]:
+    try:
+        return tuple(field.strip() for field in next(csv.reader([line], skipinitialspace=True)))
+    except csv.Error as error:
+        raise ValueError(f"{place}: {brief(line)} is no list of names ({error}): check its quotes.") from None
 
 
 def _check_names(place: str, given: Collection[str], names: Collection[str] | None) -> None:
@@ -126,4 +133,4 @@ def _check_names(place: str, given: Collection[str], names: Collection[str] | No
         if name not in names:
             close = difflib.get_close_matches(name, names, n=3)
             hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "names must be columns of the data."
-            raise ValueError(f"{place}: there is no variable {name!r} among the {len(names)} of the data: {hint}")
+            raise ValueError(f"{place}: there is no variable {brief(name)} among the {len(names)} of the data: {hint}")

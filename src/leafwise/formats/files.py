@@ -8,10 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leafwise.formats.tables import MOST_CELLS
+from leafwise.formats.tables import MOST_CELLS, Room
 from leafwise.formats.whole_files import read_as, write_whole
 
 if TYPE_CHECKING:
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
 
 _FORMATS = {
@@ -79,6 +80,31 @@ def load(path: str | os.PathLike[str], *, most_cells: int | None = None, most_by
         return network
 
     return read_as(path, loads, most_bytes)
+
+
+def load_model(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "Network | Mixture":
+    """Read a network, or a mixture of networks, which only JSON holds."""
+    if format_of(path) != "JSON":
+        return load(path, most_bytes=most_bytes)
+    return read_as(path, model_of, most_bytes)
+
+
+def model_of(data: bytes) -> "Network | Mixture":
+    """The network, or the mixture of networks, in the text of a JSON file."""
+    from leafwise.formats import json, mixture_json
+
+    if f'"{mixture_json.FORMAT}"'.encode() not in data[:200]:
+        return json.loads(data)
+    return mixture_json.read_mixture(json.parsed(data), Room(len(data), None))
+
+
+def save_mixture(mixture: "Mixture", path: str | os.PathLike[str]) -> None:
+    """Write a mixture to a file, which appears complete or not at all."""
+    from leafwise.formats import mixture_json
+
+    if format_of(path) != "JSON":
+        raise ValueError(f"cannot write '{path}': a mixture is saved as .json or .json.gz: use such a name.")
+    write_whole(path, mixture_json.dumps(mixture).encode())
 
 
 def _module(path: str | os.PathLike[str]) -> Any:

@@ -64,22 +64,20 @@ def dumps(network: Network) -> str:
         "structure_prior": network.structure_prior,
         "learned": dict(network.learned),
     }
-    lines = [f" {_text(key)}: {_text(value)}," for key, value in head.items()]
-    variables = [f"  {_text(_variable_entry(variable))}" for variable in network.variables]
-    nodes = [_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
-    lists = [f' "variables": {_list_text(variables)},', f' "nodes": {_list_text(nodes)}']
+    lines = [f" {text(key)}: {text(value)}," for key, value in head.items()]
+    variables = [f"  {text(variable_entry(variable))}" for variable in network.variables]
+    nodes = [node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
+    lists = [f' "variables": {list_text(variables)},', f' "nodes": {list_text(nodes)}']
     return "\n".join(["{", *lines, *lists, "}", ""])
 
 
-def loads(text: str | bytes, most_cells: int | None = None) -> Network:
+def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     """The network of a file's text."""
-    room = Room(len(text), most_cells)
-    try:
-        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
-        json.dumps(document, ensure_ascii=False).encode()  # a half of a pair of surrogates is no text
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
+    document = parsed(text_of_file)
+    room = Room(len(text_of_file), most_cells)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
+        if isinstance(document, dict) and document.get("format") == "leafwise-mixture":
+            raise ValueError("this file holds a mixture of networks, and one network is needed here: give such a file.")
         raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -97,22 +95,37 @@ def loads(text: str | bytes, most_cells: int | None = None) -> Network:
         raise ValueError("something in it is nested too deeply for a network: save the network again.") from None
 
 
-def _finite(text: str) -> float:
-    number = float(text)
+def parsed(content: str | bytes) -> Any:
+    """The value that a file's text stands for."""
+    try:
+        text = content if isinstance(content, str) else content.decode(json.detect_encoding(content))
+        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if not text.isascii() or "\\ud" in text.lower():  # a half of a pair of surrogates is no text
+            json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
+    return document
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
+        raise ValueError(f"{digits[:30]} is not a finite number")
     return number
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
+    """A value as JSON, in a line."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _list_text(items: list[str]) -> str:
+def list_text(items: list[str]) -> str:
+    """A list of values, one below the other."""
     return "[\n" + ",\n".join(items) + "\n ]" if items else "[]"
 
 
-def _variable_entry(variable: Variable) -> dict[str, Any]:
+def variable_entry(variable: Variable) -> dict[str, Any]:
+    """A variable as it is written."""
     entry: dict[str, Any] = {"name": variable.name, "labels": list(variable.labels)}
     if variable.cuts:
         entry["cuts"] = [float(cut) for cut in variable.cuts]
@@ -125,10 +138,11 @@ def _variable_entry(variable: Variable) -> dict[str, Any]:
     return entry
 
 
-def _node_text(network: Network, index: int, node: Node) -> str:
+def node_text(network: Network, index: int, node: Node) -> str:
+    """A node as it is written, graph and all."""
     parents = [network.variables[parent].name for parent in node.parents]
-    head = f'"variable": {_text(network.variables[index].name)}, "parents": {_text(parents)}'
-    graph = ",\n".join(f"    {_text(entry)}" for entry in _graph_entries(network.variables, node))
+    head = f'"variable": {text(network.variables[index].name)}, "parents": {text(parents)}'
+    graph = ",\n".join(f"    {text(entry)}" for entry in _graph_entries(network.variables, node))
     return f'  {{{head}, "graph": [\n{graph}\n  ]}}'
 
 

@@ -33,7 +33,8 @@ class _Names(NamedTuple):
 def read_network(document: Mapping[str, Any], room: Room) -> Network:
     """The network in a parsed file of the present version."""
     variables = tuple(
-        _read_variable(entry, f"variables[{k}]") for k, entry in enumerate(_member(document, "variables", list, "file"))
+        _read_variable(entry, f"variables[{k}]")
+        for k, entry in enumerate(member_of(document, "variables", list, "file"))
     )
     names = _Names(
         variables,
@@ -43,17 +44,17 @@ def read_network(document: Mapping[str, Any], room: Room) -> Network:
     if len(names.number) < len(variables):
         raise ValueError("two variables have the same name, and a name stands for one variable: rename one.")
     nodes: list[Node | None] = [None] * len(variables)
-    for k, entry in enumerate(_member(document, "nodes", list, "file")):
-        index = _number(names, _member(entry, "variable", str, f"nodes[{k}]"), f"nodes[{k}]")
+    for k, entry in enumerate(member_of(document, "nodes", list, "file")):
+        index = _number(names, member_of(entry, "variable", str, f"nodes[{k}]"), f"nodes[{k}]")
         if nodes[index] is not None:
             raise ValueError(f"variable {variables[index].name!r} has two nodes, and it takes one: leave one out.")
         nodes[index] = _read_node(entry, names, index, room)
     prior, structure_prior = (_optional_text(document, key) for key in ("prior", "structure_prior"))
-    learned = _member(document, "learned", dict, "file") if "learned" in document else {}
+    learned = member_of(document, "learned", dict, "file") if "learned" in document else {}
     return Network(variables, tuple(nodes), prior, structure_prior, learned)
 
 
-def _member(entry: Any, key: str, kind: type, where: str) -> Any:
+def member_of(entry: Any, key: str, kind: type, where: str) -> Any:
     """A member of an object, of the kind that is due there."""
     _kind(entry, dict, where)
     if key not in entry:
@@ -82,8 +83,8 @@ def _optional_text(document: Mapping[str, Any], key: str) -> str | None:
 
 
 def _read_variable(entry: Any, where: str) -> Variable:
-    name = _member(entry, "name", str, where)
-    labels = [_kind(label, str, f"label of {name!r}") for label in _member(entry, "labels", list, where)]
+    name = member_of(entry, "name", str, where)
+    labels = [_kind(label, str, f"label of {name!r}") for label in member_of(entry, "labels", list, where)]
     cuts = [
         float(_kind(cut, float, f"cut of {name!r}"))
         for cut in _kind(entry.get("cuts", []), list, f'"cuts" of {name!r}')
@@ -94,7 +95,9 @@ def _read_variable(entry: Any, where: str) -> Variable:
 
 def _number(names: _Names, name: str, where: str) -> int:
     if name not in names.number:
-        raise ValueError(f"the {where} names the variable {name!r}, which is not among the variables: add it there.")
+        raise ValueError(
+            f"the {where} names the variable {_brief(name)}, which is not among the variables: add it there."
+        )
     return names.number[name]
 
 
@@ -102,9 +105,9 @@ def _read_node(entry: Any, names: _Names, index: int, room: Room) -> Node:
     where = f"node of {names.variables[index].name!r}"
     parents = [
         _number(names, _kind(name, str, f"parent in the {where}"), where)
-        for name in _member(entry, "parents", list, where)
+        for name in member_of(entry, "parents", list, where)
     ]
-    entries = _member(entry, "graph", list, where)
+    entries = member_of(entry, "graph", list, where)
     graph = _read_graph(entries, names, where, room)
     if not set(graph.tested) <= set(parents):
         name = names.variables[min(set(graph.tested) - set(parents))].name
@@ -120,11 +123,11 @@ def _read_graph(entries: list[Any], names: _Names, where: str, room: Room) -> De
     for number, entry in enumerate(entries):
         place = f"graph node {number} in the {where}"
         if "test" in _kind(entry, dict, place):
-            tests.append(_number(names, _member(entry, "test", str, place), place))
+            tests.append(_number(names, member_of(entry, "test", str, place), place))
             room.take(names.variables[tests[-1]].n_states, _refuse)
-            children.append(_read_arcs(_member(entry, "arcs", list, place), names, tests[-1], place))
+            children.append(_read_arcs(member_of(entry, "arcs", list, place), names, tests[-1], place))
         else:
-            if _member(entry, "leaf", int, place) != leaf:
+            if member_of(entry, "leaf", int, place) != leaf:
                 raise ValueError(f"the {place} is leaf {entry['leaf']}, and leaf {leaf} is due: number them in order.")
             tests.append(LEAF)
             children.append(())
@@ -142,11 +145,11 @@ def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tup
     child_of: dict[int, int] = {}
     others: list[int] = []
     for arc in arcs:
-        to = _member(arc, "to", int, f"arc of {place}")
+        to = member_of(arc, "to", int, f"arc of {place}")
         if "states" not in arc:
             others.append(to)
             continue
-        for label in _member(arc, "states", list, f"arc of {place}"):
+        for label in member_of(arc, "states", list, f"arc of {place}"):
             if not isinstance(label, str) or label not in state_of:
                 raise ValueError(f"the {place} has an arc for {_brief(label)}, no state of its test: use its labels.")
             if state_of[label] in child_of:
@@ -177,7 +180,7 @@ def _read_leaves(leaves: list[Any], n_states: int, parents: tuple[int, ...], gra
 
 
 def _numbers(leaf: Any, key: str, n_states: int) -> list[float]:
-    values = _member(leaf, key, list, f"leaf {leaf['leaf']}")
+    values = member_of(leaf, key, list, f"leaf {leaf['leaf']}")
     if len(values) != n_states:
         raise ValueError(f"leaf {leaf['leaf']} has {len(values)} {key}, and {n_states} are due: give each state one.")
     return [_kind(value, float, f'"{key}" of the leaf {leaf["leaf"]}') for value in values]

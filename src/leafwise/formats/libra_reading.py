@@ -23,7 +23,7 @@ from leafwise.table import Variable
 
 _VARIABLE = re.compile(r"v([0-9]{1,9})")
 _CONDITION = re.compile(r"([-+]?)v([0-9]{1,9})_([0-9]{1,9})")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?|inf)")
+_NUMBER = re.compile(r"[-+]?+(?:[0-9]++\.?+[0-9]*+(?:[eE][-+]?+[0-9]++)?+|inf)")
 
 _Condition = tuple[bool, int, int]  # whether it is so, a variable, a state
 _Feature = tuple[float, tuple[_Condition, ...]]
@@ -266,6 +266,7 @@ def _distributions(cursor: Cursor, logs: NDArray[np.float64], place: int) -> NDA
         cursor.fail(
             "all states have the probability 0 for some states of the parents, where one needs more: correct it.", place
         )
-    weights = np.exp(logs - top)
+    with np.errstate(over="ignore"):
+        weights = np.exp(logs - top)
     rows = fitted(np.exp(np.minimum(logs, 1.0)))
     return np.where(np.isnan(rows), weights / weights.sum(axis=1, keepdims=True), rows)

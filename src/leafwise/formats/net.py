@@ -28,8 +28,8 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
         odd = [label for label in variable.labels if _UNQUOTABLE.search(label)]
         if odd or not _NAME.fullmatch(variable.name):
             raise ValueError(
-                f"{odd[0] if odd else variable.name!r} holds a sign with a meaning of its own, and NET cannot hold "
-                f"these names: rename it, or save the network as BIF."
+                f"{brief(odd[0] if odd else variable.name)} holds a sign with a meaning of its own, and NET cannot "
+                f"hold these names: rename it, or save the network as BIF."
             )
     lines = ["net { }"]
     for variable in network.variables:

@@ -87,7 +87,8 @@ def fitted(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> fitted(np.array([[0.333, 0.333, 0.333], [0.1, 0.2, 0.3]])).round(4).tolist()
     [[0.3333, 0.3333, 0.3333], [nan, nan, nan]]
     """
-    sums = rows.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = rows.sum(axis=1, keepdims=True)
     off = abs(sums - 1)
     bad = ~(off <= _SCALED) | (rows < 0).any(axis=1, keepdims=True)
     return np.where(bad, np.nan, np.where(off <= _KEPT, rows, rows / np.where(bad, 1, sums)))
@@ -124,12 +125,11 @@ def numbers_of(text: str, due: int, fail: Fail) -> list[float]:
 
 def checked_rows(values: NDArray[np.float64], fail_of: Callable[[int], Fail]) -> NDArray[np.float64]:
     """Rows made distributions, or fail where one of them is none."""
-    with np.errstate(over="ignore"):
-        rows = fitted(values)
+    rows = fitted(values)
     wrong = np.flatnonzero(np.isnan(rows[:, 0]))
     if wrong.size:
-        row = values[wrong[0]]
-        what = f"sum to {row.sum():.6g} where 1 is expected" if (row >= 0).all() else "are not all from 0 on"
+        row = values[wrong[0]].tolist()
+        what = f"sum to {sum(row):.6g} where 1 is expected" if min(row) >= 0 else "are not all from 0 on"
         fail_of(int(wrong[0]))(f"these probabilities {what}: correct them.")
     return rows
 

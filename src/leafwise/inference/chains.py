@@ -5,13 +5,14 @@ few cases are drawn from above, and one of them takes the place of the present o
 weight: that leaves the distribution as it is, and leads from anywhere to anywhere.
 """
 
+import math
 import threading
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.inference.estimates import Cells
+from leafwise.inference.estimates import Cells, NoCaseError
 from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part
 from leafwise.kernels import sampling
@@ -36,15 +37,15 @@ class Chain:
         """Ready to be run; the cells tell what is summed up."""
         return cls(part, _blankets(part, cells), stopped)
 
-    def sweep(self, case: Codes, random: np.random.Generator, sums: Floats, log_weights: Floats, fresh: int) -> int:
-        """Change a case once for each of the log weights, which are filled in; how often it was replaced as a whole.
+    def sweep(self, case: Codes, random: np.random.Generator, sums: Floats, log_weights: Floats, fresh: int) -> "Worth":
+        """Change a case once for each of the log weights, which are filled in. The rows of `sums` share out the sweeps.
 
-        The sweeps are shared out among the rows of `sums`. `fresh`: how many cases are drawn from above for each.
+        `fresh`: how many cases are drawn from above for each sweep. What is returned tells what they are worth.
         """
         n_free, n = len(self.blankets.variable), len(log_weights)
         rows = np.arange(n) // -(-n // len(sums))
         size = max(1, _BLOCK // (n_free * (1 + fresh)))
-        n_replaced = 0
+        worth = Worth()
         for begin in range(0, n, size):
             if self.stopped.is_set():
                 break
@@ -52,10 +53,37 @@ class Chain:
             uniform = random.random((len(rows[here]), n_free + 1))
             n_fresh = fresh * len(uniform)
             offered = next(draws(self.part, n_fresh, random, n_fresh), (case[:, :0], np.zeros(0)))
-            n_replaced += sampling.sweep(
-                case, self.part.flat, self.blankets, uniform, *offered, rows[here], sums, log_weights[here]
-            )
-        return n_replaced
+            worth.add(offered[1])
+            sampling.sweep(case, self.part.flat, self.blankets, uniform, *offered, rows[here], sums, log_weights[here])
+        return worth
+
+
+@dataclass
+class Worth:
+    """Weighted draws: the log of a scale, and on it the sums of their weights and squares."""
+
+    scale: float = -np.inf
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, log_weights: Floats) -> None:
+        """Some more draws."""
+        if (scale := float(log_weights.max(initial=-np.inf))) > -np.inf:
+            weights = np.exp(log_weights - scale)
+            self.join(Worth(scale, float(weights.sum()), float((weights**2).sum())))
+
+    def join(self, other: "Worth") -> None:
+        """All of the other's."""
+        if (scale := max(self.scale, other.scale)) > -np.inf:
+            own, others = math.exp(self.scale - scale), math.exp(other.scale - scale)
+            self.total = own * self.total + others * other.total
+            self.squares = own**2 * self.squares + others**2 * other.squares
+            self.scale = scale
+
+    @property
+    def size(self) -> float:
+        """How many independent draws they are worth."""
+        return self.total**2 / self.squares if self.squares else 0.0
 
 
 def start(part: Part, random: np.random.Generator) -> Codes:
@@ -63,7 +91,7 @@ def start(part: Part, random: np.random.Generator) -> Codes:
     for cases, log_weights in draws(part, _MOST_STARTS, random, _STARTS):
         if log_weights.max() > -np.inf:
             return chosen(cases, log_weights, random)
-    raise ValueError(
+    raise NoCaseError(
         f"none of {_MOST_STARTS:,} cases drawn to begin a chain with agrees with the evidence, which is impossible or "
         f"very improbable: give less evidence, or ask exactly."
     )

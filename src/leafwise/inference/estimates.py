@@ -1,5 +1,6 @@
 """What sampling finds: probabilities with their errors, of each part and put together. Knows parts and kernels."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.convergence import Mixing
+from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Part, Parts
 from leafwise.kernels import sampling
 from leafwise.network import Network
@@ -96,6 +98,25 @@ class Found:
     effective_sample_size: float
 
 
+def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, size: float) -> list[Found]:
+    """Ratios of sums of weights: in each cell, and last of all; with the sums of their squares.
+
+    `one` is the largest weight that a draw may have, and `size` how many independent draws all are worth. Errors are
+    those of the delta method, or as large as the intervals tell.
+    """
+    outside, others = np.maximum(total[-1] - total[:-1], 0), np.maximum(squares[-1] - squares[:-1], 0)
+    probabilities = total[:-1] / total[-1]
+    intervals = of_weights(total[:-1], squares[:-1], outside, others, one)
+    errors = np.sqrt(squares[:-1] * (1 - probabilities) ** 2 + others * probabilities**2) / total[-1]
+    errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
+    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals)), strict=True)
+    return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
+
+
+class NoCaseError(ValueError):
+    """No case that was drawn agrees with the evidence: another way may find one."""
+
+
 def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int, least: int, seed: int) -> None:
     """Raise a ValueError unless this can be asked of samples."""
     if n_samples < least:
@@ -103,7 +124,7 @@ def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int,
     if seed < 0:
         raise ValueError(f"sampling got the seed {seed}, and the least is 0: use a seed of 0 or more.")
     if len(set(targets)) < len(targets):
-        twice = next(target for place, target in enumerate(targets) if target in targets[:place])
+        twice = next(target for target, times in Counter(targets).items() if times > 1)
         raise ValueError(f"the target {network.names[twice]!r} is named twice: name each target once.")
     if joint and (n_cells := prod(network.variables[target].n_states for target in targets)) > MOST_CELLS:
         raise ValueError(

@@ -34,15 +34,16 @@ def weights_of(network: Network, given: Given) -> Weights:
 
 def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:
     weights = np.zeros(variable.n_states)
+    known = {label: state for state, label in enumerate(variable.labels)}
     if isinstance(what, Mapping):
-        states = [_state(variable, label) for label in what]
+        states = [_state(variable, known, label) for label in what]
         if len(set(states)) < len(states):
             raise ValueError(f"the weights given of {variable.name!r} name a state twice: name every state once.")
         weights[states] = [_weight(variable, weight) for weight in what.values()]
     elif isinstance(what, Iterable) and not isinstance(what, str):
-        weights[[_state(variable, label) for label in what]] = 1.0
+        weights[[_state(variable, known, label) for label in what]] = 1.0
     else:
-        weights[_state(variable, what)] = 1.0
+        weights[_state(variable, known, what)] = 1.0
     if not weights.any():
         raise ValueError(f"what is given of {variable.name!r} leaves no state: give at least one a weight above 0.")
     return weights
@@ -54,10 +55,10 @@ def _weight(variable: Variable, weight: Any) -> float:
     return float(weight)
 
 
-def _state(variable: Variable, label: Any) -> int:
+def _state(variable: Variable, known: dict[str, int], label: Any) -> int:
     text = str(label).lower() if isinstance(label, bool | np.bool_) else str(label)
-    state = known_state(text, variable, {known: state for state, known in enumerate(variable.labels)})
+    state = known_state(text, variable, known)
     if state is None:
-        known = ", ".join(map(repr, variable.labels[:8])) + ", ..." * (variable.n_states > 8)
-        raise ValueError(f"{variable.name!r} has no state {text!r}; its states are {known}: use one of them.")
+        some = ", ".join(map(repr, variable.labels[:8])) + ", ..." * (variable.n_states > 8)
+        raise ValueError(f"{variable.name!r} has no state {text!r}; its states are {some}: use one of them.")
     return state

@@ -77,6 +77,10 @@ class TooCostly(ValueError):
     """An exact answer would take more than the limits allow."""
 
 
+class Impossible(ValueError):
+    """The evidence has the probability zero."""
+
+
 IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
 
 
@@ -165,7 +169,7 @@ class Exact:
         """The log probability of the evidence, and the joint distribution of each target given it."""
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
-            raise ValueError(IMPOSSIBLE)
+            raise Impossible(IMPOSSIBLE)
         around = np.empty_like(memory)
         if not kernel.go_down(self.program, memory, self._asked, kind, around):
             kind, memory, log_evidence = self._up(kernel.LOG_SUM)
@@ -179,7 +183,7 @@ class Exact:
         """
         _, memory, log_probability = self._up(kernel.MAX)
         if log_probability == -math.inf:
-            raise ValueError(IMPOSSIBLE)
+            raise Impossible(IMPOSSIBLE)
         return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
 
     def best_targets(self) -> tuple[float, NDArray[np.int64]]:
@@ -203,14 +207,14 @@ class Exact:
         kernel.go_up_by_kinds(self.program, memory, np.array(kinds, np.int64))
         log_probability = float(memory[-1]) + self.log_weight
         if log_probability == -math.inf:
-            raise ValueError(IMPOSSIBLE)
+            raise Impossible(IMPOSSIBLE)
         return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
 
     def draw(self, n_cases: int, seed: int) -> NDArray[np.int64]:
         """States of the targets, single variables, drawn given the evidence: (n_targets, n_cases)."""
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
-            raise ValueError(IMPOSSIBLE)
+            raise Impossible(IMPOSSIBLE)
         random = np.random.default_rng(seed)
         block = max(1, 2**22 // len(self.program.offset))  # cases at once: positions in all tensors are kept
         sizes = [min(block, n_cases - begin) for begin in range(0, n_cases, block)]

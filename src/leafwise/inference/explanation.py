@@ -11,6 +11,7 @@ from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
 from leafwise.inference.importance import best_case, proposed_cases
 from leafwise.inference.query import wanted_of
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import shortened
 
@@ -44,7 +45,7 @@ class Explanation(Framed):
 
 
 def explain(
-    network: Network,
+    network: Network | Mixture,
     targets: str | Sequence[str] | None = None,
     *,
     given: Given | None = None,
@@ -65,6 +66,8 @@ def explain(
     >>> dict(best.states), round(best.log_posterior, 3)
     ({'CO': 'HIGH', 'TPR': 'LOW'}, -0.707)
     """
+    if isinstance(network, Mixture):
+        return network.explain(targets, given=given, method=method, limits=limits, seed=seed)
     check_network(network, "explain")
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use 'auto', 'exact' or 'search'.")

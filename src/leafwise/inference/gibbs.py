@@ -6,12 +6,13 @@ tells whether they mix, and intervals.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference import convergence
-from leafwise.inference.chains import Chain, start
+from leafwise.inference.chains import Chain, Worth, start
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
 from leafwise.inference.intervals import of_draws
@@ -24,7 +25,8 @@ _MOST_NUMBERS = 1 << 22  # as many as there are numbers for
 _FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
 _NANOSECONDS = 700.0  # what drawing a variable costs, roughly
 _MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
-_FEW_RETURNS = 100
+_LARGEST_R_HAT = 4.0  # beyond, chains are as good as one draw, or less
+_FEW_RETURNS, _SELDOM = 100, 10.0  # a state that comes up less often in a chain may as well be impossible
 
 Floats = NDArray[np.float64]
 
@@ -89,8 +91,7 @@ class _Run:
     log_weights: Floats  # (chains, rows, 1)
     log_variance: float  # of the log weights of all sweeps
     n_samples: int
-    n_replaced: int  # how often a case was replaced as a whole
-    mixing: convergence.Mixing
+    n_fresh: float  # how many independent draws the cases from above are worth
 
     @classmethod
     def of(
@@ -110,7 +111,7 @@ class _Run:
         n_rows = max(_LEAST_ROWS, -(-n_sweeps // every))
         sums = np.zeros((chains, n_rows, cells.n_cells))
         log_weights = np.zeros((chains, n_rows * every))
-        replaced = np.zeros(chains, np.int64)
+        fresh = [Worth() for _ in streams]
         chain = Chain.of(part, cells, workers.stopped)
 
         def run(begin: int, end: int) -> None:
@@ -118,22 +119,39 @@ class _Run:
                 random = np.random.default_rng(streams[k])
                 case = start(part, random)
                 chain.sweep(case, random, np.zeros((1, cells.n_cells)), np.zeros(burn_in), _FRESH)
-                replaced[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
+                fresh[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
 
         n_draws = (n_rows * every + burn_in) * len(part.free)
         workers.run(run, np.full(chains, n_draws * _NANOSECONDS))
         seen = np.flatnonzero(sums.any(axis=(0, 1)))
+        together = Worth()
+        for worth in fresh:
+            together.join(worth)
         means, of_rows = sums[:, :, seen] / every, log_weights.reshape(chains, n_rows, every).mean(2, keepdims=True)
-        mixing = convergence.Mixing.of(means).worse(convergence.Mixing.of(of_rows))
-        numbers = float(log_weights.var()), log_weights.size, int(replaced.sum())
-        return cls(part, seen, means, of_rows, *numbers, mixing)
+        return cls(part, seen, means, of_rows, float(log_weights.var()), log_weights.size, together.size)
 
     @property
+    def is_exact(self) -> bool:
+        """Whether nothing else is unknown: then the distribution that is drawn from is the answer."""
+        return len(self.part.free) == 1
+
+    @cached_property
+    def mixing(self) -> convergence.Mixing:
+        """How far the chains agree, on the cells and on the weights of their cases."""
+        if self.is_exact:
+            return convergence.Mixing()
+        return convergence.Mixing.of(self.means).worse(convergence.Mixing.of(self.log_weights))
+
+    @cached_property
     def n_returns(self) -> float:
-        """How many cases were drawn from above, where no more can be relied on, else infinity."""
-        return len(self.means) + self.n_replaced if self.part.is_rigid else np.inf
+        """How many independent cases were drawn, where no more can be relied on, else infinity."""
+        if self.is_exact:
+            return np.inf
+        n_drawn = len(self.means) + self.n_fresh
+        least = 0.0 if n_drawn >= _FEW_RETURNS else _SELDOM * len(self.means) / self.n_samples
+        return n_drawn if self.part.is_rigid(least) else np.inf
 
-    @property
+    @cached_property
     def n_draws(self) -> float:
         """How many independent cases this is worth, as far as their weights tell."""
         variance = float(convergence.variance_of_mean(self.log_weights)[0])
@@ -154,22 +172,22 @@ class _Run:
             )
         if self.n_returns < _FEW_RETURNS:
             yield (
-                f"some variables determine others, and in all chains only {self.n_returns} cases were drawn "
-                f"independently: there may be states that no chain can reach; give less evidence, or ask exactly."
+                f"some variables all but determine others, and only {self.n_returns:.3g} independent cases were drawn: "
+                f"there may be states that no chain has reached; give less evidence, or ask exactly."
             )
 
 
 def _tables(cells: Cells, run: _Run) -> list[Found]:
-    """Means over all chains, and how certain they are: where nothing else is unknown, they are exact."""
+    """Means over all chains, and how certain they are."""
     probabilities, variances = np.zeros((2, cells.n_cells))
     probabilities[run.seen] = run.means.mean(axis=(0, 1))
     variances[run.seen] = convergence.variance_of_mean(run.means)
-    if len(run.part.free) == 1:
+    if run.is_exact:
         sizes, intervals = np.full(len(probabilities), float(run.n_samples)), np.stack([probabilities] * 2)
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             sizes = np.where(variances > 0, probabilities * (1 - probabilities) / variances, run.n_samples)
-        sizes = np.minimum(sizes, run.n_returns)
+        sizes = np.minimum(sizes, run.n_returns) / min(run.mixing.r_hat, _LARGEST_R_HAT) ** 2
         intervals = of_draws(probabilities, sizes, np.minimum(sizes, run.n_draws))
     errors = np.maximum(np.sqrt(variances), abs(intervals - probabilities).max(axis=0) / 2)
     tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals, sizes)), strict=True)

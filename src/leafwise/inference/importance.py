@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference import loopy
-from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
+from leafwise.inference.estimates import Cells, Estimate, Found, NoCaseError, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
 from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
@@ -378,7 +378,7 @@ class _Run:
 
 def _check_possible(log_weight: float, n: int) -> None:
     if log_weight == -np.inf:
-        raise ValueError(
+        raise NoCaseError(
             f"none of {n:,} cases agrees with the evidence, which is impossible or too improbable for so few: "
             f"draw more samples, or ask exactly."
         )

@@ -12,6 +12,7 @@ from leafwise.encoding import Reading, read_new
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.kernels import routes
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table
 
@@ -19,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def log_probabilities(
-    network: Network, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
+    network: Network | Mixture, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
 ) -> Floats:
     """The natural log of each case's probability, summed over the variables that have a node.
 
@@ -32,6 +33,8 @@ def log_probabilities(
     >>> log_probabilities(alarm(), sample(alarm(), 1000, seed=1)).shape
     (1000,)
     """
+    if isinstance(network, Mixture):
+        return network.log_probabilities(data, limits=limits, **reading)
     check_network(network, "log_probabilities")
     hidden = {variable.name for variable in network.variables if variable.hidden}
     if isinstance(data, Table) and hidden <= {*data.names}:

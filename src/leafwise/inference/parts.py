@@ -52,15 +52,16 @@ class Part:
         np.maximum.at(most, self.graph[self.leaves], self.flat.log_norm[self.leaves])
         return float(most.sum())
 
-    @property
-    def is_rigid(self) -> bool:
-        """Whether a state can be impossible in one context and possible in another: single variables may be stuck."""
-        leaves = self.leaves
-        for graph in range(len(self.flat.root)):
-            n_states = self.flat.n_states[graph]
-            begin = self.flat.first[leaves[self.graph[leaves] == graph]]
-            possible = self.flat.probability[begin[:, None] + np.arange(n_states)] > 0
-            if (possible.any(axis=0) & ~possible.all(axis=0)).any():
+    def is_rigid(self, least: float) -> bool:
+        """Whether a state has no more than the least probability in one context, and more in another.
+
+        Then a variable alone may be stuck in its state.
+        """
+        leaves, flat = self.leaves, self.flat
+        for graph in range(len(flat.root)):
+            begin = flat.first[leaves[self.graph[leaves] == graph]]
+            rows = flat.probability[begin[:, None] + np.arange(flat.n_states[graph])]
+            if ((rows.max(axis=0) > least) & (rows.min(axis=0) <= least)).any():
                 return True
         return False
 

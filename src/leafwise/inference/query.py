@@ -4,6 +4,7 @@ Here a method is chosen, and refused when it costs too much. Knows the exact and
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 from leafwise.errors import check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
-from leafwise.inference.estimates import MOST_CELLS, Estimate
+from leafwise.inference.estimates import MOST_CELLS, Estimate, NoCaseError
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.gibbs import gibbs
 from leafwise.inference.importance import importance
 from leafwise.inference.loopy import propagate
 from leafwise.inference.weighting import weighting
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
@@ -92,7 +94,7 @@ class Answer(Framed):
 
 
 def query(
-    network: Network,
+    network: Network | Mixture,
     targets: str | Sequence[str],
     *,
     given: Given | None = None,
@@ -124,6 +126,18 @@ def query(
     >>> answer.method, round(answer["LVFAILURE"]["TRUE"], 4)
     ('exact', 0.1842)
     """
+    if isinstance(network, Mixture):
+        return network.query(
+            targets,
+            given=given,
+            joint=joint,
+            method=method,
+            limits=limits,
+            n_samples=n_samples,
+            seed=seed,
+            seconds=seconds,
+            error=error,
+        )
     check_network(network, "query")
     check_type(
         targets, (str, Sequence), "what is asked for", "the name of a variable, or several: query(network, 'rain')."
@@ -160,7 +174,12 @@ def query(
     samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
     estimates: dict[str, Estimate] = {}
     for name in samplers if method == "auto" else [method]:
-        found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        try:
+            found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+        except NoCaseError:
+            if method == name or (name == "gibbs" and not estimates):
+                raise
+            continue
         if method == name or (found.effective_sample_size >= _ENOUGH and not found.warnings):
             return _answer(variables, name, found, why)
         estimates[name] = found
@@ -172,9 +191,9 @@ def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int
     """The numbers of the targets; a ValueError if one is named twice, or they are too many for one table."""
     known = network.names
     wanted = [index_of(name, known) for name in targets]
-    for place, name in enumerate(targets):
-        if name in targets[:place]:
-            raise ValueError(f"the target {name!r} is named twice: name each target once.")
+    if len(set(targets)) < len(targets):
+        twice = next(name for name, times in Counter(targets).items() if times > 1)
+        raise ValueError(f"the target {twice!r} is named twice: name each target once.")
     if joint and (cells := math.prod(network.variables[index].n_states for index in wanted)) > MOST_CELLS:
         raise ValueError(
             f"the joint distribution of the {len(wanted)} targets has {cells:.2g} cells, and the most are "

@@ -12,6 +12,7 @@ from leafwise.errors import check_type
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels import routes
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table, code_type
 
@@ -23,7 +24,7 @@ class Approximate(UserWarning):
 
 
 def sample(
-    network: Network, n_cases: int, seed: int, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS
+    network: Network | Mixture, n_cases: int, seed: int, *, given: Given | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Table:
     """Draw cases; the same seed gives the same cases.
 
@@ -36,6 +37,8 @@ def sample(
     >>> sample(alarm(), 3, seed=1, given={"BP": "LOW"}).codes[36].tolist()
     [0, 0, 0]
     """
+    if isinstance(network, Mixture):
+        return network.sample(n_cases, seed, given=given, limits=limits)
     check_network(network, "sample")
     for what, number in (("the number of cases", n_cases), ("the seed", seed)):
         check_type(number, (int, np.integer), what, "a whole number: give one such as 10.")

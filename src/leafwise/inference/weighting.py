@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.chains import Chain
-from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
+from leafwise.inference.estimates import (
+    Cells,
+    Estimate,
+    Found,
+    NoCaseError,
+    cells_of,
+    check,
+    put_together,
+    weighted_tables,
+)
 from leafwise.inference.evidence import Weights
 from leafwise.inference.forward import chosen, draws
-from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.network import Network
 from leafwise.table import Table, code_type
@@ -61,7 +69,7 @@ def weighting(
         cells = cells_of(part, joint)
         sums = _sums(part, cells, n_samples, stream, workers)
         one, warning = _largest(part, cells, sums, workers)
-        found += _tables(cells, sums, one)
+        found += weighted_tables(cells, sums.total, sums.squares, one, sums.size(one))
         log_evidence += sums.scale + np.log(sums.total[-1] / n_samples)
         variance += max(0.0, (n_samples / sums.size(one) - 1) / (n_samples - 1))
         warnings += warning
@@ -185,21 +193,9 @@ def _weight(log_weight: float) -> float:
     return float(np.exp(min(log_weight, 300.0)))
 
 
-def _tables(cells: Cells, sums: _Sums, one: float) -> list[Found]:
-    """Ratios of sums, with their intervals; their errors by the delta method, or as large as the intervals tell."""
-    total, squares = sums.total[:-1], sums.squares[:-1]
-    outside, others = np.maximum(sums.total[-1] - total, 0), np.maximum(sums.squares[-1] - squares, 0)
-    probabilities = total / sums.total[-1]
-    intervals = of_weights(total, squares, outside, others, one)
-    errors = np.sqrt(squares * (1 - probabilities) ** 2 + others * probabilities**2) / sums.total[-1]
-    errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
-    tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals)), strict=True)
-    return [Found(asked, table, error, interval, sums.size(one)) for asked, table, error, interval in tables]
-
-
 def _check_possible(log_weight: float, n: int) -> None:
     if log_weight == -np.inf:
-        raise ValueError(
+        raise NoCaseError(
             f"none of {n:,} cases agrees with the evidence, which is impossible or too improbable for so few: "
             f"draw more samples, or ask exactly."
         )

@@ -7,12 +7,13 @@ one by `Packed`, which holds the arrays. Without a compiler both are the tuple i
 
 from ctypes import addressof, c_char
 from hashlib import sha256
-from struct import pack_into
+from struct import Struct, calcsize
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import _dispatcher, extending, types
 from numba.core import cgutils, imputils
 from numba.core.registry import cpu_target
 from numba.core.typing import templates
@@ -23,6 +24,7 @@ _imputils: Any = imputils
 _templates: Any = templates
 _config: Any = numba.config
 _typeof: Any = numba.typeof
+_fingerprint: Any = _dispatcher.compute_fingerprint
 _ADDRESS = ir.IntType(8).as_pointer()
 _OFFSET = ir.IntType(64)
 
@@ -102,34 +104,58 @@ class _Packed:
 
     def __init__(self, fields: Any) -> None:
         self.fields = fields  # so that the arrays live
-        self.kind = Reference(_typeof(fields))
-        context = cpu_target.target_context
-        self._memory = bytearray(_size(context, self.kind))
-        _write(context, self.kind, fields, 0, self._memory)
-        self.address = addressof((c_char * len(self._memory)).from_buffer(self._memory))
+        self.kind, plan = _plan(fields)
+        self._memory = bytearray(plan.size)
+        plan.pack_into(self._memory, 0, *_words(fields))
+        self.address = addressof((c_char * plan.size).from_buffer(self._memory))
 
 
 Packed: Any = (lambda fields: fields) if _config.DISABLE_JIT else _Packed
 """A named tuple for compiled functions that take a reference."""
 
-
-def _size(context: Any, reference: Any) -> int:
-    size: int = context.get_value_type(reference.of).get_abi_size(context.target_data)
-    return size
+_plans: dict[bytes, tuple[Reference, Struct]] = {}
 
 
-def _write(context: Any, reference: Any, fields: Any, at: int, memory: bytearray) -> None:
-    """Write the fields of a named tuple where the compiler expects them."""
-    for index, (kind, value) in enumerate(zip(reference.of.types, fields, strict=True)):
+def _plan(fields: Any) -> tuple[Reference, Struct]:
+    """The type of references to such a tuple, and how its words lie in memory."""
+    key = _fingerprint(fields)  # of its type: it takes far longer to make the type itself
+    if key not in _plans:
+        kind = Reference(_typeof(fields))
+        context, places = cpu_target.target_context, list[tuple[int, str]]()
+        _lay_out(context, kind, 0, places)
+        size = context.get_value_type(kind.of).get_abi_size(context.target_data)
+        form, end = "=", 0
+        for at, what in [*places, (size, "")]:
+            form += f"{at - end}x{what}"
+            end = at + calcsize("=" + what)
+        _plans[key] = kind, Struct(form)
+    return _plans[key]
+
+
+def _lay_out(context: Any, reference: Any, at: int, places: list[tuple[int, str]]) -> None:
+    """Where each field is, in the order of fields, and the format of its words."""
+    for index, kind in enumerate(reference.of.types):
         place = at + _offset(context, reference, index)
         if isinstance(kind, types.BaseNamedTuple):
-            _write(context, Reference(kind), value, place, memory)
+            _lay_out(context, Reference(kind), place, places)
         elif isinstance(kind, types.Array):
-            data = value.__array_interface__["data"][0]
-            words = (0, 0, value.size, value.itemsize, data, *value.shape, *value.strides)
-            pack_into(f"{len(words)}q", memory, place, *words)
+            places.append((place, f"{5 + 2 * kind.ndim}q"))
         else:
-            pack_into({types.boolean: "?", types.int64: "q", types.float64: "d"}[kind], memory, place, value)
+            places.append((place, {types.boolean: "?", types.int64: "q", types.float64: "d"}[kind]))
+
+
+def _words(fields: Any) -> list[Any]:
+    """All numbers that compiled code knows a tuple by; of an array: where it is, and its shape."""
+    words: list[Any] = []
+    for value in fields:
+        if isinstance(value, np.ndarray):
+            data = value.__array_interface__["data"][0]
+            words += (0, 0, value.size, value.itemsize, data, *value.shape, *value.strides)
+        elif isinstance(value, tuple):
+            words += _words(value)
+        else:
+            words.append(value)
+    return words
 
 
 def _unbox(_kind: Any, packed: Any, c: Any) -> Any:

@@ -6,7 +6,7 @@ paper's Section 4.2 describes it).
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Greedy, Problem, Search
 from leafwise.search.limits import check_numbers
-from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc
+from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc, operators_of, plain
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
@@ -50,9 +50,11 @@ class Edges:
     def threads(self) -> int | None:
         return self.greedy.threads
 
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "EdgeSearch":
-        """The search with these settings."""
-        return EdgeSearch(problem, counter, self, workers)
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "EdgeSearch":
+        """The search with these settings; where another one was, if its state is given."""
+        return EdgeSearch(problem, counter, self, workers, state)
 
 
 class EdgeSearch:
@@ -62,11 +64,19 @@ class EdgeSearch:
     smaller child, then to the smaller parent. Parents that a learned graph does not test are dropped, unless required.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Edges, workers: Workers) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: Edges,
+        workers: Workers,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
         began = time.perf_counter()
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
         self._scores: dict[tuple[int, Parents], float] = {}
         self._nodes: dict[tuple[int, Parents], Node] = {}
+        self._found_with: dict[tuple[int, Parents], Parents] = {}  # more parents, of which some were dropped
         n = len(problem.variables)
         self._parents: list[Parents] = [()] * n
         for target in problem.targets:
@@ -74,7 +84,10 @@ class EdgeSearch:
         self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from each other
         self.operators: list[Change] = []
         self.stopped = ""
+        self.watch: Callable[[EdgeSearch], None] | None = None  # called between any two batches of graphs
         self.seconds = time.perf_counter() - began
+        if state is not None:
+            self._go_on_from(state)
 
     def __iter__(self) -> Iterator[ArcStep]:
         return self
@@ -85,7 +98,8 @@ class EdgeSearch:
         return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["EdgeSearch"], None] | None = None) -> None:
-        """Take all remaining steps; `progress` is called after each."""
+        """Take all remaining steps; `progress` is called after each, and between the batches of graphs it takes."""
+        self.watch = progress
         while self._advance():
             if progress is not None:
                 progress(self)
@@ -125,6 +139,23 @@ class EdgeSearch:
         problem = self._problem
         priors = str(problem.prior), str(problem.structure_prior)
         return Network(problem.variables, tuple(nodes), *priors, self.summary())
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values: scores come from long searches, graphs are few."""
+        return {
+            "parents": self._parents,
+            "operators": plain(self.operators),
+            "scores": [[*key, score] for key, score in self._scores.items()],
+            "found_with": [[*key, parents] for key, parents in self._found_with.items()],
+            "seconds": self.seconds,
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        self._parents = [tuple(parents) for parents in state["parents"]]
+        self.operators = operators_of(state["operators"])
+        self._scores = {(target, tuple(parents)): score for target, parents, score in state["scores"]}
+        self._found_with = {(target, tuple(left)): tuple(parents) for target, left, parents in state["found_with"]}
+        self.seconds += state["seconds"]
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
@@ -222,6 +253,7 @@ class EdgeSearch:
         left = tuple(p for p in parents if p in node.graph.tested or kept[p])
         self._scores[target, left] = score  # it tests these alone, however it was found
         self._nodes[target, left] = node
+        self._found_with[target, left] = self._found_with.get((target, parents), parents)
         self._parents[target] = left
         self._gains[target] = {}
 
@@ -229,7 +261,8 @@ class EdgeSearch:
         """The graph, with what is in it: learned once more, since of most only the score is ever needed."""
         key = target, parents
         if key not in self._nodes:
-            self._nodes[key] = self._learn_batch([key]).node(len(self._problem.variables))
+            learned = self._learn_batch([(target, self._found_with.get(key, parents))])
+            self._nodes[key] = learned.node(len(self._problem.variables))
         return self._nodes[key]
 
     def _score(self, target: int, parents: Parents) -> float:
@@ -240,9 +273,12 @@ class EdgeSearch:
         """Learn the graph of each target with these parents, if that was not done before: many at a time."""
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
-            batch = new[begin : begin + _BATCH]
+            end = begin + _BATCH
+            batch = new[begin:end]
             scores = self._learn_batch(batch).node_log_scores()
             self._scores.update(zip(batch, scores.values(), strict=True))
+            if self.watch is not None and end < len(new):
+                self.watch(self)
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
         """A search in which every one is a node of its own, after all variables, without arcs between them.

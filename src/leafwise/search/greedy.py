@@ -29,6 +29,7 @@ from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.search.taken import Taken
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
@@ -67,9 +68,11 @@ class Greedy:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
         check_numbers(self, max_steps=0, seconds=0, threads=1)
 
-    def begin(self, problem: "Problem", counter: Counter, workers: Workers) -> "Search":
-        """The search with these settings."""
-        return Search(problem, counter, self, workers)
+    def begin(
+        self, problem: "Problem", counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "Search":
+        """The search with these settings; where another one was, if its state is given."""
+        return Search(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +130,24 @@ class Search:
     `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Greedy, workers: Workers) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: Greedy,
+        workers: Workers,
+        state_before: Mapping[str, Any] | None = None,
+    ) -> None:
         began = time.perf_counter()
+        self._taken = taken = Taken() if state_before is None else Taken.of(state_before)
         if counter.local is not None:
             counter.local.prepare()
         layout = problem.layout()
         self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
-        limits = problem.parents
+        limits, start = problem.parents, problem.start
+        if state_before is not None:
+            limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
         most_states = int(self._n_states.max())
         rules = state.Rules(
             "M" in settings.operators,
@@ -162,25 +175,25 @@ class Search:
             layout,
             np.array(problem.targets),
         )
-        others = np.array([target for target in problem.targets if target not in problem.start], np.int64)
-        self._leaves.plant(problem.start, others)
-        self._graphs = start_of(problem.start, others)
+        others = np.array([target for target in problem.targets if target not in start], np.int64)
+        self._leaves.plant(start, others, taken.regions)
+        self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self.stopped = ""
-        self._sums = {"gain": 0.0, "log_prior": 0.0}  # of the steps so far, and
-        self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many these were
-        self._refund = 0.0  # for tests that went with the parents that were deleted
-        self.seconds = time.perf_counter() - began
+        self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
+        self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
+        self._refund = taken.refund  # for tests that went with the parents that were deleted
+        self.seconds = taken.seconds + time.perf_counter() - began
 
     def __iter__(self) -> Iterator[Step]:
         return self
 
     def __next__(self) -> Step:
-        before = self.n_steps
-        while self.n_steps == before and not self.stopped:
+        before = self._leaves.n_steps
+        while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
-        if self.n_steps == before:
+        if self._leaves.n_steps == before:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
 
@@ -198,11 +211,11 @@ class Search:
 
     @property
     def n_steps(self) -> int:
-        return self._leaves.n_steps
+        return self._taken.n_steps + self._leaves.n_steps
 
     @property
     def n_merges(self) -> int:
-        return self._leaves.n_merges
+        return self._taken.n_merges + self._leaves.n_merges
 
     @property
     def n_splits(self) -> int:
@@ -223,7 +236,7 @@ class Search:
     @property
     def n_deleted(self) -> int:
         """How many parents were deleted."""
-        return len(self._deleted)
+        return self._taken.n_deleted + len(self._deleted)
 
     @property
     def log_score(self) -> float:
@@ -231,13 +244,16 @@ class Search:
 
         Where some do not matter, and tests cost something, the network is left with a higher one.
         """
-        self._price()
-        return self._leaves.log_likelihood + self._log_prior_before + self._sum("gain") + self._refund
+        return self._log_likelihood_before() + self._log_prior_before + self._sum("gain") + self._refund
 
     @property
     def log_marginal_likelihood(self) -> float:
+        return self._log_likelihood_before() + self._sum("gain") - self._sum("log_prior")
+
+    def _log_likelihood_before(self) -> float:
+        """Before the first of all steps."""
         self._price()
-        return self._leaves.log_likelihood + self._sum("gain") - self._sum("log_prior")
+        return self._taken.log_likelihood if self._taken.graphs else self._leaves.log_likelihood
 
     @cached_property
     def _log_prior_before(self) -> float:
@@ -251,7 +267,7 @@ class Search:
 
     def _sum(self, what: str) -> float:
         """What all steps so far gained: added up in order, whenever it is asked for."""
-        gains = self._leaves.gained(what, self._n_summed[what], self.n_steps)
+        gains = self._leaves.gained(what, self._n_summed[what], self._leaves.n_steps)
         self._sums[what] = float(np.append(self._sums[what], gains).cumsum()[-1])
         self._n_summed[what] += len(gains)
         return self._sums[what]
@@ -276,10 +292,30 @@ class Search:
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, records = self._draw(self.n_steps, reduces=True), self._leaves.records
+        drawing, records = self._draw(self._leaves.n_steps, reduces=True), self._leaves.records
         graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
         likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values."""
+        if self.settings.delete_parents:
+            self._delete_parents()
+        drawing, parents = self._draw(self._leaves.n_steps), self._leaves.is_parent
+        graphs = drawing.graphs
+        return {
+            "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
+            "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "arcs": np.argwhere(parents)[:, ::-1].tolist(),
+            "n_steps": self.n_steps,
+            "n_merges": self.n_merges,
+            "n_deleted": self.n_deleted,
+            "log_likelihood": self._log_likelihood_before(),
+            "gain": self._sum("gain"),
+            "log_prior": self._sum("log_prior"),
+            "refund": self._refund,
+            "seconds": self.seconds,
+        }
 
     @property
     def round_trips(self) -> tuple[int, int]:
@@ -315,7 +351,7 @@ class Search:
 
     def _nodes(self) -> DrawnNodes:
         """All nodes as they are now, without what does not matter."""
-        drawing = self._draw(self.n_steps, reduces=True)
+        drawing = self._draw(self._leaves.n_steps, reduces=True)
         graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
@@ -334,6 +370,8 @@ class Search:
 
     def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
         """The graphs without tests of variables of which no change changes the leaf."""
+        if self.n_merges == 0 and not self._problem.start:
+            return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
         n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
@@ -349,7 +387,7 @@ class Search:
         """What the structure prior gains by leaving out of the graphs what does not matter."""
         if not self._problem.structure_prior.costs.tests:
             return 0.0
-        whole, n = self._draw(self.n_steps).graphs, len(self._n_states)
+        whole, n = self._draw(self._leaves.n_steps).graphs, len(self._n_states)
         n_tests = [np.bincount(g.owners[g.tests != LEAF], minlength=n) for g in (graphs, whole)]
         changed = np.flatnonzero(n_tests[0] < n_tests[1]).tolist()
         log_prior = self._problem.log_prior
@@ -394,7 +432,7 @@ class Search:
         elif goal <= before:
             self.stopped = "max_steps"
         else:
-            status = self._leaves.advance(goal, _MOMENT)
+            status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
             if status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
@@ -403,22 +441,23 @@ class Search:
 
     def _delete_parents(self) -> None:
         """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may."""
-        if self._n_examined == self.n_steps:
+        n_steps = self._leaves.n_steps
+        if self._n_examined == n_steps:
             return
-        step = self._leaves.steps(self.n_steps - 1, self.n_steps)[0]
+        step = self._leaves.steps(n_steps - 1, n_steps)[0]
         target = int(step["target"])
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
-            graph = self._draw(self.n_steps).graphs.graph(target)
+            graph = self._draw(n_steps).graphs.graph(target)
             gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
             if gone:
-                deleted = [(self.n_steps, target, variable) for variable in gone]
+                deleted = [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
-                drawing = self._draw(self.n_steps)
+                drawing = self._draw(n_steps)
                 left = drawing.graphs.graph(target)
                 self._leaves.delete_parents(target, gone, left, drawing.records(target))
                 self._refund += self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
-        self._n_examined = self.n_steps
+        self._n_examined = n_steps
 
     def _operator(self, number: int) -> Operator:
         """A step as a value, in terms of the graph before it."""

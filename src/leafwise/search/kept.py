@@ -1,5 +1,8 @@
 """The best distinct networks that a search has seen. Knows nodes and decision graphs."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
@@ -39,11 +42,46 @@ class Kept:
         self._likelihoods.insert(place, log_likelihood)
         del self.found[self._most :], self._likelihoods[self._most :]
 
+    def state(self) -> list[Any]:
+        """All of them in plain values."""
+        pairs = zip(self.found, self._likelihoods, strict=True)
+        return [[plain_nodes(nodes), log_score, likelihood] for (nodes, log_score), likelihood in pairs]
+
+    def go_on_from(self, state: Sequence[Any]) -> None:
+        """Keep what another one kept."""
+        self.found = [(nodes_of(nodes), log_score) for nodes, log_score, _ in state]
+        self._likelihoods = [likelihood for _, _, likelihood in state]
+
     def relative_posteriors(self) -> list[float]:
         """The posterior probability of each among those kept."""
         log_scores = np.array([log_score for _, log_score in self.found])
         odds = np.exp(log_scores - log_scores.max())
         return [float(share) for share in odds / odds.sum()]
+
+
+def plain_nodes(nodes: Nodes) -> list[Any]:
+    """Nodes that were learned, in plain values.
+
+    >>> node = Node.learned((), DecisionGraph.single(), np.array([[3, 1]]), np.ones((1, 2)))
+    >>> nodes_of(plain_nodes((node, None))) == (node, None)
+    True
+    """
+    return [
+        None
+        if node is None or node.counts is None or node.exponents is None
+        else [node.parents, node.graph.tests, node.graph.children, node.counts.tolist(), node.exponents.tolist()]
+        for node in nodes
+    ]
+
+
+def nodes_of(rows: Sequence[Any]) -> Nodes:
+    """The nodes that `plain_nodes` wrote."""
+    return tuple(None if row is None else _node_of(*row) for row in rows)
+
+
+def _node_of(parents: Any, tests: Any, children: Any, counts: Any, exponents: Any) -> Node:
+    graph = DecisionGraph(tuple(tests), tuple(map(tuple, children)))
+    return Node.learned(tuple(parents), graph, np.array(counts), np.array(exponents))
 
 
 def _say_the_same(nodes: Nodes, others: Nodes) -> bool:

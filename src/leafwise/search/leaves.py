@@ -7,7 +7,7 @@ for many leaves at a time, and it goes on.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +38,7 @@ Integers = NDArray[np.int64]
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
+_COPYING_NS = 1.0  # to copy a cell
 
 
 class Leaves:
@@ -147,9 +148,20 @@ class Leaves:
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
-    def plant(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> None:
-        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order."""
-        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions)
+    def region_words(self, record: int) -> list[int]:
+        """The same as it is kept: how many boxes, and the words."""
+        leaf = self.records[record]
+        begin, n_words = int(leaf["region"]), int(leaf["n_words"])
+        return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
+
+    def plant(
+        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+    ) -> None:
+        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
+
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        """
+        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
         cases = names if self._local is None else self._local.take(self._session, names)
         targets = planted.targets
@@ -386,10 +398,18 @@ class Leaves:
         to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], by_subtraction)
         if len(to_count):
             sets, targets = records["cases"][to_count], records["target"][to_count]
-            expand.take_counts(to_count, self._session.count(sets, targets, self._layout), now)
+            counts, sizes = self._session.count(sets, targets, self._layout), self._sizes(to_count)
+            places = (np.cumsum(sizes) - sizes).astype(np.int64)
+            self._workers.run(
+                lambda begin, end: expand.take_counts(to_count, places, counts, begin, end, now), _COPYING_NS * sizes
+            )
             self.n_round_trips += 1
             self.n_requests += len(to_count)
-        expand.subtract_counts(split, largest, now)
+        if len(split):
+            self._workers.run(
+                lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
+                3 * _COPYING_NS * self._sizes(by_subtraction),
+            )
         dropped = self._dropped[self._n_released : totals[state.N_DROPPED]]
         if len(dropped):
             self._session.release(records["cases"][dropped])
@@ -400,10 +420,16 @@ class Leaves:
         if isinstance(self._prior, PriorNetwork):
             self._weigh(batch, self._prior)
         else:
-            classes, now = self.nodes["size_class"][self.records["target"][batch]], self._state()
-            sizes = self.histograms.pool.sizes[classes]
-            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), _PRICING_NS * sizes)
+            now = self._state()
+            costs = _PRICING_NS * self._sizes(batch)
+            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
         self._priced = True
+
+    def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
+        """How many cells the histograms of these leaves have."""
+        n_rows, targets = self._layout.n_rows, self.records["target"][leaves]
+        sizes: NDArray[np.float64] = (n_rows[self._layout.of_target[targets]] + 1.0) * self._layout.n_states[targets]
+        return sizes
 
     def _weigh(self, batch: Integers, prior: PriorNetwork) -> None:
         """Find the best split of each leaf, by what the prior has to say of it."""

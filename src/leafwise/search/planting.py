@@ -26,23 +26,32 @@ class Planted(NamedTuple):
 
     @classmethod
     def of(
-        cls, graphs: Mapping[int, DecisionGraph], others: Integers, n_states: Integers, with_regions: bool
+        cls,
+        graphs: Mapping[int, DecisionGraph],
+        others: Integers,
+        n_states: Integers,
+        with_regions: bool,
+        known: Sequence[Sequence[int]] = (),
     ) -> "Planted":
-        """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one."""
+        """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one.
+
+        `known`: the regions of all leaves of the graphs, each as its number of boxes and its words.
+        """
         targets: list[int] = []
         words: list[int] = []
         arcs: list[int] = []
         places: list[tuple[int, ...]] = []
+        regions = known
+        if with_regions and not known:
+            regions = [own for graph in graphs.values() for own in _region_words(graph, n_states)]
         number = -sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())  # that of the first test
         for target, graph in graphs.items():
-            regions = _regions_of(graph, n_states) if with_regions else {}
             numbers = iter(range(number, 0))
             above = tests_above(graph, [next(numbers) if row else 0 for row in graph.children])
             number += len(graph.tests) - graph.n_leaves
-            for node, tests in zip(graph.leaves, above, strict=True):
-                region = regions[node].boxes if with_regions else ()
-                own = [word for box in region for word in _box_words(box, n_states)]
-                place = (1 + len(words), len(region), len(own)) if with_regions else (0, 1, 1)
+            for tests in above:
+                n_boxes, *own = regions[len(targets)] if with_regions else (1,)
+                place = (1 + len(words), n_boxes, len(own)) if with_regions else (0, 1, 1)
                 places.append((*place, len(arcs), len(tests)))
                 words += own
                 arcs += tests
@@ -65,14 +74,15 @@ def tests_above(graph: DecisionGraph, numbers: Sequence[int]) -> list[list[int]]
     return [sorted(tests) for tests in above.values()]
 
 
-def _regions_of(graph: DecisionGraph, n_states: Integers) -> dict[int, Region]:
-    """Where each leaf is, by its node."""
+def _region_words(graph: DecisionGraph, n_states: Integers) -> list[list[int]]:
+    """Where each leaf is: how many boxes, and their words."""
     regions = {0: Region.everything()}
     for node, test in enumerate(graph.tests):
         for states, child in graph.arcs(node):
             part = regions[node].cut(test, bits_of(states), int(n_states[test]))
             regions[child] = regions[child].join(part) if child in regions else part
-    return {node: regions[node] for node in graph.leaves}
+    boxes = [regions[node].boxes for node in graph.leaves]
+    return [[len(own), *(word for box in own for word in _box_words(box, n_states))] for own in boxes]
 
 
 def _box_words(box: Box, n_states: Integers) -> list[int]:

@@ -7,7 +7,7 @@ acyclic while all other nodes stay as they are.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
 from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
-from leafwise.search.kept import Kept, Nodes
+from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
 from leafwise.search.limits import check_numbers
 from leafwise.search.perturbing import Moves, perturbed
 from leafwise.workers import Workers
@@ -65,9 +65,11 @@ class Restarts:
     def threads(self) -> int | None:
         return self.greedy.threads
 
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "RestartSearch":
-        """The search with these settings."""
-        return RestartSearch(problem, counter, self, workers)
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "RestartSearch":
+        """The search with these settings; where another one was, if its state is given."""
+        return RestartSearch(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,16 @@ class RestartSearch:
     better. `stopped` says why there are no more: "rounds", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Restarts, workers: Workers) -> None:
-        self.seconds, self._since = 0.0, time.perf_counter()
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: Restarts,
+        workers: Workers,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.seconds = 0.0
+        self._since: float | None = time.perf_counter()  # when the call under way began
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
         self._n_states = [variable.n_states for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
@@ -111,15 +121,23 @@ class RestartSearch:
         self.n_rounds = self.n_steps = 0
         self.stopped = ""
         self._to_begin = list(self._schedules)
+        self.watch: Progress = _silence  # called now and then while somebody waits for the next round
+        self._inner: Search | None = None  # of the round under way, and
+        self._before: dict[str, Any] = {}  # ... what was before it
+        self._inner_state: Mapping[str, Any] | None = None  # where the search of the next round was
+        if state is not None:
+            self._go_on_from(state)
+            self._stop_clock()
+            return
         self._greedy = self._search(problem, self._to_begin[0])  # so that there is a network from the start
         self._adopt_all(self._greedy)
-        self.seconds = self._used()
+        self._stop_clock()
 
     def __iter__(self) -> Iterator[Round]:
         return self
 
     def __next__(self) -> Round:
-        done = self._advance(_silence)
+        done = self._advance(self.watch)
         if done is None:
             raise StopIteration
         return Round(done, self.log_score, self.n_leaves, self.n_arcs)
@@ -173,6 +191,42 @@ class RestartSearch:
             for (nodes, log_score), posterior in zip(self._kept.found, posteriors, strict=True)
         ]
 
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values; a round under way is one to be taken up again."""
+        tried = {target: set(trials) for target, trials in self._tried.items()}
+        now: dict[str, Any] = {"n_rounds": self.n_rounds, "turns": self._turns, "random": self._drawn()}
+        if self._inner is not None:
+            now = {name: self._before[name] for name in now}
+            tried[self._before["target"]].discard(self._before["trial"])
+        return {
+            **now,
+            "n_steps": self.n_steps,
+            "tried": [sorted(tried[target]) for target in self._problem.targets],
+            "nodes": plain_nodes(self._nodes),
+            "scores": [self._scores[target] for target in self._problem.targets],
+            "kept": self._kept.state(),
+            "to_begin": self._to_begin,
+            "greedy": {**self._greedy.state(), "seconds": 0.0} if self._to_begin else None,  # all are counted here
+            "inner": None if self._inner is None else {**self._inner.state(), "seconds": 0.0},
+            "seconds": self._used(),
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        targets = self._problem.targets
+        self.n_rounds, self.n_steps, self.seconds = state["n_rounds"], state["n_steps"], state["seconds"]
+        self._random.bit_generator.state, self._turns = state["random"], list(state["turns"])
+        self._tried = {target: set(trials) for target, trials in zip(targets, state["tried"], strict=True)}
+        self._scores = dict(zip(targets, state["scores"], strict=True))
+        self._kept.go_on_from(state["kept"])
+        self._take(nodes_of(state["nodes"]))
+        self._to_begin, self._inner_state = list(state["to_begin"]), state["inner"]
+        if self._to_begin:
+            self._greedy = self._search(self._problem, self._to_begin[0], state["greedy"])
+
+    def _drawn(self) -> dict[str, Any]:
+        """How far the random draws have come."""
+        return dict(self._random.bit_generator.state)
+
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return self._summary(self._nodes, self.log_score)
@@ -209,7 +263,7 @@ class RestartSearch:
         """One round, after the greedy searches; None where there is none, and `stopped` says why."""
         self._since = time.perf_counter()
         try:
-            while self._to_begin:
+            while self._to_begin and not self.stopped:
                 self._begin(tell)
             if self.settings.seconds is not None and self._used() >= self.settings.seconds:
                 self.stopped = self.stopped or "seconds"
@@ -217,11 +271,14 @@ class RestartSearch:
                 self.stopped = self.stopped or "rounds"
             return None if self.stopped else self._round(tell)
         finally:
-            self.seconds = self._used()
+            self._stop_clock()
 
     def _used(self) -> float:
-        """All seconds so far, while a call is under way."""
-        return self.seconds + time.perf_counter() - self._since
+        """All seconds so far."""
+        return self.seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+    def _stop_clock(self) -> None:
+        self.seconds, self._since = self._used(), None
 
     def _begin(self, tell: Progress) -> None:
         """Greedy search of all nodes."""
@@ -229,6 +286,9 @@ class RestartSearch:
             self._greedy.run(tell)
         finally:  # an interrupt leaves a network, too
             self._adopt_all(self._greedy)
+        if self._greedy.stopped == "seconds":
+            self.stopped = "seconds"
+            return
         self._greedy.close()
         self._to_begin.pop(0)
         if self._to_begin:
@@ -236,21 +296,27 @@ class RestartSearch:
 
     def _round(self, tell: Progress) -> Perturbation:
         """Perturb one node, and search it from there."""
+        self._before = {"n_rounds": self.n_rounds, "turns": list(self._turns), "random": self._drawn()}
         if not self._turns:
             self._turns = self._random.permutation(self._problem.targets).tolist()
         schedule = self._schedules[self.n_rounds // len(self._problem.targets) % len(self._schedules)]
         target = self._turns.pop()
         self.n_rounds += 1
         problem = self._problem_of(target)
-        trial = hash((schedule, problem.start[target], problem.parents.allowed[target].tobytes()))
+        allowed = int.from_bytes(problem.parents.allowed[target].tobytes(), "little")
+        trial = hash((SCHEDULES.index(schedule), problem.start[target], allowed))  # of numbers: the same in any process
         if trial in self._tried[target]:
             return Perturbation(target, 0.0)
         self._tried[target].add(trial)
-        search = self._search(problem, schedule)
+        self._before |= {"target": target, "trial": trial}
+        self._inner = search = self._search(problem, schedule, self._inner_state)
+        self._inner_state = None
         try:
             search.run(lambda _: tell(self))
+            self._inner = None
             return Perturbation(target, self._adopt(target, search))
         finally:
+            self._inner = None
             search.close()
 
     def _problem_of(self, target: int) -> Problem:
@@ -273,10 +339,10 @@ class RestartSearch:
         moves = Moves(self.settings.greedy.operators, self._n_states, variables, rules.most_leaves)
         return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
 
-    def _search(self, problem: Problem, schedule: str) -> Search:
+    def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> Search:
         left = None if self.settings.seconds is None else max(0.0, self.settings.seconds - self._used())
         settings = replace(self.settings.greedy, schedule=schedule, seconds=left)
-        return Search(problem, self._counter, settings, self._workers)
+        return Search(problem, self._counter, settings, self._workers, state)
 
     def _adopt_all(self, search: Search) -> None:
         """Take the network of a search of all nodes, if it is better."""

@@ -6,8 +6,8 @@ graph in which each parent configuration is a leaf of its own, observed or not.
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,10 @@ class Tables:
     def __post_init__(self) -> None:
         check_numbers(self, patience=0, max_steps=0, seconds=0, threads=1)
 
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> "TableSearch":
-        """The search with these settings."""
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "TableSearch":
+        """The search with these settings; where another one was, if its state is given."""
         if counter.unit != 1:
             raise ValueError(
                 "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
@@ -78,7 +80,7 @@ class Tables:
                 f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
                 f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
-        return TableSearch(problem, counter, self, workers)
+        return TableSearch(problem, counter, self, workers, state)
 
 
 GREEDY = Tables(turns=False, patience=0)  # the paper's search
@@ -128,6 +130,7 @@ class PutBack:
 
 
 ArcOperator = Change | PutBack
+_KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
 _CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
 
 
@@ -149,7 +152,14 @@ class TableSearch:
     are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
     """
 
-    def __init__(self, problem: Problem, counter: Counter, settings: Tables, workers: Workers) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: Tables,
+        workers: Workers,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
         began = time.perf_counter()
         if counter.local is None:
             raise ValueError(
@@ -166,6 +176,9 @@ class TableSearch:
         self._log_kappa, self._arc_cost = costs
         self._targets = np.array(problem.targets)
         is_parent = rules.is_parent.copy()
+        if state is not None:
+            is_parent[:] = 0
+            is_parent[tuple(np.array(state["arcs"], np.int64).reshape(-1, 2).T[::-1])] = 1
         self._check_start(is_parent, n_states)
         limits = np.array([rules.most_parents, min(rules.most_leaves, MOST_ROWS)])
         may_be = rules.allowed | is_parent
@@ -188,6 +201,7 @@ class TableSearch:
         )
         arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
+        self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
         self._operators: list[ArcOperator] = []
@@ -196,6 +210,8 @@ class TableSearch:
         self._deadline = math.inf
         self.stopped = ""
         self.seconds = time.perf_counter() - began
+        if state is not None:
+            self._go_on_from(state)
 
     def __iter__(self) -> Iterator[ArcStep]:
         return self
@@ -268,6 +284,27 @@ class TableSearch:
             self.summary(),
         )
 
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values."""
+        return {
+            "arcs": np.argwhere(self._graph.is_parent)[:, ::-1].tolist(),
+            "operators": plain(self.operators),
+            "is_at_top": self._is_at_top,
+            "score_then": self._score_then,
+            "n_in_vain": self._n_in_vain,
+            "waits": self._waits.tolist(),
+            "seconds": self.seconds,
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        """Take over all but the arcs, which are there."""
+        self._operators = operators_of(state["operators"])
+        self.n_steps = len(self._operators)
+        self._is_at_top, self._n_in_vain = state["is_at_top"], state["n_in_vain"]
+        self._score_then = state["score_then"]
+        self._waits[:] = state["waits"]
+        self.seconds += state["seconds"]
+
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         names = [variable.name for variable in self._problem.variables]
@@ -284,6 +321,7 @@ class TableSearch:
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
             "arcs": self.n_arcs,
+            "tests": self._n_tests(),
             "additions": kinds.count(AddArc),
             "deletions": kinds.count(DeleteArc),
             "reversals": kinds.count(ReverseArc),
@@ -291,6 +329,11 @@ class TableSearch:
             "steps": self.n_steps,
             "stopped": self.stopped,
         }
+
+    def _n_tests(self) -> int:
+        """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
+        sizes = [self._rules.n_states[self._graph.is_parent[target] > 0].tolist() for target in self._targets]
+        return sum(math.prod(own[:k]) for own in sizes for k in range(len(own)))
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
@@ -330,9 +373,13 @@ class TableSearch:
         """Change the arcs that gain most, up to n times; where there are none, take out the next variable."""
         if not self._is_at_top:
             try:
-                self._is_at_top = self._climb(n, self._turns)
+                self._is_at_top = self._climb(min(n, _AT_ONCE - self.n_steps % _AT_ONCE), self._turns)
             finally:  # an interrupt comes after the steps that were taken
                 self._note_steps()
+            if self.n_steps % _AT_ONCE == 0 and self.n_steps > 0:
+                before, self._score_then = self._score_then, self.log_score
+                if before is not None and self._score_then < before + climbing.LEAST_GAIN:
+                    self._is_at_top = True
         elif (variable := self._next_to_take_out()) is not None:
             self._take_out(variable)
         else:
@@ -390,8 +437,12 @@ class TableSearch:
             is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
             rows[changed] = climbing.UNKNOWN
             arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+            then = -math.inf
             while not self._climb(_AT_ONCE, False) and time.perf_counter() < self._deadline:
-                pass
+                if self._log.n[0] == _AT_ONCE:
+                    if self.log_score < then + climbing.LEAST_GAIN:
+                        break
+                    then = self.log_score
             gain = self.log_score - score
         finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
             self._log.n[0] = 0
@@ -403,6 +454,24 @@ class TableSearch:
             else:
                 is_parent[:], rows[:] = before, rows_before
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+
+
+def plain(operators: Sequence[ArcOperator]) -> list[list[Any]]:
+    """Changes of arcs in plain values."""
+    return [[type(operator).__name__, *astuple(operator)] for operator in operators]
+
+
+def operators_of(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The changes of arcs that `plain` wrote, once they went through a file.
+
+    >>> operators_of([["AddArc", 0, 1, 2.5, [[3, 4]]]])
+    [AddArc(parent=0, child=1, gain=2.5, turned=((3, 4),))]
+    """
+    made = [
+        [tuple(map(tuple, value)) if isinstance(value, list | tuple) else value for value in values]
+        for _, *values in rows
+    ]
+    return [_KINDS[row[0]](*values) for row, values in zip(rows, made, strict=True)]
 
 
 def _new_arcs(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> tuple[Arc, ...]:

@@ -1,6 +1,6 @@
 """What all searches have in common: settings that begin one, and what can be asked of it while it is under way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from leafwise.counters.counter import Counter
@@ -12,13 +12,16 @@ from leafwise.workers import Workers
 class UnderWay(Protocol):
     """A search: iterate for its steps, or `run` it; `network` is there at any time."""
 
-    seconds: float
-    stopped: str  # why there are no more steps; "" while there may be
-
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
     def run(self, progress: Callable[[Any], None] | None = None) -> None: ...
     def summary(self) -> dict[str, Any]: ...
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def stopped(self) -> str:
+        """Why there are no more steps; "" while there may be."""
 
     @property
     def network(self) -> Network: ...
@@ -32,6 +35,13 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
+class Resumable(UnderWay, Protocol):
+    """A search that another one can go on from."""
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values, for `Settings.begin`."""
+
+
 class Settings(Protocol):
     """How to search."""
 
@@ -39,5 +49,7 @@ class Settings(Protocol):
     def threads(self) -> int | None: ...
     @property
     def seconds(self) -> float | None: ...
-    def begin(self, problem: Problem, counter: Counter, workers: Workers) -> UnderWay:
-        """The search with these settings."""
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> Resumable:
+        """The search with these settings; where another one was, if its state is given."""

@@ -102,7 +102,7 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
     if new["variable"] == variable:
         drop_children_of(old, state)
         copy_split(new, old)
-    elif leaf["histogram"] >= 0:
+    elif leaf["histogram"] >= 0 and not state.rules.weighs:
         before = old["variable"], old["kind"], old["state"]
         first, n = old["first_child"], old["n_children"]
         price_tested(at, variable, state, scratch.pricing)

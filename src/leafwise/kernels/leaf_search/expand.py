@@ -497,24 +497,22 @@ def plan_splits(splits: Array, groups: Array, largest: Array, state: State) -> N
 
 
 @jit
-def take_counts(leaves: Array, counts: Array, state: State) -> None:
-    """Write the histograms of these leaves, one after the other, to where they belong."""
+def take_counts(leaves: Array, places: Array, counts: Array, begin: int, end: int, state: State) -> None:
+    """Write the histograms of these leaves, which begin at these places, to where they belong."""
     state = refer(state)
-    at = 0
-    for k in range(leaves.shape[0]):
+    for k in range(begin, end):
         leaf = state.leaves[leaves[k]]
         out = histogram_of(leaf, state)
         for cell in range(out.shape[0]):
-            out[cell] = counts[at + cell]
-        at += out.shape[0]
+            out[cell] = counts[places[k] + cell]
         leaf["is_counted"] = 1
 
 
 @jit
-def subtract_counts(splits: Array, largest: Array, state: State) -> None:
+def subtract_counts(splits: Array, largest: Array, begin: int, end: int, state: State) -> None:
     """The largest child of each split: its parent less the other children."""
     state = refer(state)
-    for k in range(splits.shape[0]):
+    for k in range(begin, end):
         split = state.splits[splits[k]]
         rest = histogram_of(state.leaves[split["first_child"] + largest[k]], state)
         whole = histogram_of(state.leaves[splits[k] // N_SLOTS], state)

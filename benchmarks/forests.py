@@ -1,0 +1,109 @@
+"""Forests of decision graphs, and mixtures of networks as classifiers, beside forests and boosting of scikit-learn.
+
+The data sets, folds and states are those of the benchmark `classifiers`, and two more are drawn from published
+networks. The error of calibration is the mean distance between the largest probability and how often it is right,
+over fifteen groups of cases of equal number.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks import data
+from benchmarks.classifiers import LEAST, Problem, boosting, folds, problem
+from benchmarks.report import Report, main
+from leafwise.inference.sampling import sample
+
+TABLES = ("adult_train", "mushroom", "nursery", "car", "splice", "promoters")
+DRAWN = {"child": ("Disease", 2_000), "insurance": ("PropCost", 2_000)}
+GROUPS = 15
+
+
+def drawn(name: str) -> Problem:
+    """A variable of a published network as the class."""
+    target, n_cases = DRAWN[name]
+    cases = sample(data.network(name), n_cases, seed=1)
+    at = cases.index(target)
+    codes = cases.codes.astype(np.int64)
+    X, y = np.delete(codes, at, axis=0).T, codes[at]
+    features = tuple(variable for index, variable in enumerate(cases.variables) if index != at)
+    return Problem(name, features, X, y, folds(X, y, None))
+
+
+def forest(where: Problem) -> Any:
+    from leafwise.estimators import DecisionGraphForestClassifier
+
+    return DecisionGraphForestClassifier(variables=where.declared)
+
+
+def mixture(where: Problem) -> Any:
+    from leafwise.estimators import NetworkClassifier
+
+    return NetworkClassifier(networks=10, variables=where.declared)
+
+
+def random_forest(where: Problem) -> Any:
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    labels = [index for index, variable in enumerate(where.features) if not variable.cuts]
+    states = [np.arange(where.features[index].n_states) for index in labels]
+    columns = make_column_transformer((OneHotEncoder(categories=states), labels), remainder="passthrough")
+    return make_pipeline(columns, RandomForestClassifier(random_state=1))
+
+
+WAYS: dict[str, Callable[[Problem], Any]] = {
+    "DecisionGraphForest": forest,
+    "NetworkClassifier(networks=10)": mixture,
+    "RandomForest": random_forest,
+    "HistGradientBoosting": boosting,
+}
+
+
+def calibration_error(probabilities: np.ndarray, y: np.ndarray) -> float:
+    """How far the largest probabilities are from how often they are right, on average."""
+    order = np.argsort(probabilities.max(axis=1), kind="stable")
+    right = probabilities.argmax(axis=1) == y
+    groups = np.array_split(order, GROUPS)
+    gaps = [abs(probabilities[group].max(axis=1).mean() - right[group].mean()) for group in groups if len(group)]
+    return float(np.mean(gaps))
+
+
+def row(where: Problem, name: str, make: Callable[[Problem], Any]) -> list[str]:
+    """Fit and test a classifier on each fold."""
+    found, labels, seconds = [], [], []
+    for train, test in where.folds:
+        classifier, began = make(where), time.perf_counter()
+        classifier.fit(where.X[train], where.y[train])
+        seconds.append(time.perf_counter() - began)
+        probabilities = np.zeros((len(test), where.y.max() + 1))
+        probabilities[:, classifier.classes_] = classifier.predict_proba(where.X[test])
+        found.append(probabilities)
+        labels.append(where.y[test])
+    p, y = np.concatenate(found), np.concatenate(labels)
+    loss = -np.log(np.maximum(p[np.arange(len(y)), y], LEAST)).mean()
+    accuracy = (p.argmax(axis=1) == y).mean()
+    return [
+        where.name, name, f"{loss:.4f}", f"{accuracy:.4f}", f"{calibration_error(p, y):.4f}", f"{np.mean(seconds):.2f}"
+    ]  # fmt: skip
+
+
+def measure() -> Iterator[Report]:
+    """A row for each data set and classifier."""
+    heads = ("data", "classifier", "log loss", "accuracy", "calibration error", "seconds to fit")
+    rows = []
+    for name in (*TABLES, *DRAWN):
+        where = drawn(name) if name in DRAWN else problem(name)
+        for way, make in WAYS.items():
+            rows.append(row(where, way, make))
+            print(*rows[-1], file=sys.stderr, flush=True)
+    yield Report("Forests and mixtures as classifiers", heads, rows)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

@@ -1,0 +1,93 @@
+"""Kills: searches that save checkpoints are killed at random moments, go on, and must end with the same network.
+
+Every search is run to its end by one process. Then by processes that get SIGKILL at a random moment, of up to twice the
+time that one took, each going on from the checkpoint of the one before, until one comes to the end; and all of that
+again, until there were as many kills as were asked for. Networks are compared as files, byte by byte.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from benchmarks import data
+from benchmarks.report import Report, check
+from leafwise import Edges, Greedy, Restarts, Table, Tables, learn
+from leafwise.formats.json import dumps
+from leafwise.search.under_way import Settings
+
+ONE = Greedy(threads=1)  # a process with threads cannot be copied
+SEARCHES: dict[str, tuple[Settings, str, int]] = {
+    "greedy": (ONE, "auto", 20_000),
+    "greedy, best-first, BDeu": (Greedy("CBM", "best-first", delete_parents=True, threads=1), "bdeu:10", 10_000),
+    "complete tables": (Tables(threads=1), "bdeu:1", 20_000),
+    "edges": (Edges(ONE), "auto", 200),
+    "restarts": (Restarts(ONE, rounds=200, keep=3), "auto", 1_000),
+}
+EVERY = 0.02
+
+
+def life(table: Table, kind: str, checkpoint: Path, seconds: float | None) -> bool:
+    """A process that goes on with the search, and is killed after so long; whether it came to its end before."""
+    settings, prior, _ = SEARCHES[kind]
+    process = os.fork()
+    if process == 0:
+        try:
+            network = learn(table, search=settings, prior=prior, checkpoint=checkpoint, every=EVERY)
+            checkpoint.with_suffix(".json").write_text(dumps(network), encoding="utf-8")
+            os._exit(0)
+        finally:
+            os._exit(1)  # and nothing that the parent has begun is cleaned up here
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(process, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    check(code in (0, -signal.SIGKILL), f"{kind}: a process ended with {code}")
+    return code == 0
+
+
+def row(kind: str, n_kills: int, random: Random) -> list[str]:
+    """One search, killed so often."""
+    settings, prior, n_cases = SEARCHES[kind]
+    table = data.alarm_sample(n_cases)
+    whole = dumps(learn(table, search=settings, prior=prior))
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        life(table, kind, Path(folder) / "run.checkpoint", None)
+        seconds = time.perf_counter() - began
+    killed = ended = 0
+    while killed < n_kills:
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint = Path(folder) / "run.checkpoint"
+            while not life(table, kind, checkpoint, random.uniform(0.0, 2 * seconds)):
+                killed += 1
+            ended += 1
+            check(checkpoint.with_suffix(".json").read_text(encoding="utf-8") == whole, f"{kind}: another network")
+            check(not list(Path(folder).glob(".*.part")), f"{kind}: what was half-written stays")
+    return [kind, f"{n_cases:,}", f"{seconds:.2f}", str(killed), str(ended), "the same, byte by byte"]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
+    parser.add_argument("--kills", type=int, default=40, help="of each search")
+    parser.add_argument("--searches", default=";".join(SEARCHES), help="some of them, with ; between")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    given = parser.parse_args()
+    random = Random(given.seed)
+    rows: list[list[str]] = []
+    for kind in given.searches.split(";"):
+        rows.append(row(kind, given.kills, random))
+        print(*rows[-1], sep="  ", file=sys.stderr, flush=True)
+    heads = ["search", "cases of ALARM", "seconds, if left alone", "kills", "runs to the end", "networks"]
+    report = Report("Searches that were killed at random moments, and went on", heads, rows)
+    print(report.markdown() if given.markdown else report.text())
+
+
+if __name__ == "__main__":
+    main()

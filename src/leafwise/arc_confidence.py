@@ -1,0 +1,172 @@
+"""How sure is an arc? Networks learned from many halves of the cases, and what they agree on.
+
+Knows how a network is learned. Halves, drawn without putting cases back, stand in for the bootstrap: cases drawn twice
+count twice as evidence, and shares of networks would be too large (docs/how-to/many.md).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.constraints import Constraints
+from leafwise.dag import find_cycle, parent_lists
+from leafwise.decision_graph import LEAF
+from leafwise.encoding import Reading, read
+from leafwise.errors import check_type
+from leafwise.frames import Columns, Framed, html_table
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.network import Network
+from leafwise.report.arc_shares import shares_picture
+from leafwise.search.greedy import Greedy
+from leafwise.search.under_way import Settings
+from leafwise.table import Table, many
+
+if TYPE_CHECKING:
+    from leafwise.report.svg import Picture
+
+Floats = NDArray[np.float64]
+_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Confidence(Framed):
+    """Shares of networks: `shares[i, j]` of those with an arc from i to j; `tests[i, j]`, how often j's graph tests i.
+
+    `frame_columns()`, or `to_pandas()`, has a row for each pair that some network connects, the surest first.
+    """
+
+    names: tuple[str, ...]
+    n_networks: int
+    shares: Floats
+    tests: Floats  # the mean number of tests of the one in the graph of the other
+
+    @classmethod
+    def of(cls, networks: Sequence[Network]) -> "Confidence":
+        """What networks over the same variables agree on."""
+        if not networks:
+            raise ValueError("no network was given, and confidence needs one at least: give some.")
+        n = len(networks[0].variables)
+        shares, tests = np.zeros((n, n)), np.zeros((n, n))
+        for network in networks:
+            for child, node in enumerate(network.nodes):
+                if node is not None:
+                    shares[list(node.parents), child] += 1 / len(networks)
+                    for test in node.graph.tests:
+                        tests[test, child] += (test != LEAF) / len(networks)
+        return cls(networks[0].names, len(networks), shares, tests)
+
+    @property
+    def connected(self) -> Floats:
+        """The share of networks that connect two variables, in whichever direction."""
+        return self.shares + self.shares.T
+
+    @property
+    def threshold(self) -> float:
+        """The share from which on a pair is taken to be connected: chosen from the shares themselves.
+
+        Were everything sure, all shares would be 0 or 1. Among such distributions the nearest to that of the shares, in
+        the L1 distance of their cumulative functions, says how many pairs are connected (Scutari & Nagarajan 2013).
+        """
+        i, j = np.triu_indices(len(self.names), 1)
+        found = np.append(0.0, np.sort(np.clip(self.connected[i, j], 0, 1)))  # before the first, none is below
+        up_to = np.append(found[1:], 1.0).searchsorted(0.5)  # half of all places are to the left of
+        return float(found[up_to + 1]) if up_to + 1 < len(found) else 1.0
+
+    @property
+    def consensus(self) -> tuple[tuple[str, str], ...]:
+        """The arcs of the consensus network: pairs above the threshold, each in the direction that most networks have.
+
+        The surest come first; an arc that would close a cycle with these is turned round, which then closes none.
+        """
+        n = len(self.names)
+        is_parent = np.zeros((n, n), np.uint8)
+        arcs = []
+        for i, j in self._pairs(self.threshold):
+            parent, child = (i, j) if self.shares[i, j] >= self.shares[j, i] else (j, i)
+            is_parent[child, parent] = 1
+            if find_cycle(parent_lists(is_parent)):
+                is_parent[child, parent] = 0
+                parent, child = child, parent
+                is_parent[child, parent] = 1
+            arcs.append((self.names[parent], self.names[child]))
+        return tuple(arcs)
+
+    def _pairs(self, least: float) -> list[tuple[int, int]]:
+        """The pairs with at least that share, and some, the surest first."""
+        both = np.triu(self.connected, 1)
+        pairs = np.argwhere((both >= least) & (both > 0))
+        return [(int(i), int(j)) for i, j in sorted(pairs.tolist(), key=lambda pair: -both[tuple(pair)])]
+
+    def plot(self, least: float | None = None) -> "Picture":
+        """A picture of the pairs from the threshold, or a share, on: the wider a line, the surer."""
+        return shares_picture(self.names, self.shares, self.threshold if least is None else least)
+
+    def frame_columns(self) -> Columns:
+        rows = [(*((i, j) if self.shares[i, j] >= self.shares[j, i] else (j, i)),) for i, j in self._pairs(0.0)]
+        first, second = np.array(rows, np.int64).reshape(-1, 2).T
+        return {
+            "from": [self.names[i] for i in first],
+            "to": [self.names[j] for j in second],
+            "connected": self.connected[first, second],
+            "this_way": self.shares[first, second],
+            "the_other": self.shares[second, first],
+            "tests": self.tests[first, second],
+            "tests_back": self.tests[second, first],
+        }
+
+    def _lines(self) -> list[list[str]]:
+        columns = self.frame_columns()
+        cells = [[f"{v:.2f}" for v in c] if isinstance(c, np.ndarray) else c for c in columns.values()]
+        return [list(row) for row in zip(*cells, strict=True)]
+
+    def __repr__(self) -> str:
+        n = len(self._pairs(self.threshold))
+        return f"Confidence({many(self.n_networks, 'network')}, {many(n, 'pair')} at {self.threshold:.2f} or more)"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), list(self.frame_columns()), self._lines()[:_SHOWN])
+
+
+def confidence(
+    data: Any,
+    networks: int = 100,
+    *,
+    seed: int = 1,
+    search: Settings = Greedy(),
+    prior: str = DEFAULT_PRIOR,
+    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    **reading: Unpack[Reading],
+) -> Confidence:
+    """How sure each arc is: learn from many halves of the cases, and count the networks that have it.
+
+    The other arguments are those of `learn`; `search=Tables()` is slower, and often surer of what it says.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> found = confidence(sample(alarm(), 1000, seed=1), 20)
+    >>> found
+    Confidence(20 networks, 44 pairs at 0.60 or more)
+    >>> found.connected[found.names.index("SHUNT"), found.names.index("INTUBATION")]
+    np.float64(1.0)
+    """
+    settings = {"search": search, "prior": prior, "structure_prior": structure_prior, "constraints": constraints}
+    return Confidence.of(list(halves(read(data, **reading), networks, seed, **settings)))
+
+
+def halves(table: Table, networks: int, seed: int, **settings: Any) -> Iterator[Network]:
+    """Networks learned from halves of the cases, one after the other."""
+    check_type(networks, int, "networks", "a whole number: give one such as 100")
+    if networks < 1 or table.n_cases < 2:
+        raise ValueError(
+            f"{many(networks, 'network')} of half of {many(table.n_cases, 'case')} were asked for: give at least 1 "
+            f"network and 2 cases"
+        )
+    for number in range(networks):
+        random = np.random.default_rng([seed, number])
+        rows = np.sort(random.permutation(table.n_cases)[: table.n_cases // 2])
+        half = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
+        yield learn(half, **settings)

@@ -1,0 +1,43 @@
+"""A result that cannot be saved where it was wanted is kept elsewhere: it may have taken days."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from leafwise.mixture import Mixture
+    from leafwise.network import Network
+
+
+def saved(network: "Network | Mixture", wanted: Path) -> Path:
+    """Save a network; where it is, if it could not be saved where it was wanted, which is said.
+
+    If there is no room for it anywhere, it goes to standard output.
+    """
+    try:
+        network.save(wanted)
+    except OSError as error:
+        problem = f"leafwise: cannot write '{wanted}' ({error.strerror or error}): the network"
+    else:
+        return wanted
+    for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
+        kept = folder / f"{wanted.name.removesuffix(''.join(wanted.suffixes[-2:]))}-kept{''.join(wanted.suffixes[-2:])}"
+        try:
+            network.save(kept)
+        except OSError:
+            continue
+        click.echo(f"{problem} is kept in '{kept}'.", err=True)
+        return kept
+    click.echo(f"{problem} follows on standard output, as there is no room for it elsewhere.", err=True)
+    click.echo(dumped(network), nl=False)
+    return Path("-")
+
+
+def dumped(network: "Network | Mixture") -> str:
+    """The text of its file."""
+    from leafwise.formats import json, mixture_json
+    from leafwise.mixture import Mixture
+
+    return mixture_json.dumps(network) if isinstance(network, Mixture) else json.dumps(network)

@@ -1,0 +1,237 @@
+"""Kernels that cut, join and count sets of cases on a GPU, written in Python and compiled by CuPy.
+
+A set is a row of `masks`, one bit a case, or a slice of `lists`, row numbers in no particular order. A variable's
+states but the first have a bit plane each; `rows` has the codes row by row. One warp counts one plane for one set, one
+thread one variable of some rows.
+"""
+
+import cupy as cp
+from cupyx import jit
+
+THREADS = 256
+WARPS = THREADS // 32
+CHUNK = 512  # rows of a list
+
+
+@jit.rawkernel(device=True)
+def popcount(bits):
+    """How many bits are set, by adding pairs, fours and eights: CuPy has no way to ask for the instruction."""
+    pairs = bits - ((bits >> cp.uint64(1)) & cp.uint64(0x5555555555555555))
+    fours = (pairs & cp.uint64(0x3333333333333333)) + ((pairs >> cp.uint64(2)) & cp.uint64(0x3333333333333333))
+    eights = (fours + (fours >> cp.uint64(4))) & cp.uint64(0x0F0F0F0F0F0F0F0F)
+    return cp.int32((eights * cp.uint64(0x0101010101010101)) >> cp.uint64(56))
+
+
+@jit.rawkernel()
+def pack(codes, variables, states, n_cases, n_words, planes):
+    """planes[p] has the cases in which a variable is in a state."""
+    word = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x
+    plane = jit.blockIdx.y
+    if word < n_words:
+        variable = variables[plane]
+        state = states[plane]
+        bits = cp.uint64(0)
+        for k in range(64):
+            row = cp.int64(word) * 64 + k
+            if row < n_cases:
+                if cp.int64(codes[variable, row]) == state:
+                    bits = bits | (cp.uint64(1) << cp.uint64(k))
+        planes[plane, word] = bits
+
+
+@jit.rawkernel()
+def count_masks(slots, targets, offsets, variables, bases, n_states, first, masks, planes, n_words, n_entries, out):
+    """All rows of the histograms but those of first states and totals."""
+    request = jit.blockIdx.x
+    entry = jit.blockIdx.y * 8 + jit.threadIdx.x // 32
+    lane = jit.threadIdx.x % 32
+    if entry < n_entries:
+        slot = slots[request]
+        target = targets[request]
+        variable = variables[entry]
+        n_classes = n_states[target]
+        for state in range(1, n_states[variable]):
+            plane = first[variable] + state - 1
+            at = offsets[request] + (bases[entry] + state) * n_classes
+            rest = cp.int32(0)
+            for k in range(1, max(n_classes, cp.int64(2))):
+                whole = cp.int32(0)
+                part = cp.int32(0)
+                other = first[target] + k - 1
+                word = cp.int64(lane)
+                while word < n_words:
+                    bits = masks[slot, word] & planes[plane, word]
+                    whole += popcount(bits)
+                    if k < n_classes:
+                        part += popcount(bits & planes[other, word])
+                    word += 32
+                step = cp.int32(16)
+                while step > 0:
+                    whole += jit.shfl_xor_sync(0xFFFFFFFF, whole, step)
+                    part += jit.shfl_xor_sync(0xFFFFFFFF, part, step)
+                    step = cp.int32(step >> 1)
+                if k == 1:
+                    rest = whole
+                rest -= part
+                if lane == 0 and k < n_classes:
+                    out[at + k] = part
+            if lane == 0:
+                out[at] = rest
+
+
+@jit.rawkernel()
+def count_totals(slots, sizes, targets, offsets, n_states, first, masks, planes, n_words, n_rows, out):
+    """The last rows of the histograms: the target's counts."""
+    request = jit.blockIdx.x
+    lane = jit.threadIdx.x
+    target = targets[request]
+    at = offsets[request] + n_rows * n_states[target]
+    rest = sizes[request]
+    for k in range(1, n_states[target]):
+        n = cp.int32(0)
+        other = first[target] + k - 1
+        word = cp.int64(lane)
+        while word < n_words:
+            n += popcount(masks[slots[request], word] & planes[other, word])
+            word += 32
+        step = cp.int32(16)
+        while step > 0:
+            n += jit.shfl_xor_sync(0xFFFFFFFF, n, step)
+            step = cp.int32(step >> 1)
+        if lane == 0:
+            out[at + k] = n
+            rest -= n
+    if lane == 0:
+        out[at] = rest
+
+
+@jit.rawkernel()
+def subtract(targets, offsets, variables, bases, n_states, n_entries, n_rows, out):
+    """The rows of first states: the totals less the others."""
+    request = jit.blockIdx.x
+    entry = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if entry < n_entries:
+        n_classes = n_states[targets[request]]
+        at = offsets[request] + bases[entry] * n_classes
+        for k in range(n_classes):
+            n = out[offsets[request] + n_rows * n_classes + k]
+            for state in range(1, n_states[variables[entry]]):
+                n -= out[at + state * n_classes + k]
+            out[at + k] = n
+
+
+@jit.rawkernel()
+def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lists, rows, n_entries, n_rows, out):
+    """Histograms of lists, a chunk of one at a time; they must be zero before."""
+    request = jit.blockIdx.x
+    entry = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    begin = cp.int64(jit.blockIdx.z) * 512
+    end = min(begin + 512, sizes[request])
+    if entry <= n_entries and begin < end:
+        target = targets[request]
+        n_classes = n_states[target]
+        offset = offsets[request]
+        if entry == n_entries:
+            for k in range(begin, end):
+                own = cp.int64(rows[lists[begins[request] + k], target])
+                jit.atomic_add(out, offset + n_rows * n_classes + own, cp.int32(1))
+        else:
+            variable = variables[entry]
+            at = offset + bases[entry] * n_classes
+            if n_classes == 2 and n_states[variable] == 2:
+                n = cp.int32(0)
+                ones = cp.int32(0)
+                owns = cp.int32(0)
+                both = cp.int32(0)
+                for k in range(begin, end):
+                    row = lists[begins[request] + k]
+                    one = cp.int32(rows[row, variable])
+                    own = cp.int32(rows[row, target])
+                    n += 1
+                    ones += one
+                    owns += own
+                    both += one * own
+                jit.atomic_add(out, at, n - ones - owns + both)
+                jit.atomic_add(out, at + 1, owns - both)
+                jit.atomic_add(out, at + 2, ones - both)
+                jit.atomic_add(out, at + 3, both)
+            else:
+                for k in range(begin, end):
+                    row = lists[begins[request] + k]
+                    cell = cp.int64(rows[row, variable]) * n_classes + cp.int64(rows[row, target])
+                    jit.atomic_add(out, at + cell, cp.int32(1))
+
+
+@jit.rawkernel()
+def cut_masks(parents, variables, which, groups, at, slots, n_states, first, masks, planes, n_words, sizes):
+    """One child of a mask: the cases whose state goes to it."""
+    child = jit.blockIdx.x
+    word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    n = cp.int32(0)
+    if word < n_words:
+        variable = variables[child]
+        bits = cp.uint64(0)
+        others = cp.uint64(0)
+        for state in range(1, n_states[variable]):
+            plane = planes[first[variable] + state - 1, word]
+            others = others | plane
+            if groups[at[child] + state] == which[child]:
+                bits = bits | plane
+        if groups[at[child]] == which[child]:
+            bits = bits | ~others
+        bits = bits & masks[parents[child], word]
+        masks[slots[child], word] = bits
+        n = popcount(bits)
+    step = cp.int32(16)
+    while step > 0:
+        n += jit.shfl_xor_sync(0xFFFFFFFF, n, step)
+        step = cp.int32(step >> 1)
+    if jit.threadIdx.x % 32 == 0:
+        jit.atomic_add(sizes, child, n)
+
+
+@jit.rawkernel()
+def list_masks(slots, begins, masks, n_words, fill, lists):
+    """The row numbers of masks."""
+    which = jit.blockIdx.x
+    word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if word < n_words:
+        bits = masks[slots[which], word]
+        n = popcount(bits)
+        if n > 0:
+            at = begins[which] + jit.atomic_add(fill, which, n)
+            for k in range(64):
+                if (bits >> cp.uint64(k)) & cp.uint64(1) == cp.uint64(1):
+                    lists[at] = cp.int64(word) * 64 + k
+                    at += 1
+
+
+@jit.rawkernel()
+def cut_lists(begins, sizes, variables, groups, at, children, lists, rows, is_counting, child_begins, fill):
+    """Count how many rows each child of a list gets, or send them there."""
+    request = jit.blockIdx.x
+    k = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if k < sizes[request]:
+        row = lists[begins[request] + k]
+        child = children[request] + groups[at[request] + cp.int64(rows[row, variables[request]])]
+        place = jit.atomic_add(fill, child, cp.int32(1))
+        if is_counting == 0:
+            lists[child_begins[child] + place] = row
+
+
+@jit.rawkernel()
+def mark(begin, size, slot, lists, masks):
+    """Add the rows of a list to a mask."""
+    k = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x
+    if k < size:
+        row = lists[begin + k]
+        jit.atomic_or(masks, (slot, row // 64), cp.uint64(1) << cp.uint64(row % 64))
+
+
+@jit.rawkernel()
+def move_lists(begins, goals, sizes, lists, moved):
+    """Copy lists to another place."""
+    which = jit.blockIdx.x
+    k = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if k < sizes[which]:
+        moved[goals[which] + k] = lists[begins[which] + k]

@@ -1,0 +1,309 @@
+"""Mixture: several networks over the same variables, each with a weight. Immutable.
+
+Knows networks; what it is asked reaches up to those who answer, as in `Network`.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.errors import check_type
+from leafwise.network import Network, check_network
+from leafwise.table import Table, Variable, code_type, many
+
+if TYPE_CHECKING:
+    from leafwise.inference.evidence import Given
+    from leafwise.inference.explanation import Explanation
+    from leafwise.inference.query import Answer
+    from leafwise.predictions import Predictions
+    from leafwise.report.svg import Picture
+
+Floats = NDArray[np.float64]
+_SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture:
+    """Networks over the same variables, and weights that sum to one: a case's probability is the weighted mean.
+
+    >>> from leafwise.examples import alarm
+    >>> mixture = Mixture((alarm(), alarm().do({"BP": "LOW"})), (0.75, 0.25))
+    >>> round(mixture.query("BP")["BP"]["LOW"], 4), round(alarm().query("BP")["BP"]["LOW"], 4)
+    (0.5518, 0.4024)
+    >>> mixture
+    Mixture(2 networks, 37 variables, 1,519 parameters)
+    """
+
+    members: tuple[Network, ...]
+    weights: tuple[float, ...]
+    learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
+
+    def __post_init__(self) -> None:
+        """Refuse members that do not fit together, and weights that are none."""
+        object.__setattr__(self, "members", tuple(self.members))
+        object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        object.__setattr__(self, "learned", MappingProxyType(dict(self.learned)))
+        if not self.members or len(self.members) != len(self.weights):
+            raise ValueError(
+                f"a mixture got {len(self.members)} networks and {len(self.weights)} weights: give one weight for each "
+                f"of at least one network."
+            )
+        for member in self.members:
+            check_network(member, "Mixture")
+            if member.variables != self.variables or self._given_in(member) != self._given_in(self.members[0]):
+                raise ValueError("the networks of a mixture have different variables or states: give them the same.")
+        sound = all(0 <= weight <= 1 + _SUM_TOLERANCE for weight in self.weights)
+        if not sound or abs(math.fsum(self.weights) - 1) > _SUM_TOLERANCE:
+            raise ValueError("the weights of a mixture are shares, and sum to one: normalise them.")
+
+    @staticmethod
+    def _given_in(member: Network) -> list[int]:
+        return [index for index, node in enumerate(member.nodes) if node is None]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of all members."""
+        return self.members[0].variables
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables' names."""
+        return self.members[0].names
+
+    @property
+    def n_leaves(self) -> int:
+        """The leaves of all members."""
+        return sum(member.n_leaves for member in self.members)
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters of all members' leaves."""
+        return sum(member.n_parameters for member in self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Network]:
+        return iter(self.members)
+
+    def arc_shares(self) -> Floats:
+        """For each pair of variables the weight of the members with an arc from the first to the second."""
+        shares = np.zeros((len(self.variables), len(self.variables)))
+        for member, weight in zip(self.members, self.weights, strict=True):
+            for parent, child in member.arcs:
+                shares[parent, child] += weight
+        return shares
+
+    def log_probabilities(self, data: Any, **options: Any) -> Floats:
+        """The natural log of the probability of each case, as by `leafwise.log_probabilities`."""
+        table = self._table(data, options)
+        return _log_sum([member.log_probabilities(table, **options) for member in self.members], self.weights)
+
+    def query(self, targets: str | Sequence[str], *, given: "Given | None" = None, **options: Any) -> "Answer":
+        """The distributions of targets given evidence: those of the members, weighed by what they say of the evidence.
+
+        The options are those of `leafwise.query`, with a method that tells the probability of the evidence.
+        """
+        from leafwise.inference.query import Answer
+
+        found = self._answers(targets, given, options)
+        weights, log_evidence = self._posterior(found)
+        answers = list(found.values())
+        first = answers[0]
+        mixed = tuple(_mean([a.distributions[k] for a in answers], weights) for k in range(len(first.distributions)))
+        others = {answer.method for answer in answers} - {"exact"}
+        notes = list(dict.fromkeys(answer.note for answer in answers if answer.note))
+        warned = tuple(dict.fromkeys(warning for answer in answers for warning in answer.warnings))
+        errors = None
+        if others:
+            known = [a.standard_errors or tuple(np.zeros_like(d) for d in a.distributions) for a in answers]
+            squares = [_mean([e[k] ** 2 * w for e, w in zip(known, weights, strict=True)], weights)
+                       for k in range(len(mixed))]  # fmt: skip
+            errors = tuple(np.sqrt(square) for square in squares)
+        method = "exact" if not others else sorted(others)[0]
+        return Answer(
+            first.variables, mixed, method, log_evidence, errors, warnings=warned, note="; ".join(notes) or None
+        )
+
+    def _answers(
+        self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
+    ) -> "dict[int, Answer]":
+        """The answers of the members that hold the evidence possible."""
+        from leafwise.inference.exact import Impossible
+
+        found: dict[int, Answer] = {}
+        refusal: Impossible | None = None
+        for place, member in enumerate(self.members):
+            try:
+                found[place] = member.query(targets, given=given, **options)
+            except Impossible as error:
+                refusal = error
+        if not found and refusal is not None:
+            raise refusal
+        return found
+
+    def _possible(self, given: "Given", options: dict[str, Any]) -> tuple[tuple[Network, ...], Floats]:
+        """The members that hold the evidence possible, and their weights given it."""
+        found = self._answers(self.names[0], given, options)
+        return tuple(self.members[place] for place in found), self._posterior(found)[0]
+
+    def explain(
+        self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
+    ) -> "Explanation":
+        """The most probable states of everything given evidence that are found from those of the members.
+
+        A sum of networks has no exact way: the best of the members' explanations is changed, variable by variable, as
+        long as that makes it more probable. For one target `query` gives the exact answer; for several it is refused.
+        """
+        from leafwise.inference.explanation import Explanation
+
+        if targets is not None:
+            raise ValueError(
+                "a mixture of networks explains everything, not some targets: leave targets out, or query one of them."
+            )
+        codes = self._explained(given, options)
+        log_probability = float(self.log_probabilities(self._cases(codes))[0])
+        log_evidence = self.query(self.names[0], given=given).log_evidence if given else 0.0
+        states = {v.name: v.labels[code] for v, code in zip(self.variables, codes[:, 0].tolist(), strict=True)}
+        note = "the best found from the explanations of the members, not known to be the best"
+        return Explanation(states, log_probability, log_probability - (log_evidence or 0.0), "search", note)
+
+    def _explained(self, given: "Given | None", options: dict[str, Any]) -> NDArray[np.int64]:
+        """One case, as a column: the best that changing one variable at a time leads to."""
+        from leafwise.inference.evidence import weights_of
+
+        known = weights_of(self.members[0], given or {})
+        members = self._possible(given, {})[0] if given else self.members
+        found = [member.explain(given=given, **options).states for member in members]
+        begin = np.array([[v.labels.index(states[v.name]) for v in self.variables] for states in found]).T
+        open_states = [
+            (v, state)
+            for v, variable in enumerate(self.variables)
+            for state in range(variable.n_states)
+            if v not in known or known[v][state] > 0
+        ]
+        best = begin[:, [int(self.log_probabilities(self._cases(begin)).argmax())]]
+        while True:
+            near = best.repeat(len(open_states) + 1, axis=1)
+            for place, (v, state) in enumerate(open_states):
+                near[v, place + 1] = state
+            at = int(self.log_probabilities(self._cases(near)).argmax())  # the first of equals: to stay is one of them
+            if at == 0:
+                return best
+            best = near[:, [at]]
+
+    def _cases(self, codes: NDArray[np.int64]) -> Table:
+        return Table(self.variables, np.ascontiguousarray(codes, dtype=code_type(self.variables)))
+
+    def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> Table:
+        """Cases drawn, as by `leafwise.sample`: each from a member that is drawn by its weight."""
+        from leafwise.inference.sampling import sample
+
+        sample(self.members[0], n_cases, seed)  # which says what is wrong with the numbers
+        members, weights = self.members, np.array(self.weights)
+        if given:
+            members, weights = self._possible(given, options)
+        random = np.random.default_rng(seed)
+        numbers = random.multinomial(n_cases, weights / weights.sum())
+        parts = [
+            member.sample(int(n), int(own), given=given, **options).codes
+            for member, n, own in zip(members, numbers, random.integers(2**31, size=len(numbers)), strict=True)
+            if n
+        ]
+        return Table(
+            self.variables, np.ascontiguousarray(np.concatenate(parts, axis=1)[:, random.permutation(n_cases)])
+        )
+
+    def predict(self, data: Any, target: str, **options: Any) -> "Predictions":
+        """The distribution of a target in every case, as by `leafwise.predict`.
+
+        Members are weighed by what they say of the rest of the case; where one target was learned, by their weights.
+        """
+        from leafwise.predictions import predict_by_mixture
+
+        return predict_by_mixture(self, data, target, **options)
+
+    def plot(self) -> "Picture":
+        """A picture of what the members agree on: lines between variables, the wider the more members connect them."""
+        from leafwise.report.arc_shares import shares_picture
+
+        return shares_picture(self.names, self.arc_shares())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mixture to one .json or .json.gz file, from which it loads back identical."""
+        from leafwise.formats.files import save_mixture
+
+        check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
+        save_mixture(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "Mixture":
+        """Read a mixture from a file."""
+        from leafwise.formats.files import load_model
+
+        check_type(path, (str, os.PathLike), "what to load", "a path: use for example 'model.json'.")
+        found = load_model(path, most_bytes=most_bytes)
+        return found if isinstance(found, Mixture) else cls((found,), (1.0,))
+
+    def __repr__(self) -> str:
+        sizes = [many(len(self.members), "network"), many(len(self.variables), "variable")]
+        sizes.append(many(self.n_parameters, "parameter"))
+        cases = self.learned.get("cases")
+        learned = [f"learned from {many(cases, 'case')}"] if isinstance(cases, int) else []
+        return f"Mixture({', '.join(sizes + learned)})"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal members, weights and history."""
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        same = self.members == other.members and self.weights == other.weights
+        return same and dict(self.learned) == dict(other.learned)
+
+    def __hash__(self) -> int:
+        """Agrees with equality."""
+        return hash((self.members, self.weights))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How to pickle: a read-only mapping cannot be."""
+        return Mixture, (self.members, self.weights, dict(self.learned))
+
+    def _table(self, data: Any, options: dict[str, Any]) -> Table:
+        """The data in the members' states, read once; the options of reading are used up."""
+        if isinstance(data, Table):
+            return data
+        from leafwise.encoding import read_new
+
+        reading = {name: options.pop(name) for name in list(options) if name != "limits"}
+        return read_new(data, self.variables, **reading)
+
+    def _posterior(self, answers: "Mapping[int, Answer]") -> tuple[Floats, float]:
+        """The weights of members given the evidence, and its log probability."""
+        if any(answer.log_evidence is None for answer in answers.values()):
+            raise ValueError(
+                "this method does not tell the probability of the evidence, by which a mixture weighs its members: "
+                "use method 'exact', 'weighting' or 'importance'."
+            )
+        with np.errstate(divide="ignore"):
+            own = np.log([self.weights[place] for place in answers])
+        logs = own + np.array([answer.log_evidence for answer in answers.values()], np.float64)
+        total = float(np.logaddexp.reduce(logs))
+        return np.exp(logs - total), total
+
+
+def _mean(arrays: Sequence[Floats], weights: Floats) -> Floats:
+    return np.tensordot(weights, np.stack(list(arrays)), 1)
+
+
+def _log_sum(logs: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    """The log of the weighted sum, case by case."""
+    total = np.full(len(logs[0]), -np.inf)
+    for values, weight in zip(logs, weights, strict=True):
+        if weight > 0:
+            total = np.logaddexp(total, values + math.log(weight))
+    return total

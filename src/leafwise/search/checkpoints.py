@@ -1,0 +1,249 @@
+"""Checkpoints: a search that saves, now and then, what it takes to go on from there, in one JSON file.
+
+    {"format": "leafwise-checkpoint", "version": 1, "digest": "...", "stopped": "",
+     "of": {"leafwise": "1.0", "data": "...", "search": "...", ...}, "state": {...}}
+
+`of` says of which run it is, and a run goes on from its own file alone. The digest is that of all that follows it: a
+file that was damaged is refused. It stays when the search is over, so that the same command gives the same network at
+once, and one with a higher limit goes on.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leafwise.counters.counter import EVERYTHING, Counter
+from leafwise.formats.json import dumps
+from leafwise.formats.whole_files import read_as, write_whole
+from leafwise.network import Network
+from leafwise.prior_network import PriorNetwork
+from leafwise.search.greedy import Problem
+from leafwise.search.under_way import Resumable, Settings
+
+FORMAT, VERSION = "leafwise-checkpoint", 1
+EVERY = 60.0
+_LIMITS = ("max_steps", "seconds", "rounds", "threads")  # what may be another when a search goes on
+_SPELLED = {
+    "leafwise": "version of leafwise",
+    "structure_prior": "structure prior",
+    "start": "network to begin with",
+}
+
+
+def run_of(
+    problem: Problem, counter: Counter, search: Settings, target: str | None, start: Network | None
+) -> dict[str, str]:
+    """What a search depends on: data and options, but no limits."""
+    prior, rules = problem.prior, problem.parents
+    variables = [dataclasses.astuple(variable) for variable in problem.variables]
+    matrices = [rules.allowed.tobytes(), rules.is_parent.tobytes(), rules.kept.tobytes(), repr(rules[3:]).encode()]
+    known = str(prior)
+    if isinstance(prior, PriorNetwork):
+        known += f" ({_digest(dumps(prior.network).encode())})"
+    return {
+        "leafwise": _version(),
+        "data": _digest(repr([variables, counter.n_cases, counter.unit]).encode(), _rows_of(problem, counter)),
+        "target": "all" if target is None else repr(target),
+        "search": _described(search),
+        "prior": known,
+        "structure_prior": str(problem.structure_prior),
+        "constraints": _digest(*matrices),
+        "start": "none" if start is None else _digest(dumps(start).encode()),
+    }
+
+
+def _version() -> str:
+    try:
+        return version("leafwise")
+    except PackageNotFoundError:  # it runs from a folder
+        return "not installed"
+
+
+def _rows_of(problem: Problem, counter: Counter) -> bytes:
+    """The rows, or where they are elsewhere the counts of all pairs that a search may look at."""
+    if counter.local is not None:
+        return counter.local.codes.tobytes()
+    session = counter.session()
+    try:
+        targets = np.array(problem.targets)
+        return session.count(np.full(len(targets), EVERYTHING), targets, problem.layout()).tobytes()
+    finally:
+        session.close()
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:32]
+
+
+def _described(settings: Any) -> str:
+    """Settings without their limits."""
+    fields = [field.name for field in dataclasses.fields(settings) if field.name not in _LIMITS]
+    values = ((name, getattr(settings, name)) for name in fields)
+    told = [f"{name}={_described(v) if dataclasses.is_dataclass(v) else repr(v)}" for name, v in values]
+    return f"{type(settings).__name__}({', '.join(told)})"
+
+
+class Checkpoint:
+    """The file, of a run with these data and options."""
+
+    def __init__(self, path: str | os.PathLike[str], of: Mapping[str, str]) -> None:
+        self.path, self._of = Path(path), dict(of)
+        folder = Path(os.path.realpath(self.path)).parent
+        if not folder.is_dir():
+            raise ValueError(f"the checkpoint {str(self.path)!r} cannot be written: there is no folder '{folder}'.")
+
+    def load(self) -> dict[str, Any] | None:
+        """The state that was saved; None where there is no file yet, and a ValueError if it is of another run."""
+        return read_as(self.path, self._state_in) if self.path.exists() else None
+
+    def _state_in(self, data: bytes) -> dict[str, Any]:
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise ValueError("this is no checkpoint: name another file, or delete it.")
+        if document.get("version") != VERSION:
+            raise ValueError(
+                "this checkpoint was written by another leafwise: go on with that one, or delete the file."
+            )
+        if document.get("digest") != _digest_of(document):
+            raise ValueError("this checkpoint is damaged: delete it, and begin anew.")
+        for name, own in self._of.items():
+            found = document["of"].get(name)
+            if found != own:
+                told = "" if len(own) == 32 else f" ({found}, and this is {own})"
+                raise ValueError(
+                    f"this is the checkpoint of a run with other {_SPELLED.get(name, name)}{told}: "
+                    f"name another file, or delete it."
+                )
+        state: dict[str, Any] = document["state"]
+        return state
+
+    def save(self, state: Mapping[str, Any], stopped: str) -> None:
+        """Write the file, complete or not at all."""
+        document = {"format": FORMAT, "version": VERSION, "digest": "", "stopped": stopped}
+        document |= {"of": self._of, "state": state}
+        document = json.loads(json.dumps(document, allow_nan=False))  # tuples become lists, as they will be read
+        document["digest"] = _digest_of(document)
+        write_whole(self.path, json.dumps(document, separators=(",", ":")).encode())
+
+
+def _digest_of(document: Mapping[str, Any]) -> str:
+    return _digest(json.dumps([document.get(name) for name in ("stopped", "of", "state")]).encode())
+
+
+class Checkpointed:
+    """A search that saves where it is: every so many seconds, when it ends, and when whoever watches it stops it.
+
+    All else is that search's own.
+    """
+
+    def __init__(self, search: Resumable, checkpoint: Checkpoint, every: float) -> None:
+        self._search, self._checkpoint, self._every = search, checkpoint, every
+        self.n_steps_before = search.n_steps
+        self._saved_at, self._has_failed = time.monotonic(), False
+        if hasattr(search, "watch"):
+            search.watch = self._save_if_due
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._search, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            step = next(self._search)
+        except StopIteration:
+            self.save()
+            raise
+        self._save_if_due()
+        return step
+
+    def run(self, progress: Callable[[Any], None] | None = None) -> None:
+        """Take all remaining steps, as the search does."""
+
+        def tell(search: Any) -> None:
+            self._save_if_due()
+            try:
+                if progress is not None:
+                    progress(search)
+            except BaseException:
+                self.save()
+                raise
+
+        self._search.run(tell)
+        self.save()
+
+    def save(self) -> None:
+        """Save where it is now. Where that cannot be, it warns once and goes on; the last file that was saved stays."""
+        try:
+            self._checkpoint.save(self._search.state(), self._search.stopped)
+            self._has_failed = False
+        except OSError as error:
+            if not self._has_failed:
+                warnings.warn(
+                    f"the checkpoint {str(self._checkpoint.path)!r} cannot be written ({error.strerror or error}): "
+                    f"the search goes on, and tries again.",
+                    stacklevel=2,
+                )
+            self._has_failed = True
+        self._saved_at = time.monotonic()
+
+    def _save_if_due(self, _search: Any = None) -> None:
+        if time.monotonic() >= self._saved_at + self._every:
+            self.save()
+
+    @property
+    def seconds(self) -> float:
+        return self._search.seconds
+
+    @property
+    def stopped(self) -> str:
+        return self._search.stopped
+
+    @property
+    def network(self) -> Network:
+        return self._search.network
+
+    @property
+    def n_steps(self) -> int:
+        return self._search.n_steps
+
+    @property
+    def n_leaves(self) -> int:
+        return self._search.n_leaves
+
+    @property
+    def n_arcs(self) -> int:
+        return self._search.n_arcs
+
+    @property
+    def log_score(self) -> float:
+        return self._search.log_score
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here."""
+        return self._search.state()
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how."""
+        return self._search.summary()
+
+
+def check_every(every: float) -> float:
+    """Seconds between two saves."""
+    if not isinstance(every, int | float) or isinstance(every, bool) or not 0 <= every < math.inf:
+        raise ValueError(f"every is {every!r}, and must be seconds, from 0 on: use 60.")
+    return float(every)

@@ -1,0 +1,43 @@
+"""What a search over leaves has come to, in plain values: enough to go on from there as if it had not stopped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.drawn_nodes import DrawnGraphs
+
+Words = list[int]  # the number of a region's boxes, and the words it is made of
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The steps before a search went on. Graphs keep tests that do not matter, and leaves their order and regions."""
+
+    graphs: Mapping[int, DecisionGraph] = field(default_factory=dict)
+    regions: list[Words] = field(default_factory=list)  # of the leaves, graph after graph
+    arcs: list[list[int]] = field(default_factory=list)  # parent, child
+    n_steps: int = 0
+    n_merges: int = 0
+    n_deleted: int = 0
+    log_likelihood: float = 0.0  # before the first step
+    gain: float = 0.0
+    log_prior: float = 0.0
+    refund: float = 0.0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> "Taken":
+        """From plain values."""
+        graphs = DrawnGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
+        return cls(**{**state, "graphs": graphs.made()})
+
+    def is_parent(self, n: int) -> NDArray[np.uint8]:
+        """The arcs as a matrix, [child, parent]."""
+        matrix = np.zeros((n, n), np.uint8)
+        for parent, child in self.arcs:
+            matrix[child, parent] = 1
+        return matrix

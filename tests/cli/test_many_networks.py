@@ -1,0 +1,102 @@
+"""Mixtures and confidence on the command line."""
+
+import json
+
+import pytest
+
+import leafwise
+import leafwise.examples
+from leafwise import Mixture, Network
+
+
+@pytest.fixture
+def ask(request):
+    """A command line, run as a person would."""
+    return request.getfixturevalue("leafwise")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("many")
+    cases = leafwise.sample(leafwise.examples.alarm(), 200, seed=1)
+    leafwise.read(cases.to_pandas()[["HRBP", "HR", "ERRLOWOUTPUT", "CO", "BP", "TPR"]]).to_pandas().to_csv(
+        place / "data.csv", index=False
+    )
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    mixture = leafwise.learn(folder / "data.csv", networks=3)
+    mixture.save(folder / "mixture.json")
+    return mixture
+
+
+def test_learn_saves_the_mixture(ask, folder, model):
+    done = ask("learn", folder / "data.csv", "--networks", "3", "-o", folder / "m.json")
+    assert done.code == 0
+    assert "networks" in done.stdout
+    assert Mixture.load(folder / "m.json") == model
+
+
+def test_leaves_averaged(ask, folder):
+    done = ask("learn", folder / "data.csv", "--leaves", "average", "--target", "HRBP", "-o", folder / "a.json", "-q")
+    assert done.code == 0
+    assert Network.load(folder / "a.json") == leafwise.learn(folder / "data.csv", leaves="average", target="HRBP")
+
+
+def test_questions(ask, folder, model):
+    file = folder / "mixture.json"
+    done = ask("evaluate", file, folder / "data.csv", "--json")
+    mean = json.loads(done.stdout)["mean_log_likelihood"]
+    assert mean == pytest.approx(model.log_probabilities(folder / "data.csv").mean())
+    done = ask("query", file, "--target", "CO", "--given", "BP=LOW", "--json")
+    assert json.loads(done.stdout)["method"] == "exact"
+    assert ask("mpe", file, "--given", "BP=LOW").code == 0
+    assert ask("sample", file, "-n", "5").stdout.count("\n") == 6
+    done = ask("predict", file, folder / "data.csv", "--target", "CO", "-o", folder / "out.csv")
+    assert (done.code, (folder / "out.csv").read_text().count("\n")) == (0, 201)
+
+
+def test_show_tells_what_members_agree_on(ask, folder, model):
+    shown = ask("show", folder / "mixture.json").stdout
+    assert shown.startswith("Mixture(3 networks")
+    assert json.loads(ask("show", folder / "mixture.json", "--json").stdout)["networks"] == 3
+    assert ask("show", folder / "mixture.json", "-o", folder / "p.svg").code == 0
+    assert (folder / "p.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "mixture.json", "--node", "CO"), "no graphs or page of its own"),
+        (("query", "mixture.json", "--target", "CO", "--do", "BP=LOW"), "do not agree on causes"),
+        (("score", "mixture.json", "data.csv"), "holds a mixture of networks"),
+        (
+            ("learn", "data.csv", "--networks", "2", "--leaves", "average", "-o", "x.json"),
+            "--networks takes no --leaves",
+        ),
+        (("learn", "data.csv", "--networks", "2", "-o", "x.bif"), "learn saves .json"),
+        (("confidence", "data.csv", "-o", "picture.txt", "--networks", "2"), "ends like no picture"),
+        (("confidence", "nothing.csv"), "nothing.csv"),
+    ],
+)
+def test_refused_in_one_line(ask, folder, model, monkeypatch, arguments, message):
+    monkeypatch.chdir(folder)
+    done = ask(*arguments)
+    assert done.code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "x.json").exists()
+
+
+def test_confidence(ask, folder):
+    done = ask(
+        "confidence", folder / "data.csv", "--networks", "3", "-o", folder / "c.svg", "--consensus", folder / "c.json"
+    )
+    assert done.code == 0
+    assert "3 networks; the consensus has" in done.stdout
+    values = json.loads(ask("confidence", folder / "data.csv", "--networks", "3", "--json").stdout)
+    assert values["networks"] == 3
+    assert {tuple(arc) for arc in values["consensus_arcs"]} == set(Network.load(folder / "c.json").named_arcs)
+    assert (folder / "c.svg").exists()

@@ -1,0 +1,111 @@
+"""Command lines: every command and option, with values that are right, wrong, at the edge or nonsense."""
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import click
+import numpy as np
+
+import leafwise
+from fuzz.mutation import NUMBERS
+from leafwise.cli import cli, run
+
+SKIPPED = {"explore", "reproduce", "benchmark"}  # a server, and experiments that take minutes
+TEXTS = [
+    *("", "a", "b", "a=0", "a=0,b=1", "a=0|1", "a=0:0.5|1:2", "z=9", "=", ",", "a,b", "a,a", "uniform", "auto"),
+    *("bdeu:1", "bdeu:1e308", "kappa:0.1", "kappa:1e-300", "network:model.json:5", "network:none:5", "CBM", "M"),
+    *("\x1b[31m", "é" * 500),
+]
+MOST_NUMBER = 50
+
+
+@cache
+def folder() -> Path:
+    """Files to name: data, models and others. It goes with the process."""
+    place = Path(tempfile.mkdtemp(prefix="leafwise-fuzz-"))
+    table = leafwise.read(np.array([[k % 2, k % 3, (k // 2) % 2, (k * 7) % 5] for k in range(60)]))
+    leafwise.encoding.write(table, place / "cases.csv")
+    (place / "names.csv").write_text("a,b,c\n0,1,x\n1,,y\n0,0,x\n1,1,y\n")
+    leafwise.learn(leafwise.read(place / "names.csv", missing="drop")).save(place / "model.json")
+    leafwise.learn(table).save(place / "other.bif")
+    (place / "bad.json").write_text('{"format": "leafwise-network"')
+    (place / "empty.csv").write_text("")
+    (place / "arcs.txt").write_text("a b\nb -> c\n")
+    return place
+
+
+def _path(random: Random) -> str:
+    names = ["cases.csv", "names.csv", "model.json", "other.bif", "bad.json", "empty.csv", "arcs.txt", "none.csv", "."]
+    return random.choice(names)
+
+
+def _value(parameter: click.Parameter, random: Random) -> str:
+    kind = parameter.type
+    if random.random() < 0.08:
+        return random.choice([*TEXTS, random.choice(NUMBERS).decode()])
+    if isinstance(kind, click.Choice):
+        return str(random.choice(list(kind.choices)))
+    if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
+        low = getattr(kind, "min", None) or 0
+        return str(random.choice([low, low + 1, low - 1, 2, 7, MOST_NUMBER, 0.5, -1]))
+    if isinstance(kind, click.Path):
+        output = "output" in (parameter.name or "") or parameter.name in ("target", "html")
+        return random.choice(["out.json", "out.bif", "out.csv", "out.svg", "out.dot"]) if output else _path(random)
+    return random.choice(TEXTS)
+
+
+def _arguments(random: Random) -> list[str]:
+    """A command line; the arguments first, most of its options left out."""
+    name, command = random.choice([item for item in sorted(cli.commands.items()) if item[0] not in SKIPPED])
+    line = [name]
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            if random.random() < 0.95:
+                sound = {"model": "model.json", "data": "names.csv", "source": "model.json", "target": "out.bif"}
+                usual = sound.get(parameter.name or "", "names.csv")
+                line.append(usual if random.random() < 0.7 else _path(random))
+        elif random.random() < 0.12:
+            option = random.choice([*parameter.opts, *parameter.secondary_opts])
+            line.append(option)
+            if not getattr(parameter, "is_flag", False):
+                line.append(_value(parameter, random))
+    if random.random() < 0.5 and "--json" not in line:
+        line.append("--json")
+    return line
+
+
+def check_command(random: Random) -> str:
+    """Exit code 0, with JSON where that was asked for; or 2, one line on standard error, and nothing written."""
+    line = _arguments(random)
+    place = folder()
+    before = {path.name for path in place.iterdir()}
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace") for _ in range(2))
+    here = Path.cwd()
+    os.chdir(place)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(line)
+    finally:
+        os.chdir(here)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    new = {path.name for path in place.iterdir()} - before
+    for name in new:
+        (place / name).unlink()
+    assert code in (0, 2), (line, code)
+    if code == 2:
+        assert texts[0] == "", (line, texts[0][:200])
+        assert texts[1].startswith("leafwise: "), (line, texts[1][:200])
+        assert texts[1].count("\n") == 1, (line, texts[1][:300])
+        assert not new, (line, new)
+    elif "--json" in line and "--help" not in line and "-h" not in line and "--completion" not in line:
+        assert isinstance(json.loads(texts[0]), dict), line
+    return "accepted" if code == 0 else "refused"

@@ -1,0 +1,167 @@
+"""Laws of weighted cases: whole weights are repeated rows, others count as what they are, and what is no weight."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples, generators, random_setup, random_table
+
+import leafwise
+from leafwise import Edges, Restarts, Tables, learn, learning
+from leafwise.case_weights import stacked
+from leafwise.examples import alarm
+from leafwise.search.greedy import Greedy
+from leafwise.table import Table
+
+
+def some_weights(table, random, high=4):
+    weights = random.integers(0, high, table.n_cases)
+    weights[0] = 1
+    return weights
+
+
+def repeated(table, weights):
+    return Table(table.variables, np.repeat(table.codes, weights, axis=1))
+
+
+@pytest.mark.interpreted
+@given(generators(), st.sampled_from(["uniform", "auto", "bdeu:10"]))
+@examples(30)
+def test_whole_weights_are_repeated_rows(random, prior):
+    table = random_table(random)
+    setup = random_setup(random, table)
+    weights = some_weights(table, random)
+    options = setup.for_library() | {"prior": prior}
+    assert learn(table, weights=weights, **options) == learn(repeated(table, weights), **options)
+    assert learn(table, weights=np.ones(table.n_cases), **options) == learn(table, **options)
+
+
+@pytest.mark.interpreted
+@given(generators(), st.sampled_from(["uniform", "auto", "bdeu:10"]), st.sampled_from([0.5, 0.3, 3.0, 1 / 7]))
+@examples(30)
+def test_rows_that_stand_for_shares_of_cases_count_as_such(random, prior, unit):
+    """Score and parameters are those of Equation 5 for the weighted counts."""
+    table = random_table(random)
+    weights = some_weights(table, random) * unit
+    search = learning(table, weights=weights, prior=prior, structure_prior="uniform")
+    search.run()
+    network, by_hand = search.network, 0.0
+    for target, node in enumerate(network.nodes):
+        counts = np.zeros(node.probabilities.shape)
+        for case, weight in zip(table.codes.T.tolist(), weights, strict=True):
+            counts[node.graph.leaf_of(case), case[target]] += weight
+        alphas = node.exponents + node.counts - counts  # what the exponents take over is taken back
+        assert node.probabilities == pytest.approx(
+            (counts + alphas) / (counts + alphas).sum(axis=1, keepdims=True), abs=1e-12
+        )
+        if prior != "bdeu:10":
+            assert alphas == pytest.approx(np.full(alphas.shape, 1.0 if prior == "uniform" else 2 / alphas.shape[1]))
+        for row, alpha in zip(counts, alphas, strict=True):
+            by_hand += math.lgamma(alpha.sum()) - math.lgamma(alpha.sum() + row.sum())
+            by_hand += sum(math.lgamma(a + n) - math.lgamma(a) for a, n in zip(alpha, row, strict=True))
+    assert search.log_marginal_likelihood == pytest.approx(by_hand, rel=1e-9, abs=1e-7)
+
+
+def test_the_priors_exponents_are_those_of_whole_cases():
+    table = leafwise.sample(alarm(), 200, seed=1)
+    node = learn(table, weights=np.full(200, 0.25)).nodes[0]
+    assert node.counts.sum() + (node.exponents - 1).sum() == pytest.approx(50)
+    assert learn(table, weights=np.full(200, 0.25)).learned["cases"] == 50
+
+
+@pytest.mark.parametrize("search", [Edges(), Restarts(rounds=5), Tables()])
+def test_every_search_takes_whole_weights(search):
+    table = leafwise.sample(alarm(), 150, seed=1)
+    table = Table(table.variables[:8], np.ascontiguousarray(table.codes[:8]))
+    weights = some_weights(table, np.random.default_rng(1))
+    assert learn(table, weights=weights, search=search) == learn(repeated(table, weights), search=search)
+
+
+def test_edges_take_other_weights_and_some_searches_refuse_them():
+    table = leafwise.sample(alarm(), 150, seed=1)
+    table = Table(table.variables[:6], np.ascontiguousarray(table.codes[:6]))
+    assert learn(table, weights=np.full(150, 2.5), search=Edges()).learned["cases"] == 375
+    for search in (Tables(), Restarts(rounds=1)):
+        with pytest.raises(ValueError, match="not whole"):
+            learn(table, weights=np.full(150, 2.5), search=search)
+
+
+def test_units_are_exact_where_they_can_be_and_add_up_to_all_cases():
+    table = leafwise.sample(alarm(), 50, seed=1)
+    rows, unit = stacked(table, np.repeat([0.5, 1.5, 2.0, 0.0, 1.0], 10))
+    assert (rows.n_cases, unit) == (100, 0.5)
+    weights = np.random.default_rng(1).random(50)
+    rows, unit = stacked(table, weights)
+    assert rows.n_cases * unit == pytest.approx(weights.sum())
+    rows, unit = stacked(table, np.full(50, 1e9))  # equal weights need no repeats, however large
+    assert (rows.n_cases, unit) == (50, 1e9)
+    huge = np.full(50, 1e9)
+    huge[0] += 1  # no common divisor, and far too many rows: rounded, within what was promised
+    rows, unit = stacked(table, huge)
+    assert rows.n_cases <= 50 * 101
+    assert rows.n_cases * unit == pytest.approx(huge.sum())
+
+
+def frame():
+    cases = leafwise.sample(alarm(), 120, seed=1).to_pandas()[["SHUNT", "INTUBATION", "PULMEMBOLUS"]]
+    random = np.random.default_rng(1)
+    return cases.assign(age=random.integers(20, 60, 120), n=random.integers(0, 4, 120))
+
+
+def test_a_column_of_weights_is_no_variable(tmp_path):
+    cases = frame()
+    cases.to_csv(tmp_path / "cases.csv", index=False)
+    by_hand = learn(cases.loc[cases.index.repeat(cases["n"])].drop(columns="n"))
+    assert "n" not in by_hand.names
+    assert learn(cases, weights="n") == by_hand  # numbers are cut as in the repeated rows, too
+    assert learn(tmp_path / "cases.csv", weights="n") == by_hand
+    assert learn(cases.drop(columns="n"), weights=cases["n"]) == by_hand
+    table = leafwise.read(cases, bins=None, states="*")
+    assert learn(table, weights="n").names == ("SHUNT", "INTUBATION", "PULMEMBOLUS", "age")
+
+
+def test_rows_with_missing_cells_are_dropped_with_their_weights():
+    cases = frame()
+    cases.loc[3:9, "SHUNT"] = None
+    for scale in (1, 0.5):
+        weighted = cases.assign(n=cases["n"] * scale)
+        whole = weighted.drop(index=range(3, 10))
+        assert learn(weighted, weights="n", missing="drop") == learn(whole, weights="n")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], r"the shape \(2,\), and there are 120 cases"),
+        (np.full(120, np.nan), "case 1 has the weight nan"),
+        (np.append(np.ones(119), -2), "case 120 has the weight -2"),
+        (np.append(np.ones(119), np.inf), "case 120 has the weight inf"),
+        (np.zeros(120), "all weights are zero"),
+        (np.full(120, 1e14), "add up to 1.2e\\+16"),
+        (["a"] * 120, "must be numbers"),
+        ("m", "weights names 'm'"),
+        ("SHUNT", "holds 'NORMAL', which is no weight"),
+    ],
+)
+def test_what_is_no_weight_is_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        learn(frame(), weights=weights)
+
+
+def test_a_missing_weight_is_refused():
+    cases = frame().astype({"n": "Int64"})
+    cases.loc[4, "n"] = pd.NA
+    with pytest.raises(ValueError, match="row 5 has no weight in column 'n'"):
+        learn(cases, weights="n")
+
+
+def test_a_search_with_weights_goes_on_where_it_stopped():
+    table = leafwise.sample(alarm(), 200, seed=1)
+    weights = np.random.default_rng(2).random(200)
+    whole = learn(table, weights=weights, search=Greedy(schedule="best-first"))
+    part = learn(table, weights=weights, search=Greedy(max_steps=20, schedule="best-first"))
+    assert part.learned["steps"] == 20 < whole.learned["steps"]
+    assert learn(table, weights=weights, start=part, search=Greedy(schedule="best-first")).nodes == whole.nodes

@@ -1,0 +1,226 @@
+"""Mixtures: every answer against the joint table of the members, summed by hand."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from oracle_inference import joint_table
+from strategies import generators, random_table
+
+import leafwise
+import leafwise.examples
+from leafwise import Constraints, Mixture, Network, Table
+from leafwise.ensembles import em_weights
+from leafwise.learner import learning_mixture
+
+
+def mixtures_of(random, n=3):
+    table = random_table(random, max_variables=4, max_cases=60, max_states=3)
+    mixture = leafwise.learn(table, networks=n, seed=int(random.integers(100)))
+    weights = random.dirichlet(np.ones(n))
+    return table, Mixture(mixture.members, tuple(weights / weights.sum()))
+
+
+@settings(max_examples=15)
+@given(generators())
+def test_answers_are_those_of_the_summed_joint_table(random):
+    table, mixture = mixtures_of(random)
+    pairs = zip(mixture.members, mixture.weights, strict=True)
+    joint = sum(weight * joint_table(member) for member, weight in pairs)
+    cells = joint[tuple(table.codes)]
+    assert mixture.log_probabilities(table) == pytest.approx(np.log(cells))
+    assert leafwise.log_probabilities(mixture, table) == pytest.approx(np.log(cells))
+    n = table.n_variables
+    known, target = int(random.integers(n)), int(random.integers(n))
+    state = int(random.integers(table.variables[known].n_states))
+    name, label = table.names[known], table.variables[known].labels[state]
+    rest = joint.take([state], axis=known)
+    answer = leafwise.query(mixture, table.names[target], given={name: label})
+    axes = tuple(axis for axis in range(n) if axis != target)
+    expected = rest.sum(axis=axes) / rest.sum()
+    if known != target:
+        assert answer.distributions[0] == pytest.approx(expected)
+    assert answer.log_evidence == pytest.approx(math.log(rest.sum()))
+    shares = joint / joint.sum(axis=target, keepdims=True)
+    rows = [np.moveaxis(shares, target, -1)[tuple(np.delete(case, target))] for case in table.codes.T]
+    found = leafwise.predict(mixture, table, table.names[target])
+    assert found.probabilities == pytest.approx(np.array(rows))
+    best = mixture.explain()
+    codes = tuple(v.labels.index(best.states[v.name]) for v in table.variables)
+    assert best.log_probability == pytest.approx(math.log(joint[codes]))
+    for axis in range(n):  # no change of one variable is better
+        assert joint[codes] >= joint[(*codes[:axis], slice(None), *codes[axis + 1 :])].max() - 1e-12
+
+
+NAMES = ("HRBP", "HR", "ERRLOWOUTPUT", "CO", "BP", "TPR", "CATECHOL", "SAO2")
+
+
+def drawn(n_cases, seed):
+    """Cases of some variables of ALARM."""
+    whole = leafwise.sample(leafwise.examples.alarm(), n_cases, seed=seed)
+    places = [whole.index(name) for name in NAMES]
+    return Table(tuple(whole.variables[k] for k in places), np.ascontiguousarray(whole.codes[places]))
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return drawn(300, 1)
+
+
+@pytest.fixture(scope="module")
+def mixture(cases):
+    return leafwise.learn(cases, networks=6)
+
+
+def test_many_predict_better_than_each_of_them(cases, mixture):
+    new = drawn(1000, 2)
+    together = mixture.log_probabilities(new).mean()
+    assert together > max(member.log_probabilities(new).mean() for member in mixture.members)
+    assert (len(mixture), mixture.learned["networks"], mixture.learned["cases"]) == (6, 6, 300)
+
+
+def test_the_same_for_any_number_of_threads_and_another_for_another_seed(cases, mixture):
+    for threads in (1, 2):
+        assert leafwise.learn(cases, networks=6, search=leafwise.Greedy(threads=threads)) == mixture
+    assert leafwise.learn(cases, networks=6, seed=2) != mixture
+
+
+def test_saved_loaded_and_pickled(mixture, tmp_path):
+    for name in ("mixture.json", "mixture.json.gz"):
+        mixture.save(tmp_path / name)
+        assert Mixture.load(tmp_path / name) == mixture
+    assert pickle.loads(pickle.dumps(mixture)) == mixture
+    assert hash(pickle.loads(pickle.dumps(mixture))) == hash(mixture)
+    with pytest.raises(ValueError, match="holds a mixture of networks, and one network is needed"):
+        Network.load(tmp_path / "mixture.json")
+    with pytest.raises(ValueError, match=r"a mixture is saved as \.json"):
+        mixture.save(tmp_path / "mixture.bif")
+
+
+def test_a_network_is_a_mixture_of_one(tmp_path):
+    leafwise.examples.alarm().save(tmp_path / "alarm.json")
+    assert Mixture.load(tmp_path / "alarm.json").members == (leafwise.examples.alarm(),)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(version=2), 'the "version" of the mixture is 2'),
+        (lambda d: d["members"][0].pop("weight"), 'lacks "weight"'),
+        (lambda d: d["members"][0].update(weight=0.9), "sum to one"),
+        (lambda d: d.update(members=[]), "a mixture got 0 networks"),
+    ],
+)
+def test_files_that_are_wrong(mixture, tmp_path, change, message):
+    mixture.save(tmp_path / "mixture.json")
+    document = json.loads((tmp_path / "mixture.json").read_text())
+    change(document)
+    (tmp_path / "mixture.json").write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=message):
+        Mixture.load(tmp_path / "mixture.json")
+
+
+def test_members_must_fit(cases, mixture):
+    alarm = leafwise.examples.alarm()
+    asia = leafwise.learn(np.array([[0, 1], [1, 1]]))
+    with pytest.raises(ValueError, match="different variables or states"):
+        Mixture((alarm, asia), (0.5, 0.5))
+    with pytest.raises(ValueError, match="1 networks and 2 weights"):
+        Mixture((alarm,), (0.5, 0.5))
+    with pytest.raises(TypeError, match="ask one of its members"):
+        leafwise.log_score(mixture, cases)
+
+
+def test_cases_drawn_follow_the_weights(mixture):
+    alarm = leafwise.examples.alarm()
+    two = Mixture((alarm.do({"BP": "LOW"}), alarm.do({"BP": "HIGH"})), (0.25, 0.75))
+    drawn = two.sample(4000, seed=3)
+    assert np.bincount(drawn.codes[36], minlength=3) / 4000 == pytest.approx([0.25, 0, 0.75], abs=0.03)
+    assert (two.sample(4000, seed=3).codes == drawn.codes).all()
+    assert two.query("BP", given={"BP": "HIGH"}).log_evidence == pytest.approx(math.log(0.75))
+    assert two.explain(given={"BP": "HIGH"}).states["BP"] == "HIGH"
+    with pytest.raises(ValueError, match="the evidence is impossible"):
+        two.query("CO", given={"BP": "NORMAL"})
+    assert set(two.sample(50, seed=1, given={"BP": "HIGH"}).codes[36].tolist()) == {2}
+    with pytest.raises(ValueError, match="0 cases to draw"):
+        two.sample(0)
+
+
+def test_some_targets_are_not_explained(mixture):
+    with pytest.raises(ValueError, match="explains everything"):
+        mixture.explain(["CO"])
+
+
+def test_missing_cells_are_summed_over(cases, mixture):
+    frame = cases.to_pandas().head(5).astype(object)
+    frame.loc[:, ["HR", "BP"]] = None
+    found = mixture.predict(frame, "CO").probabilities
+    for row, case in zip(found, frame.to_dict("records"), strict=True):
+        evidence = {name: label for name, label in case.items() if label is not None and name != "CO"}
+        assert row == pytest.approx(mixture.query("CO", given=evidence).distributions[0], abs=1e-9)
+
+
+def test_one_target(cases):
+    forest = leafwise.learn(cases, networks=4, target="HRBP")
+    rows = [w * m.predict(cases, "HRBP").probabilities for m, w in zip(forest.members, forest.weights, strict=True)]
+    assert forest.predict(cases, "HRBP").probabilities == pytest.approx(sum(rows))
+
+
+def test_interrupted_it_keeps_what_is_there(cases):
+    under_way = learning_mixture(cases, 8)
+    next(under_way)
+    assert len(under_way.network) == 1
+    assert len(learning_mixture(cases, 8).network) == 1  # nothing is there yet: an empty network is
+
+
+@pytest.mark.parametrize("rows", [[["a", "b"]], [["a", "b"], ["a", "c"]], [["a"], ["b"], ["a"]]])
+def test_tiny_tables(rows):
+    table = leafwise.read(np.array(rows), states=["x1", "x2"][: len(rows[0])])
+    mixture = leafwise.learn(table, networks=3)
+    assert np.isfinite(mixture.log_probabilities(table)).all()
+    assert math.fsum(mixture.weights) == pytest.approx(1)
+
+
+def test_constraints_hold_for_every_member(cases):
+    order = list(cases.names)
+    mixture = leafwise.learn(cases, networks=3, constraints=Constraints(order=order, max_parents=1))
+    for member in mixture.members:
+        assert all(parent < child for parent, child in member.arcs)
+        assert all(len(node.parents) <= 1 for node in member.nodes)
+
+
+def test_what_is_refused(cases):
+    with pytest.raises(ValueError, match="networks is 0"):
+        leafwise.learn(cases, networks=0)
+    with pytest.raises(ValueError, match="leaves='average' was given with networks=3"):
+        leafwise.learn(cases, networks=3, leaves="average")
+    with pytest.raises(TypeError, match="whole number"):
+        leafwise.learn(cases, networks="40")
+
+
+def test_weights_raise_the_likelihood_of_unseen_cases():
+    random = np.random.default_rng(1)
+    unseen = [(np.sort(random.permutation(60)[:20]), np.log(random.random(20))) for _ in range(5)]
+
+    def value(weights):
+        top, below = np.zeros(60), np.zeros(60)
+        for weight, (rows, logs) in zip(weights, unseen, strict=True):
+            top[rows] += weight * np.exp(logs)
+            below[rows] += weight
+        return np.log(top[below > 0] / below[below > 0]).mean()
+
+    best = em_weights(unseen, 60)
+    assert best.sum() == pytest.approx(1)
+    assert value(best) > value(np.full(5, 0.2))
+    for _ in range(200):
+        near = best * np.exp(random.normal(scale=0.2, size=5))
+        assert value(near / near.sum()) <= value(best) + 2e-3
+
+
+def test_the_picture_has_a_line_for_every_pair_that_most_connect(mixture):
+    shares = mixture.arc_shares()
+    n_pairs = int((np.triu(shares + shares.T, 1) >= 0.5).sum())
+    assert mixture.plot().svg.count('class="arc"') == n_pairs > 4
