@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
-from leafwise.kernels import mixtures
+from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
 from leafwise.search.under_way import UnderWay
 from leafwise.table import Variable, count_states
