@@ -36,6 +36,8 @@ def test_learning_from_holes(leafwise, gaps, tmp_path):
     assert sum("all variables" in line for line in lines) == found["rounds"]
     assert leafwise("evaluate", output, gaps, "--json").object["cases"] == 400
     assert leafwise("predict", output, gaps, "--target", "rain").code == 0
+    refused = leafwise("learn", gaps, "--missing", "infer", "--tables", "-o", output).complaint
+    assert "takes no --missing infer" in refused
 
 
 def test_a_hidden_cause(leafwise, data, tmp_path):
@@ -70,7 +72,6 @@ def test_filling_in(leafwise, gaps, tmp_path):
     [
         (["--hidden", "1"], "'1' is no number of states"),
         (["--hidden", "4;4"], "is no number of states"),
-        (["--missing", "infer", "--tables"], "takes no --missing infer"),
         (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
