@@ -364,6 +364,7 @@ def _mixture(
 ) -> Mixture:
     if weights is not None:
         raise ValueError("a mixture takes weights that are whole numbers, and some are not: round them, or scale them")
+    table = Table(table.variables, np.ascontiguousarray(table.codes[:, np.lexsort(table.codes)]))  # in whatever order
     under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
     under_way.run()
     return under_way.network

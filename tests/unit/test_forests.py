@@ -26,7 +26,9 @@ def letters(n_cases=200, seed=1):
 
 
 @pytest.mark.parametrize(
-    "kind", [DecisionGraphForestClassifier(n_estimators=2), NetworkDensity(networks=2)], ids=["forest", "density"]
+    "kind",
+    [DecisionGraphForestClassifier(n_estimators=2, missing="state"), NetworkDensity(networks=2, missing="state")],
+    ids=["forest", "density"],
 )
 def test_scikit_learn_accepts_it(kind):
     checks = check_estimator(kind, on_skip=None)  # raises where one fails
