@@ -1,4 +1,4 @@
-"""Where counting by planes and counting by rows cross: the constants of leafwise.kernels.bits.
+"""Where counting by planes and counting by rows cross: the constants of leafwise.kernels.counting.bits.
 
 Counting a set by planes costs, for each plane of each candidate and each state of the target, a fixed part and a part
 for each word; by rows, something for each candidate, and for each row a fixed part and a part for each unusual value.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Report, best_of, check, main
 from leafwise.counters.cpu import CpuCounter
-from leafwise.kernels import bits
+from leafwise.kernels.counting import bits
 from leafwise.search.histograms import make_layout
 from leafwise.table import Table, Variable
 from leafwise.workers import Workers

@@ -36,13 +36,18 @@ def life(table: Table, kind: str, checkpoint: Path, seconds: float | None) -> bo
     settings, prior, _ = SEARCHES[kind]
     process = os.fork()
     if process == 0:
-        network = learn(table, search=settings, prior=prior, checkpoint=checkpoint, every=EVERY)
-        checkpoint.with_suffix(".json").write_text(dumps(network), encoding="utf-8")
-        os._exit(0)
+        try:
+            network = learn(table, search=settings, prior=prior, checkpoint=checkpoint, every=EVERY)
+            checkpoint.with_suffix(".json").write_text(dumps(network), encoding="utf-8")
+            os._exit(0)
+        finally:
+            os._exit(1)  # and nothing that the parent has begun is cleaned up here
     if seconds is not None:
         time.sleep(seconds)
         os.kill(process, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    check(code in (0, -signal.SIGKILL), f"{kind}: a process ended with {code}")
+    return code == 0
 
 
 def row(kind: str, n_kills: int, random: Random) -> list[str]:
@@ -71,11 +76,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--kills", type=int, default=40, help="of each search")
+    parser.add_argument("--searches", default=";".join(SEARCHES), help="some of them, with ; between")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     given = parser.parse_args()
     random = Random(given.seed)
-    rows = []
-    for kind in SEARCHES:
+    rows: list[list[str]] = []
+    for kind in given.searches.split(";"):
         rows.append(row(kind, given.kills, random))
         print(*rows[-1], sep="  ", file=sys.stderr, flush=True)
     heads = ["search", "cases of ALARM", "seconds, if left alone", "kills", "runs to the end", "networks"]

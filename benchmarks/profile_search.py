@@ -17,14 +17,14 @@ import numpy as np
 from benchmarks import data, samples
 from benchmarks.limits import two_masks_four_planes
 from benchmarks.report import Report, check, main
-from leafwise.search import leaves
+from leafwise.counters.cpu import CpuCounter
 from leafwise.table import Table
 
 REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
 PARTS = {"bits": "counting", "rows": "counting", "sets": "cutting, joining"}
-PARTS |= dict.fromkeys(("splits", "weights", "rises", "tables"), "pricing")
+PARTS |= dict.fromkeys(("splits", "weights", "rises", "dirichlet"), "pricing")
 PARTS |= dict.fromkeys(
     ("numba", "schedule", "apply", "acyclic", "operators", "fallback", "expand", "leaf_lists", "regions"),
     "choosing, bookkeeping",
@@ -93,11 +93,11 @@ def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float])
 
 def log_score_ahead(cases: Table, share: float) -> float:
     """The log score of a search whose nodes run ahead while their steps gain this share of the next step's gain."""
-    in_use, leaves._SPECULATION_RATIO = leaves._SPECULATION_RATIO, share
+    in_use, CpuCounter.lookahead = CpuCounter.lookahead, share
     try:
         return samples.learn(cases)
     finally:
-        leaves._SPECULATION_RATIO = in_use
+        CpuCounter.lookahead = in_use
 
 
 def running_ahead() -> Report:
@@ -108,7 +108,7 @@ def running_ahead() -> Report:
         actions = [partial(log_score_ahead, cases, share) for share in AHEAD]
         check(len({action() for action in actions}) == 1, f"{name}: how far nodes run ahead changes the score")
         rows.append([name, *(f"{seconds:.3f}" for seconds in in_turn(actions, time.process_time))])
-    how = f"{leaves._SPECULATION_RATIO} is in use; {PRIORS[0]}, one thread, best of {REPEATS}"
+    how = f"{CpuCounter.lookahead} is in use; {PRIORS[0]}, one thread, best of {REPEATS}"
     return Report(f"Processor seconds by how far nodes run ahead ({how})", ["data", *map(str, AHEAD)], rows)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
-from leafwise.kernels import bits, listing, sets
+from leafwise.kernels.counting import bits, listing, sets
 from leafwise.kernels.leaf_search import acyclic, replay, schedule, weights
 from leafwise.kernels.scoring import rises
 from leafwise.learner import learning

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
-from leafwise.kernels.averaging import pruning_averages
+from leafwise.kernels.parameters.averaging import pruning_averages
 from leafwise.network import Network, Node, check_network
 from leafwise.priors import Symmetric
 from leafwise.scores import candidates

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from leafwise.averaging import averaged, averaged_means
 from leafwise.constraints import Constraints
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network
 from leafwise.search.under_way import UnderWay

@@ -110,7 +110,7 @@ def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
     if len(large):
         warnings.warn(
             f"{many(len(large), 'row')} of {codes.shape[1]:,} are too large for an exact answer, and were drawn by "
-            f"Gibbs sampling",
+            f"Gibbs sampling, which is off where missing cells nearly decide each other",
             Approximate,
             stacklevel=4,
         )

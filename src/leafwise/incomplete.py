@@ -58,20 +58,20 @@ class Completing:
 
 def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
     """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
-    _refuse(problem, how, search)
+    _refuse(problem, how)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
     known = replace(problem, variables=variables)
     if how.hidden == "auto":
-        return HiddenChoice(lambda n: _begin(known, table.codes, [n] * (n > 0), how, search, workers))
+        settings: Any = search  # all of them have seconds
+
+        def begin(n: int, seconds: float | None) -> UnderWay:
+            return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers)
+
+        return HiddenChoice(begin, search.seconds)
     return _begin(known, table.codes, how.causes(), how, search, workers)
 
 
-def _refuse(problem: Problem, how: Completing, search: Settings) -> None:
-    if isinstance(search, Tables):
-        raise ValueError(
-            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
-            "use another search, or missing='drop'"
-        )
+def _refuse(problem: Problem, how: Completing) -> None:
     if how.hidden is None:
         return
     if len(problem.targets) < len(problem.variables):
@@ -111,8 +111,14 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
+    if isinstance(search, Tables):
+        raise ValueError(
+            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
+            "use another search, or missing='drop'"
+        )
     start = how.start
-    first = first_network(variables, codes, how.seed) if start is None or None in start.nodes else start
+    is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)
+    first = start if start is not None and is_usable else first_network(variables, codes, how.seed)
     incomplete = Incomplete(codes, first, how.completions, how.seed)
     if not np.delete(lacking, problem.targets).any():
         return IncompleteSearch(problem, incomplete, count, search, workers)

@@ -19,7 +19,7 @@ from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from leafwise.inference.explanation import Explanation
     from leafwise.inference.prepared import PreparedQuery
     from leafwise.inference.query import Answer
-    from leafwise.kernels.routes import FlatGraphs
+    from leafwise.kernels.questions.routes import FlatGraphs
     from leafwise.predictions import Predictions
     from leafwise.report.svg import Picture
     from leafwise.table import Table
@@ -112,7 +112,9 @@ class Node:
     @cached_property
     def flat(self) -> "FlatGraphs":
         """The graph in the form that compiled loops take."""
-        from leafwise.kernels.routes import flatten  # and with it the compiler, which reading a network does not need
+        from leafwise.kernels.questions.routes import (
+            flatten,  # and with it the compiler, which reading a network does not need
+        )
 
         return flatten([self.graph])
 
@@ -431,7 +433,7 @@ def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] |
     shape = [variables[parent].n_states for parent in node.parents]
     if len(node.probabilities) != math.prod(shape):
         return None
-    from leafwise.kernels.paths import leaf_table
+    from leafwise.kernels.questions.paths import leaf_table
 
     column = np.zeros(len(variables) + 1, np.int64)
     column[[parent + 1 for parent in node.parents]] = shape

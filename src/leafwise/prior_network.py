@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, affordable
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.network import Network
 from leafwise.regions import Region, flags_of
 from leafwise.table import Variable, index_of

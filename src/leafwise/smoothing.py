@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
-from leafwise.kernels.smoothing import arc_counts, shrunken_exponents
+from leafwise.kernels.parameters.smoothing import arc_counts, shrunken_exponents
 from leafwise.network import Network, Node, check_network
 from leafwise.table import Table
 

@@ -13,7 +13,7 @@ from leafwise import Variable, workers
 from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.sharded import ShardedCounter
-from leafwise.kernels import sets
+from leafwise.kernels.counting import sets
 from leafwise.search.histograms import make_layout
 from leafwise.table import Table
 from leafwise.workers import Workers

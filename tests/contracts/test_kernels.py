@@ -9,7 +9,7 @@ from numba.core.dispatcher import Dispatcher
 
 from leafwise import kernels
 
-MODULES = [import_module(f"{kernels.__name__}.{found.name}") for found in pkgutil.iter_modules(kernels.__path__)]
+MODULES = [import_module(found.name) for found in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}.")]
 CALLED = [
     function
     for module in MODULES

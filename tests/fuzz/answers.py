@@ -163,11 +163,15 @@ def _check_going_on(network, table, random, **options):
         for _ in range(random.randrange(0, 8)):
             next(begun, None)
         sound = path.read_bytes() if path.exists() else b""
-        assert leafwise.learn(table, checkpoint=path, every=1e9, **options) == network, "it went on elsewhere"
+        found = leafwise.learn(table, checkpoint=path, every=1e9, **options)
+        assert found.nodes == network.nodes, "it went on elsewhere"
+        scores = [one.learned["log_score"] for one in (found, network)]
+        is_close = math.isclose(*scores, rel_tol=1e-12)  # those of complete tables are sums in an order of their own
+        assert is_close if isinstance(options["search"], leafwise.Tables) else found == network, scores
         if sound:
             path.write_bytes(mutated(sound, random, [b"1", b"]", b"null", b'"state"'], [sound]))
             try:
-                assert leafwise.learn(table, checkpoint=path, **options) == network
+                assert leafwise.learn(table, checkpoint=path, **options).nodes == network.nodes
             except ValueError as error:
                 check_refusal(error)
 

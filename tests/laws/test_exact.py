@@ -9,7 +9,7 @@ from oracle_inference import joint_table, marginal, weighted
 from strategies import examples
 
 from leafwise.inference.exact import Exact, Limits
-from leafwise.kernels import contraction
+from leafwise.kernels.questions import contraction
 
 pytestmark = pytest.mark.interpreted
 

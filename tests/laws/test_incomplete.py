@@ -11,7 +11,7 @@ from oracle_inference import joint_table
 from random_networks import random_network
 
 import leafwise
-from leafwise import Edges, Greedy, Restarts
+from leafwise import Edges, Greedy, Restarts, Tables
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
 from leafwise.examples import alarm
@@ -51,6 +51,7 @@ def some_cases(n_cases=300, seed=3):
         {"search": Restarts(rounds=1)},
         {"search": Edges(), "prior": "symmetric:4"},
         {"target": "x2"},
+        {"search": Tables()},
     ],
 )
 def test_without_holes_it_is_ordinary_learning(options):

@@ -29,8 +29,8 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.kernels import tables as kernels
-from leafwise.kernels import turns
+from leafwise.kernels.arc_search import equivalence as turns
+from leafwise.kernels.scoring import dirichlet as kernels
 from leafwise.network import Network
 from leafwise.priors import parameter_prior
 from leafwise.search import table_nodes

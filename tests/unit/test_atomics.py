@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.atomics import add, lock, look, rest, swap, unlock
+from leafwise.kernels.compiling.atomics import add, lock, look, rest, swap, unlock
 
 N_THREADS = 4
 N = 500 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 50_000

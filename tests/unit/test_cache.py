@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from leafwise.kernels import cache
+from leafwise.kernels.compiling import cache
 
 needs_compiler = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 
@@ -15,7 +15,7 @@ import resource, sys
 if len(sys.argv) > 1:
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 import numpy as np
-from leafwise.kernels.sampling import tally
+from leafwise.kernels.questions.sampling import tally
 sums = np.zeros(3)
 tally(np.array([[0, 2, 2]], np.uint8), np.zeros(1, np.int64), np.array([1.0, 2.0, 3.0]), sums)
 print(sums.tolist(), sum(tally.stats.cache_hits.values()))

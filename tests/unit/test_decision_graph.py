@@ -9,7 +9,7 @@ from network_strategies import assignments, graphs, sized_graphs
 
 from leafwise.dag import ancestor_matrix, find_cycle, topological_order
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.routes import flatten
+from leafwise.kernels.questions.routes import flatten
 
 
 def walk(graph, case):

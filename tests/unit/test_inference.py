@@ -10,7 +10,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node
 from leafwise.table import Table, Variable, code_type
 

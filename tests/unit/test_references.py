@@ -6,8 +6,9 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels import jit, sets
-from leafwise.kernels.references import refer
+from leafwise.kernels.compiling import jit
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.counting import sets
 from leafwise.table import Table, Variable
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from strategies import generators
 
-from leafwise.kernels.jit import jit
+from leafwise.kernels.compiling.jit import jit
 from leafwise.kernels.leaf_search import regions as kernels
 from leafwise.regions import Region
 from leafwise.search.planting import read_region

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.words import lowest, popcount, which_equal
+from leafwise.kernels.compiling.words import lowest, popcount, which_equal
 
 compiled = numba.njit(nogil=True)
 WORDS = [1, 2, 2**63, 2**64 - 1, 0b1011000, 0x123456789ABCDEF0]

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.arrays import Layout
-from leafwise.kernels.sets import Cases
+from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.counting.sets import Cases
 from leafwise.table import Variable
 
 Integers = NDArray[np.int64]

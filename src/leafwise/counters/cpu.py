@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
-from leafwise.kernels import bits, listing, sets
-from leafwise.kernels.arrays import Layout, Planes, grown
+from leafwise.kernels.counting import bits, listing, sets
+from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Integers
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.table import Table
 
 _SPARE = 2**30  # bytes that are left to the device's other users

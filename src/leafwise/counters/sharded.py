@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Counter, Integers, Session
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout
 
 
 class ShardedCounter:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leafwise.inference.estimates import Cells, NoCaseError
 from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part
-from leafwise.kernels import sampling
+from leafwise.kernels.questions import sampling
 
 _STARTS = 256  # cases drawn at a time to begin a chain with one of them,
 _MOST_STARTS = 20_000  # until one agrees with the evidence

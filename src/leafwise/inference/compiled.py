@@ -17,8 +17,9 @@ from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.exact import Limits
 from leafwise.inference.factors import Scope, leaf_table, node_factors, ways_of
-from leafwise.kernels import compiled, contraction
-from leafwise.kernels.routes import flatten
+from leafwise.kernels.questions import contraction
+from leafwise.kernels.questions import prepared as compiled
+from leafwise.kernels.questions.routes import flatten
 from leafwise.network import Network, Node
 from leafwise.workers import Workers
 

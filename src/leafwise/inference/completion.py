@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes, Floats, Holes
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.network import Network
 from leafwise.table import Variable, count_states
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels import contraction as kernel
-from leafwise.kernels import elimination, pairing
+from leafwise.kernels.questions import contraction as kernel
+from leafwise.kernels.questions import contraction_plan as pairing
+from leafwise.kernels.questions import elimination
 
 Floats = NDArray[np.float64]
 _MOST_TRIALS = 32

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leafwise.inference.convergence import Mixing
 from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Part, Parts
-from leafwise.kernels import sampling
+from leafwise.kernels.questions import sampling
 from leafwise.network import Network
 
 MOST_CELLS = 1_000_000  # of a joint distribution

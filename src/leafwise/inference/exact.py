@@ -17,7 +17,7 @@ from leafwise.errors import check_type
 from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
-from leafwise.kernels import contraction as kernel
+from leafwise.kernels.questions import contraction as kernel
 from leafwise.network import Network
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leafwise.inference.contraction import Factor
 from leafwise.inference.evidence import Weights
-from leafwise.kernels import paths
+from leafwise.kernels.questions import paths
 from leafwise.network import Network, Node
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.parts import Codes, Part
-from leafwise.kernels import sampling
+from leafwise.kernels.questions import sampling
 
 _BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
-from leafwise.kernels import elimination, holes, redrawing
-from leafwise.kernels.routes import flatten
+from leafwise.kernels.questions import elimination, holes, redrawing
+from leafwise.kernels.questions.routes import flatten
 from leafwise.network import Network
 from leafwise.workers import Workers
 

@@ -19,7 +19,7 @@ from leafwise.inference.evidence import Weights
 from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.inference.sampling import cumulative
-from leafwise.kernels import importance as kernel
+from leafwise.kernels.questions import importance as kernel
 from leafwise.network import Network
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers

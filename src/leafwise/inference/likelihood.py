@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.encoding import Reading, read_new
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table

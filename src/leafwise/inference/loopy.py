@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from leafwise.inference.evidence import Weights
 from leafwise.inference.exact import IMPOSSIBLE
 from leafwise.inference.factors import Scope, ways_of
-from leafwise.kernels import loopy as kernel
+from leafwise.kernels.questions import loopy as kernel
 from leafwise.network import Network
 
 _TOLERANCE = 1e-8  # changes of a number below this are none

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from leafwise.inference.evidence import Weights
 from leafwise.inference.sampling import cumulative
-from leafwise.kernels import routes
-from leafwise.kernels.sampling import FlatPart
+from leafwise.kernels.questions import routes
+from leafwise.kernels.questions.sampling import FlatPart
 from leafwise.network import Network, Node
 from leafwise.table import code_type
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.errors import check_type
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
-from leafwise.kernels import routes
+from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table, code_type

@@ -16,7 +16,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def run_of(
     if isinstance(prior, PriorNetwork):
         known += f" ({_digest(dumps(prior.network).encode())})"
     return {
-        "leafwise": version("leafwise"),
+        "leafwise": _version(),
         "data": _digest(repr([variables, counter.n_cases, counter.unit]).encode(), _rows_of(problem, counter)),
         "target": "all" if target is None else repr(target),
         "search": _described(search),
@@ -60,6 +60,13 @@ def run_of(
         "constraints": _digest(*matrices),
         "start": "none" if start is None else _digest(dumps(start).encode()),
     }
+
+
+def _version() -> str:
+    try:
+        return version("leafwise")
+    except PackageNotFoundError:  # it runs from a folder
+        return "not installed"
 
 
 def _rows_of(problem: Problem, counter: Counter) -> bytes:

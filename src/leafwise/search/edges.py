@@ -15,7 +15,7 @@ import numpy as np
 from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import Counter
-from leafwise.kernels.leaf_search.splits import TIE
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Greedy, Problem, Search

@@ -19,7 +19,7 @@ from leafwise.constraints import NO_LIMIT, ParentRules
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
 from leafwise.network import Network, Node
 from leafwise.operators import Operator

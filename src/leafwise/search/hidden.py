@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
-from leafwise.kernels import mixtures
+from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
 from leafwise.search.under_way import UnderWay
 from leafwise.table import Variable, count_states
@@ -77,11 +77,14 @@ def _mixture(codes: Codes, n_states: NDArray[np.int64], n_components: int, rando
 
 
 class HiddenChoice:
-    """A search under way with more and more states of a hidden cause, none at first, as long as the score rises."""
+    """A search under way with more and more states of a hidden cause, none at first, as long as the score rises.
 
-    def __init__(self, begin: Callable[[int], UnderWay]) -> None:
-        self._begin, self._sizes = begin, iter(SIZES[1:])
-        self._tried = self._best = begin(SIZES[0])
+    `begin` gives the search with so many states that may take so many seconds.
+    """
+
+    def __init__(self, begin: Callable[[int, float | None], UnderWay], most_seconds: float | None) -> None:
+        self._begin, self._sizes, self._most_seconds = begin, iter(SIZES[1:]), most_seconds
+        self._tried = self._best = begin(SIZES[0], most_seconds)
         self.seconds = self._tried.seconds
         self.n_steps = 0
         self.stopped = ""
@@ -115,10 +118,11 @@ class HiddenChoice:
         if self._tried is self._best or self._tried.log_score > self._best.log_score:
             size = next(self._sizes, None)
             self._best = self._tried
-        if size is None:
-            self.stopped = self._best.stopped or "no operator gains"
+        left = None if self._most_seconds is None else self._most_seconds - self.seconds
+        if size is None or (left is not None and left <= 0):
+            self.stopped = self._best.stopped if size is None else "seconds"
             return
-        self._tried = self._begin(size)
+        self._tried = self._begin(size, left)
 
     @property
     def _now(self) -> UnderWay:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.kernels.arrays import Layout, grown
+from leafwise.kernels.counting.arrays import Layout, grown
 from leafwise.kernels.leaf_search.state import Pool
 
 Integers = NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.kernels.leaf_search.splits import TIE
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Node
 
 Nodes = tuple[Node | None, ...]

@@ -18,11 +18,11 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.arrays import Layout, Planes, grown
+from leafwise.kernels.compiling.references import Packed
+from leafwise.kernels.counting.arrays import Layout, Planes, grown
+from leafwise.kernels.counting.sets import SET, Cases
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
-from leafwise.kernels.references import Packed
 from leafwise.kernels.scoring import rises
-from leafwise.kernels.sets import SET, Cases
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.regions import Region

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.leaf_search.splits import TIE
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
 from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search

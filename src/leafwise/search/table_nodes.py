@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Codes
-from leafwise.kernels import book, cases, table_nodes, tables
-from leafwise.kernels.arrays import Layout
+from leafwise.kernels.arc_search import counts as cases
+from leafwise.kernels.arc_search import node_cache as book
+from leafwise.kernels.arc_search import table_nodes
+from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.scoring import dirichlet as tables
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.search.histograms import make_layout

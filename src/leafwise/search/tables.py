@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels import arcs, climbing
+from leafwise.kernels.arc_search import hill_climbing as climbing
+from leafwise.kernels.arc_search import moves as arcs
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array
-from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.compiling.words import lowest
 from leafwise.kernels.leaf_search.state import State
-from leafwise.kernels.references import refer
-from leafwise.kernels.words import lowest
 
 
 @bare

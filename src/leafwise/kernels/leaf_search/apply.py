@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.atomics import add
-from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.compiling.atomics import add
+from leafwise.kernels.compiling.jit import bare, inlined
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.expand import Scratch
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop,
@@ -27,7 +27,7 @@ from leafwise.kernels.leaf_search.leaf_lists import (
     unprice_all,
 )
 from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
-from leafwise.kernels.leaf_search.splits import TIE, copy_split, is_tested, may_test, price_tested
+from leafwise.kernels.leaf_search.splits import copy_split, is_tested, may_test, price_tested
 from leafwise.kernels.leaf_search.state import (
     MERGE_STEP,
     N_SLOTS,
@@ -39,6 +39,7 @@ from leafwise.kernels.leaf_search.state import (
     Scoring,
     State,
 )
+from leafwise.kernels.scoring.dirichlet import TIE
 
 
 @bare

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels import bits
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.atomics import lock, swap, unlock
-from leafwise.kernels.bits import count_set, size_of
-from leafwise.kernels.jit import bare, inlined, jit, part
+from leafwise.kernels.compiling.atomics import lock, swap, unlock
+from leafwise.kernels.compiling.jit import bare, inlined, jit, part
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.counting import bits
+from leafwise.kernels.counting.bits import count_set, size_of
+from leafwise.kernels.counting.sets import cut, join, place
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children,
     drop_merged,
@@ -55,8 +57,6 @@ from leafwise.kernels.leaf_search.state import (
     Pool,
     State,
 )
-from leafwise.kernels.references import refer
-from leafwise.kernels.sets import cut, join, place
 
 LEAVES_TO_PRICE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of State.waiting
 

@@ -7,13 +7,14 @@ of steps until it is decided.
 
 import numpy as np
 
-from leafwise.kernels.arrays import Int
-from leafwise.kernels.jit import bare, inlined
+from leafwise.kernels.compiling.jit import bare, inlined
+from leafwise.kernels.compiling.types import Int
 from leafwise.kernels.leaf_search.expand import Scratch, has_histogram
 from leafwise.kernels.leaf_search.leaf_lists import drop_children_of, drop_fallback
 from leafwise.kernels.leaf_search.operators import best_split, choose_split
-from leafwise.kernels.leaf_search.splits import TIE, copy_split, may_test, price_splits
+from leafwise.kernels.leaf_search.splits import copy_split, may_test, price_splits
 from leafwise.kernels.leaf_search.state import FALLBACK, N_SLOTS, TESTED, UNTESTED, State
+from leafwise.kernels.scoring.dirichlet import TIE
 
 
 @inlined

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.atomics import lock, unlock
-from leafwise.kernels.jit import bare
+from leafwise.kernels.compiling.atomics import lock, unlock
+from leafwise.kernels.compiling.jit import bare
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.counting.sets import release
 from leafwise.kernels.leaf_search.state import FALLBACK, N_DROPPED, N_SLOTS, POOL, State
-from leafwise.kernels.sets import release
 
 
 @bare

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.jit import bare, inlined
-from leafwise.kernels.leaf_search.splits import TIE, is_tested, may_test, rise
+from leafwise.kernels.compiling.jit import bare, inlined
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.leaf_search.splits import is_tested, may_test, rise
 from leafwise.kernels.leaf_search.state import (
     BLOCK,
     MERGE_STEP,
@@ -19,7 +19,7 @@ from leafwise.kernels.leaf_search.state import (
     Scoring,
     State,
 )
-from leafwise.kernels.tables import log_gamma
+from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 
 
 @bare

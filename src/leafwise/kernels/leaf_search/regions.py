@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.jit import bare, part
-from leafwise.kernels.words import popcount
+from leafwise.kernels.compiling.jit import bare, part
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import popcount
 
 MOST_JOINED = 2048  # boxes: of more, no two are made one
 _PRIME = np.uint64(2147483647)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.regions import has_state
 from leafwise.kernels.leaf_search.splits import child_of
-from leafwise.kernels.references import refer
 
 _LEAF = -1
 

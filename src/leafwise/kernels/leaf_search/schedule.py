@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int
-from leafwise.kernels.atomics import add, look, rest, swap, unlock
-from leafwise.kernels.jit import bare, inlined, jit
+from leafwise.kernels.compiling.atomics import add, look, rest, swap, unlock
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.acyclic import add_arc
 from leafwise.kernels.leaf_search.apply import (
     apply_best,
@@ -49,7 +50,6 @@ from leafwise.kernels.leaf_search.operators import (
     refresh_all,
     refresh_node,
 )
-from leafwise.kernels.leaf_search.splits import TIE
 from leafwise.kernels.leaf_search.state import (
     AT_STEP_LIMIT,
     BLOCK,
@@ -77,7 +77,7 @@ from leafwise.kernels.leaf_search.state import (
     SPLIT_STEP,
     State,
 )
-from leafwise.kernels.references import refer
+from leafwise.kernels.scoring.dirichlet import TIE
 
 _TAIL_GAIN = 5.0  # in log score: near the end, every node counts as urgent
 _TIME_SLICE_NS = 5e7  # roughly, between two looks at the world outside

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Int, Layout
-from leafwise.kernels.jit import bare, inlined, part
+from leafwise.kernels.compiling.jit import bare, inlined, part
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import lowest
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -24,10 +26,8 @@ from leafwise.kernels.leaf_search.state import (
     Scoring,
     State,
 )
-from leafwise.kernels.tables import log_gamma
-from leafwise.kernels.words import lowest
+from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 
-TIE = 1e-9
 _TABLE = 64  # counts for which BDeu's rises are kept in a table
 # Rows of a thread's own rises, after four for each number of states of a candidate.
 _OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)

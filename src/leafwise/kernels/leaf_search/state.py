@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array, Layout
-from leafwise.kernels.sets import Cases
+from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.counting.sets import Cases
 
 LEAF = np.dtype(
     [

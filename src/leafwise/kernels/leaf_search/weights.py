@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.arrays import Array
-from leafwise.kernels.jit import jit, part
+from leafwise.kernels.compiling.jit import jit, part
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.leaf_search.operators import choose_split
 from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
 from leafwise.kernels.leaf_search.state import (
@@ -22,7 +23,6 @@ from leafwise.kernels.leaf_search.state import (
     UNTESTED,
     State,
 )
-from leafwise.kernels.references import refer
 
 
 @part

@@ -1,8 +1,8 @@
 """Tables of log Γ(count + a) - log Γ(a), for exponents a that many leaves share."""
 
-from leafwise.kernels.arrays import Array
-from leafwise.kernels.jit import jit
-from leafwise.kernels.tables import log_gamma
+from leafwise.kernels.compiling.jit import jit
+from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.scoring.dirichlet import log_gamma
 
 MOST = 2**20  # counts: beyond that, a table is no quicker than Stirling's series
 

@@ -1,0 +1,243 @@
+"""The cases of complete tables: packed into bit planes, cut by a variable, counted.
+
+A column is kept as *planes*: one bit mask for each state but the first, whose counts follow by subtraction. A set of
+cases is a mask too or, when it holds few, a sorted list of row numbers. A cell of a histogram is an AND of two masks
+and a popcount; sets with few cases, and variables with many states, are counted by increments, whichever is cheaper.
+"""
+
+import numpy as np
+
+from leafwise.kernels.arc_search.node_cache import Counted, Memory, Scratch, Setting
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import popcount
+from leafwise.kernels.counting.planes import count_planes, pack_state
+from leafwise.kernels.counting.sets import list_bits
+
+# Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
+_PLANE_COST, _WORD_COST, _ROW_COST = 3.0, 0.09, 1.6
+_SPARSE = 32  # a set of fewer than one case in so many is a list: a row number takes 32 bits, a mask one bit a case
+
+
+@jit
+def pack(columns: Array, variables: Array, words: Array) -> None:
+    """Write the planes: bit c of one is set where case c is in the state."""
+    for variable in range(columns.shape[0]):
+        first = variables[variable]["plane"]
+        for state in range(1, variables[variable]["n_states"] if first >= 0 else 1):
+            pack_state(columns[variable], state, words[first + state - 1])
+
+
+@bare
+def count_states(variable: Int, setting: Setting, out: Array, at: Int) -> None:
+    """How many cases are in each state of a variable."""
+    n_states, plane, numbers = (
+        setting.variables[variable]["n_states"],
+        setting.variables[variable]["plane"],
+        setting.numbers[0],
+    )
+    if plane >= 0:
+        count_planes(numbers["n_cases"], setting.words[plane : plane + n_states - 1], out[at : at + n_states])
+        return
+    for state in range(n_states):
+        out[at + state] = 0
+    for case in range(numbers["n_cases"]):
+        code = setting.codes[case * numbers["by_case"] + variable * numbers["by_variable"]]
+        out[at + np.int64(code)] += 1
+
+
+@bare
+def is_sparse(size: Int, n_cases: Int) -> bool:
+    """Whether a set of this size is a list."""
+    return bool(size * _SPARSE < n_cases)
+
+
+@inlined
+def rows_of(place: Int, size: Int, masks: Array, lists: Array, rows: Array) -> Array:
+    """The row numbers of a set; `rows` is room for them."""
+    if place < 0:
+        return lists[-1 - place : -1 - place + size]
+    list_bits(masks[place], rows, np.int64(0))
+    return rows[:size]
+
+
+@bare
+def _cut_mask(mask: Array, first: Int, places: Array, words: Array, masks: Array, lists: Array, buffer: Array) -> None:
+    n_words = mask.shape[0]
+    for state in range(places.shape[0]):
+        if places[state] == 0:
+            continue
+        out = masks[places[state]] if places[state] > 0 else buffer
+        if state > 0:
+            for word in range(n_words):
+                out[word] = mask[word] & words[first + state - 1, word]
+        else:
+            for word in range(n_words):
+                out[word] = mask[word]
+            for other in range(first, first + places.shape[0] - 1):
+                for word in range(n_words):
+                    out[word] &= ~words[other, word]
+        if places[state] < 0:
+            list_bits(out, lists, -1 - places[state])
+
+
+@bare
+def cut(
+    place: Int,
+    size: Int,
+    variable: Int,
+    places: Array,
+    masks: Array,
+    lists: Array,
+    setting: Setting,
+    scratch: Scratch,
+) -> None:
+    """Cut a set by the states of a variable: places[state] is where its part goes, 0 for states that do not occur."""
+    plane, numbers = setting.variables[variable]["plane"], setting.numbers[0]
+    if place >= 0 and plane >= 0:
+        _cut_mask(masks[place], plane, places, setting.words, masks, lists, scratch.classes[0])
+        return
+    rows, fill = rows_of(place, size, masks, lists, scratch.rows), scratch.states[2]
+    for state in range(places.shape[0]):
+        fill[state] = 0
+        if places[state] > 0:
+            for word in range(masks.shape[1]):
+                masks[places[state], word] = np.uint64(0)
+    for k in range(size):
+        row = np.int64(rows[k])
+        code = np.int64(setting.codes[row * numbers["by_case"] + variable * numbers["by_variable"]])
+        if places[code] > 0:
+            masks[places[code], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        else:
+            lists[-1 - places[code] + fill[code]] = row
+            fill[code] += 1
+
+
+@bare
+def _class_masks(place: Int, size: Int, first: Int, masks: Array, lists: Array, words: Array, classes: Array) -> None:
+    """Split a set by the states of the variable whose planes begin there, one row of `classes` each."""
+    n_words = masks.shape[1]
+    if place >= 0:
+        for word in range(n_words):
+            classes[0, word] = masks[place, word]
+    else:
+        for word in range(n_words):
+            classes[0, word] = np.uint64(0)
+        for k in range(-1 - place, -1 - place + size):
+            row = np.int64(lists[k])
+            classes[0, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+    for state in range(1, classes.shape[0]):
+        for word in range(n_words):
+            here = classes[0, word] & words[first + state - 1, word]
+            classes[state, word] = here
+            classes[0, word] ^= here
+
+
+@bare
+def _count_planes(
+    counted: Counted,
+    most: Int,
+    totals: Int,
+    classes: Array,
+    variables: Array,
+    words: Array,
+    cells: Array,
+    out: Array,
+    at: Int,
+) -> None:
+    """The blocks of all variables of up to so many states; two classes at a time, as each plane is read."""
+    n_classes, n_words = classes.shape
+    candidates, starts, n_states = counted.variables, counted.starts, counted.n_states
+    for c in range(candidates.shape[0]):
+        first, to = variables[candidates[c]]["plane"], at + starts[c]
+        if n_states[c] > most or first < 0:
+            continue
+        for k in range(n_classes):
+            out[to + k] = cells[totals + k]
+        for state in range(1, n_states[c]):
+            plane, row = first + state - 1, to + state * n_classes
+            for k in range(0, n_classes - 1, 2):
+                n, m = np.int64(0), np.int64(0)
+                for word in range(n_words):
+                    n += popcount(classes[k, word] & words[plane, word])
+                    m += popcount(classes[k + 1, word] & words[plane, word])
+                out[row + k], out[row + k + 1] = n, m
+                out[to + k] -= n
+                out[to + k + 1] -= m
+            if n_classes & 1:
+                n, k = np.int64(0), n_classes - 1
+                for word in range(n_words):
+                    n += popcount(classes[k, word] & words[plane, word])
+                out[row + k] = n
+                out[to + k] -= n
+
+
+@bare
+def add_rows(
+    rows: Array, target: Int, variables: Array, starts: Array, step: Int, setting: Setting, out: Array, at: Int
+) -> None:
+    """Add `step` to a cell of each block, for each of these rows."""
+    n_classes, codes = setting.variables[target]["n_states"], setting.codes
+    by_case, by_variable = setting.numbers[0]["by_case"], setting.numbers[0]["by_variable"]
+    for k in range(rows.shape[0]):
+        begin = np.int64(rows[k]) * by_case
+        shift = at + np.int64(codes[begin + target * by_variable])
+        for c in range(variables.shape[0]):
+            code = np.int64(codes[np.uint64(begin + variables[c] * by_variable)])
+            out[np.uint64(starts[c] + code * n_classes + shift)] += step
+
+
+@bare
+def count_rows(
+    place: Int,
+    size: Int,
+    target: Int,
+    counted: Counted,
+    most: Int,
+    memory: Memory,
+    setting: Setting,
+    scratch: Scratch,
+    out: Array,
+    at: Int,
+) -> None:
+    """Add the blocks of all variables that planes do not serve, as they have more states than this or no planes."""
+    left, n = scratch.left, 0
+    for c in range(counted.variables.shape[0]):
+        if counted.n_states[c] > most or setting.variables[counted.variables[c]]["plane"] < 0:
+            left[0, n], left[1, n] = counted.variables[c], counted.starts[c]
+            n += 1
+    rows = rows_of(place, size, memory.masks, memory.lists, scratch.rows)
+    add_rows(rows, target, left[0, :n], left[1, :n], np.int64(1), setting, out, at)
+
+
+@bare
+def count(
+    place: Int,
+    size: Int,
+    target: Int,
+    counted: Counted,
+    totals: Int,
+    masks: Array,
+    lists: Array,
+    setting: Setting,
+    classes: Array,
+    cells: Array,
+    out: Array,
+    at: Int,
+) -> Int:
+    """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
+
+    These are of variables with more states than are returned, or without planes. The target's counts in the set are in
+    cells[totals:], and `classes` is room for at least as many masks as it has states.
+    """
+    variables, words = setting.variables, setting.words
+    plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
+    histogram = out[at : at + variables[target]["n_cells"]]
+    for k in range(histogram.shape[0]):
+        histogram[k] = 0
+    most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
+    if plane < 0 or most < 2:
+        return np.int64(0)
+    _class_masks(place, size, plane, masks, lists, words, classes[:n_classes])
+    _count_planes(counted, most, totals, classes[:n_classes], variables, words, cells, out, at)
+    return most

@@ -1,0 +1,139 @@
+"""Changes of single arcs: the best of them all, and the ancestors that say which of them would close a cycle."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Book
+from leafwise.kernels.compiling.jit import bare, jit, part
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.scoring.dirichlet import TIE
+
+STOP, ADD, DELETE, REVERSE = range(4)
+
+
+class Rules(NamedTuple):
+    """What networks may be."""
+
+    targets: Array  # the variables that may have parents
+    allowed: Array  # allowed[child, parent]
+    fixed: Array  # arcs that may not go
+    may_be: Array  # arcs that may ever be there: those that are allowed, or there from the start
+    limits: Array  # the most parents, and the most rows of a table
+    n_states: Array
+
+
+@bare
+def _is_above(ancestor: Int, variable: Int, ancestors: Array) -> bool:
+    return (ancestors[variable, ancestor >> 6] >> np.uint64(ancestor & 63)) & np.uint64(1) != np.uint64(0)
+
+
+@bare
+def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) -> bool:
+    """Whether the parent leads to the child by more than the arc between them."""
+    for other in range(is_parent.shape[0]):
+        if is_parent[child, other] and other != parent and _is_above(parent, other, ancestors):
+            return True
+    return False
+
+
+@bare
+def best_move(
+    is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book, pool: Array
+) -> tuple[int, Int, Int, float]:
+    """The best change of one arc that gains: its kind, parent, child and gain.
+
+    Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
+    only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
+    other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
+    """
+    best_parent: Int = np.int64(-1)
+    best_child: Int = np.int64(-1)
+    kind, best = STOP, 0.0
+    for child in rules.targets:
+        row = rows[child]
+        if book.rows[row]["bound"] <= best + TIE:
+            continue
+        for parent in range(is_parent.shape[0]):
+            if (
+                book.gains[row, ADDED, parent] > best + TIE
+                and rules.allowed[child, parent]
+                and not is_parent[child, parent]
+                and not _is_above(child, parent, ancestors)
+                and book.rows[row]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
+            ):
+                kind, best_parent, best_child, best = ADD, parent, child, book.gains[row, ADDED, parent]
+    for reverse in range(2):
+        for child in rules.targets:
+            begin = book.rows[rows[child]]["parents"]
+            for k in range(begin, begin + book.rows[rows[child]]["n_parents"]):
+                parent = pool[k]
+                if rules.fixed[child, parent]:
+                    continue
+                gain = book.gains[rows[child], DELETED, parent]
+                if reverse:
+                    if not rules.allowed[parent, child] or rows[parent] < 0:
+                        continue
+                    if book.rows[rows[parent]]["n_rows"] * rules.n_states[child] > rules.limits[1]:
+                        continue
+                    gain += book.gains[rows[parent], ADDED, child]
+                if gain > best + TIE and not (reverse and _has_way_round(parent, child, is_parent, ancestors)):
+                    kind, best_parent, best_child = REVERSE if reverse else DELETE, parent, child
+                    best = gain
+    return kind, best_parent, best_child, best
+
+
+@bare
+def _inherit(child: Int, parent: Int, ancestors: Array) -> None:
+    for word in range(ancestors.shape[1]):
+        ancestors[child, word] |= ancestors[parent, word]
+    ancestors[child, parent >> 6] |= np.uint64(1) << np.uint64(parent & 63)
+
+
+@part
+def find_order(is_parent: Array, order: Array) -> None:
+    """All nodes, parents first."""
+    n = is_parent.shape[0]
+    waits, n_ready = np.zeros(n, np.int64), 0
+    for node in range(n):
+        for parent in range(n):
+            waits[node] += is_parent[node, parent]
+        if waits[node] == 0:
+            order[n_ready] = node
+            n_ready += 1
+    for k in range(n):
+        for node in range(n):
+            if is_parent[node, order[k]]:
+                waits[node] -= 1
+                if waits[node] == 0:
+                    order[n_ready] = node
+                    n_ready += 1
+
+
+@part
+def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
+    """All ancestors afresh."""
+    n = is_parent.shape[0]
+    order = np.empty(n, np.int64)
+    find_order(is_parent, order)
+    ancestors[:] = np.uint64(0)
+    for k in range(n):
+        for node in range(n):
+            if is_parent[node, order[k]]:
+                _inherit(node, order[k], ancestors)
+
+
+@jit
+def change_arc(kind: int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
+    """Make the move, and keep the ancestors up to date; STOP finds them from the arcs as they are."""
+    if kind == ADD:
+        is_parent[child, parent] = 1
+        for node in range(is_parent.shape[0]):
+            if node == child or _is_above(child, node, ancestors):
+                _inherit(node, parent, ancestors)
+        return
+    if kind != STOP:
+        is_parent[child, parent] = 0
+    if kind == REVERSE:
+        is_parent[parent, child] = 1
+    _find_ancestors(is_parent, ancestors)

@@ -1,0 +1,1 @@
+"""numba: how functions are compiled, kept on disk and handed their arrays, and the instructions it lacks."""

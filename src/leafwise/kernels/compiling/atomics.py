@@ -1,0 +1,108 @@
+"""What threads share in compiled code: numbers read, added to and swapped in one go. Without a compiler, under a lock.
+
+Knows nothing but arrays of 64-bit integers. A *lock* is one of these numbers: 0 is open.
+"""
+
+import os
+import time
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from leafwise.kernels.compiling.jit import bare
+from leafwise.kernels.compiling.types import Array, Int
+
+_ONE_AT_A_TIME = Lock()
+
+
+def look(array: Array, at: int) -> int:
+    """The number there now, whoever wrote it."""
+    return int(array[at])
+
+
+def add(array: Array, at: int, value: Int) -> int:
+    """Add to the number; what it was before."""
+    with _ONE_AT_A_TIME:
+        before = int(array[at])
+        array[at] = before + value
+    return before
+
+
+def swap(array: Array, at: int, value: Int) -> int:
+    """Put another number there; what was there before."""
+    with _ONE_AT_A_TIME:
+        before = int(array[at])
+        array[at] = value
+    return before
+
+
+def rest() -> None:
+    """Let other threads go first."""
+    time.sleep(0)
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    return builder.gep(array.data, [arguments[1]])
+
+
+def _emit_look(_context: Any, array: Any, _at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_pointer(context, builder, signature, arguments), "seq_cst", 8)
+
+    return types.int64(array, types.intp), generate
+
+
+def _emitter(instruction: str) -> Any:
+    def emit(_context: Any, array: Any, _at: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _pointer(context, builder, signature, arguments)
+            return builder.atomic_rmw(instruction, pointer, arguments[2], "seq_cst")
+
+        return types.int64(array, types.intp, types.int64), generate
+
+    return intrinsic(emit)
+
+
+_look: Any = intrinsic(_emit_look)
+_add, _swap = _emitter("add"), _emitter("xchg")
+_rest: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
+
+
+@overload(look, strict=False)
+def _compiled_look(array: Any, at: Any) -> Any:
+    return lambda array, at: _look(array, at)
+
+
+@overload(add, strict=False)
+def _compiled_add(array: Any, at: Any, value: Any) -> Any:
+    return lambda array, at, value: _add(array, at, value)
+
+
+@overload(swap, strict=False)
+def _compiled_swap(array: Any, at: Any, value: Any) -> Any:
+    return lambda array, at, value: _swap(array, at, value)
+
+
+@overload(rest, strict=False)
+def _compiled_rest() -> Any:
+    def yield_() -> None:
+        _rest()
+
+    return yield_
+
+
+@bare
+def lock(locks: Array, which: int) -> None:
+    """Wait until the lock is open, and close it."""
+    while swap(locks, which, np.int64(1)) != 0:
+        rest()
+
+
+@bare
+def unlock(locks: Array, which: int) -> None:
+    """Open it again."""
+    swap(locks, which, np.int64(0))

@@ -1,0 +1,1 @@
+"""Rows and counts: a table laid out for counting, sets of cases, and histograms of them."""

@@ -1,0 +1,257 @@
+"""Counting by bits: a histogram's cell is an AND of two bit masks and a popcount.
+
+Sets with few cases are counted row by row instead, where that is cheaper, and so are variables of many states.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.compiling.jit import bare, inlined, jit, part
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.compiling.words import popcount
+from leafwise.kernels.counting.arrays import Layout, Planes
+from leafwise.kernels.counting.rows import count_rows, place_values, unusual_cases
+from leafwise.kernels.counting.sets import Cases, mask_of, rows_of
+
+# Nanoseconds (benchmarks/crossing.py): a plane costs a fixed part and a part for each word; rows so much a candidate,
+# and each row a fixed part and a part for each value that is listed.
+_PLANE_COST, _WORD_COST = 3.5, 0.07
+_CANDIDATE_COST, _ROW_COST, _VALUE_COST = 3.0, 20.0, 2.5
+_LONG = 64  # words: planes at least so long are counted four at a time
+
+
+@inlined
+def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: Array, totals: Array) -> None:
+    """Split the mask by the target's states, one row of `classes` each, and count each part."""
+    for word in range(mask.shape[0]):
+        classes[0, word] = mask[word]
+    for state in range(1, totals.shape[0]):
+        plane = first[target] + state - 1
+        for word in range(mask.shape[0]):
+            classes[state, word] = mask[word] & words[plane, word]
+            classes[0, word] &= ~words[plane, word]
+    for state in range(totals.shape[0]):
+        n = 0
+        for word in range(mask.shape[0]):
+            n += popcount(classes[state, word])
+        totals[state] = n
+
+
+@bare
+def _count_four(classes: Array, words: Array, plane: int, out: Array, at: int) -> None:
+    """For a binary target: state 1 of four binary variables at a time, whose planes and blocks follow each other."""
+    a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    e, f, g, h = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for word in range(words.shape[1]):
+        zero, one = classes[0, word], classes[1, word]
+        a += popcount(zero & words[plane, word])
+        b += popcount(one & words[plane, word])
+        c += popcount(zero & words[plane + 1, word])
+        d += popcount(one & words[plane + 1, word])
+        e += popcount(zero & words[plane + 2, word])
+        f += popcount(one & words[plane + 2, word])
+        g += popcount(zero & words[plane + 3, word])
+        h += popcount(one & words[plane + 3, word])
+    out[at + 2], out[at + 3], out[at + 6], out[at + 7] = a, b, c, d
+    out[at + 10], out[at + 11], out[at + 14], out[at + 15] = e, f, g, h
+
+
+@bare
+def _are_four(variables: Array, entry: int, n_words: int, layout_states: Array, first: Array) -> bool:
+    """Whether the next four variables are binary and follow each other, and their planes are long enough."""
+    if n_words < _LONG or entry + 4 > variables.shape[0] or variables[entry + 3] != variables[entry] + 3:
+        return False
+    for variable in range(variables[entry], variables[entry] + 4):
+        if layout_states[variable] != 2 or first[variable] < 0:
+            return False
+    return True
+
+
+@bare
+def _count_binary(
+    variables: Array,
+    bases: Array,
+    layout_states: Array,
+    words: Array,
+    first: Array,
+    classes: Array,
+    totals: Array,
+    out: Array,
+) -> None:
+    """For a binary target: the blocks of all variables that are counted by planes."""
+    entry = 0
+    while entry < variables.shape[0]:
+        if _are_four(variables, entry, words.shape[1], layout_states, first):
+            at = bases[entry] * 2
+            _count_four(classes, words, first[variables[entry]], out, at)
+            for k in range(at, at + 16, 4):
+                out[k], out[k + 1] = totals[0] - out[k + 2], totals[1] - out[k + 3]
+            entry += 4
+            continue
+        variable = variables[entry]
+        n_states = layout_states[variable]
+        if first[variable] >= 0:
+            at = bases[entry] * 2
+            left_zeros, left_ones = totals[0], totals[1]
+            for state in range(1, n_states):
+                plane = first[variable] + state - 1
+                zero, one = np.int64(0), np.int64(0)
+                for word in range(words.shape[1]):
+                    zero += popcount(classes[0, word] & words[plane, word])
+                    one += popcount(classes[1, word] & words[plane, word])
+                out[at + 2 * state] = zero
+                out[at + 2 * state + 1] = one
+                left_zeros -= zero
+                left_ones -= one
+            out[at] = left_zeros
+            out[at + 1] = left_ones
+        entry += 1
+
+
+@bare
+def _count_many(
+    variables: Array,
+    bases: Array,
+    layout_states: Array,
+    words: Array,
+    first: Array,
+    classes: Array,
+    totals: Array,
+    out: Array,
+) -> None:
+    """The same for a target of any number of states: two of these at a time, as each plane is read."""
+    n_classes = totals.shape[0]
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        n_states = layout_states[variable]
+        if first[variable] < 0:
+            continue
+        at = bases[entry] * n_classes
+        for k in range(n_classes):
+            out[at + k] = totals[k]
+        for state in range(1, n_states):
+            plane, row = first[variable] + state - 1, at + state * n_classes
+            for k in range(0, n_classes - 1, 2):
+                n, m = np.int64(0), np.int64(0)
+                for word in range(words.shape[1]):
+                    n += popcount(classes[k, word] & words[plane, word])
+                    m += popcount(classes[k + 1, word] & words[plane, word])
+                out[row + k], out[row + k + 1] = n, m
+                out[at + k] -= n
+                out[at + k + 1] -= m
+            if n_classes % 2 == 1:
+                n = np.int64(0)
+                for word in range(words.shape[1]):
+                    n += popcount(classes[n_classes - 1, word] & words[plane, word])
+                out[row + n_classes - 1] = n
+                out[at + n_classes - 1] -= n
+
+
+@bare
+def _count_column(rows: Array, column: Array, own: Array, n_classes: int, out: Array) -> None:
+    """One candidate's block, by one increment for each row."""
+    for cell in range(out.shape[0]):
+        out[cell] = 0
+    for k in range(rows.shape[0]):
+        out[np.int64(column[rows[k]]) * n_classes + np.int64(own[rows[k]])] += 1
+
+
+class Scratch(NamedTuple):
+    """Where one thread counts."""
+
+    classes: Array  # masks, one for each state of a target, and one more
+    rows: Array
+    places: Array  # for each value, its row in histograms of the layout
+    layout: Array  # ... which is this one
+
+
+@part
+def make_scratch(most_classes: int, most_rows: int, cases: Cases) -> Scratch:
+    """Room to count sets of so many cases, for targets of so many states."""
+    return Scratch(
+        np.empty((most_classes + 1, cases.data.words.shape[1]), np.uint64),
+        np.empty(most_rows, np.int32),
+        np.empty(cases.data.counts.shape[0], np.int64),
+        np.full(1, -1),
+    )
+
+
+@inlined
+def _by_planes(size: int, n_variables: int, n_classes: int, data: Planes) -> bool:
+    """Whether planes are the cheaper way to count so many cases for so many variables."""
+    n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
+    by_planes = n_planes * n_classes * (_PLANE_COST + _WORD_COST * data.words.shape[1])
+    return by_planes < _CANDIDATE_COST * n_variables + size * (_ROW_COST + _VALUE_COST * data.n_listed)
+
+
+@bare
+def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
+    """One histogram, by planes where these are cheaper, else by rows."""
+    data = cases.data
+    n_classes = layout.n_states[target]
+    which = layout.of_target[target]
+    variables = layout.variables[layout.start[which] : layout.start[which + 1]]
+    bases = layout.bases[layout.start[which] : layout.start[which + 1]]
+    own, totals = data.columns[target], out[layout.n_rows[which] * n_classes :]
+    size = unusual_cases(target, data) if set_["size"] == cases.n_cases else set_["size"]
+    if data.first[target] < 0 or not _by_planes(size, variables.shape[0], n_classes, data):
+        if scratch.layout[0] != which:
+            place_values(variables, bases, layout.n_states, data.values, scratch.places)
+            scratch.layout[0] = which
+        count_rows(
+            set_,
+            target,
+            variables,
+            bases,
+            layout.n_states,
+            cases,
+            scratch.classes[0],
+            scratch.rows,
+            scratch.places,
+            out,
+            totals,
+        )
+        return
+    classes = scratch.classes
+    mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
+    _class_masks(mask, target, data.words, data.first, classes, totals)
+    if n_classes == 2:
+        _count_binary(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
+    else:
+        _count_many(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
+    n = 0
+    for entry in range(variables.shape[0]):
+        variable = variables[entry]
+        if data.first[variable] < 0:
+            if n == 0:
+                n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
+            block = out[bases[entry] * n_classes : (bases[entry] + layout.n_states[variable]) * n_classes]
+            _count_column(scratch.rows[:n], data.columns[variable], own, n_classes, block)
+
+
+@bare
+def size_of(target: int, layout: Layout) -> int:
+    """How many cells a histogram of the target has."""
+    return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
+
+
+@bare
+def _count_sets(requests: Array, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
+    layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
+    for r in range(requests.shape[0]):
+        target = requests[r, 1]
+        out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]
+        count_set(cases.sets[requests[r, 0]], target, out, layout, cases, scratch)
+
+
+@jit
+def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases) -> None:
+    """For each requested row (set, target, offset): the histogram of the set's cases."""
+    most_rows, most_classes = 0, 2
+    for r in range(begin, end):
+        most_rows = max(most_rows, cases.sets[requests[r, 0]]["size"])
+        if cases.data.first[requests[r, 1]] >= 0:
+            most_classes = max(most_classes, layout.n_states[requests[r, 1]])
+    _count_sets(requests[begin:end], histograms, layout, cases, make_scratch(most_classes, most_rows, cases))

@@ -1,0 +1,79 @@
+"""Columns as bit planes: one mask for each state but the first; packed, and counted."""
+
+import numpy as np
+
+from leafwise.kernels.compiling.jit import bare, inlined
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import popcount, which_equal
+from leafwise.kernels.counting.arrays import Planes
+
+
+@bare
+def pack_state(column: Array, state: int, plane: Array) -> None:
+    """Set bit c of the plane where case c of the column is in the state, and no other bit; it may be longer."""
+    n_whole = column.shape[0] // 64
+    for word in range(plane.shape[0]):
+        plane[word] = which_equal(column, word * 64, state) if word < n_whole else np.uint64(0)
+    for case in range(n_whole * 64, column.shape[0]):
+        plane[n_whole] |= np.uint64(column[case] == state) << np.uint64(case & 63)
+
+
+@bare
+def count_planes(n_cases: int, planes: Array, out: Array) -> None:
+    """How many cases are in each state, by the planes of all states but the first."""
+    out[0] = n_cases
+    for state in range(1, out.shape[0]):
+        n = np.int64(0)
+        for word in range(planes.shape[1]):
+            n += popcount(planes[state - 1, word])
+        out[state] = n
+        out[0] -= n
+
+
+@bare
+def _count_codes(column: Array, out: Array) -> None:
+    """The same, case by case."""
+    for state in range(out.shape[0]):
+        out[state] = 0
+    for case in range(column.shape[0]):
+        out[column[case]] += 1
+
+
+@inlined
+def planes_of(variable: int, data: Planes) -> Array:
+    """The variable's planes, if it has any."""
+    first = data.first[variable]
+    n_planes = data.values[variable + 1] - data.values[variable] - 1 if first >= 0 else 0
+    return data.words[first : first + n_planes]
+
+
+@inlined
+def pack(variable: int, data: Planes) -> None:
+    """Fill the planes of a variable, and count its states."""
+    column, planes = data.columns[variable], planes_of(variable, data)
+    counts = data.counts[data.values[variable] : data.values[variable + 1]]
+    for k in range(planes.shape[0]):
+        pack_state(column, k + 1, planes[k])
+    if data.first[variable] >= 0:
+        count_planes(column.shape[0], planes, counts)
+    else:
+        _count_codes(column, counts)
+    data.usual[variable] = np.argmax(counts)
+
+
+@bare
+def mark_unusual(variable: int, first: Int, out: Array, data: Planes) -> None:
+    """Write the words from the first on of a mask of the cases that are not in the variable's usual state."""
+    column, planes, usual = data.columns[variable], planes_of(variable, data), data.usual[variable]
+    for k in range(out.shape[0]):
+        begin, bits = (first + k) * 64, np.uint64(0)
+        n = min(64, column.shape[0] - begin)
+        if planes.shape[0] == 0:
+            for bit in range(n):
+                bits |= np.uint64(column[begin + bit] != usual) << np.uint64(bit)
+        elif usual > 0:
+            bits = ~planes[usual - 1, first + k] & (~np.uint64(0) >> np.uint64(64 - n))
+        else:
+            for plane in range(planes.shape[0]):
+                bits |= planes[plane, first + k]
+        out[k] = bits

@@ -1,0 +1,302 @@
+"""Sets of cases: placed, cut by a variable's states, joined.
+
+A set is one record of `sets`: either a bit mask (a row of `masks`, one bit a case) or, when it holds few cases, a
+sorted list of row numbers (a slice of `lists`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import lowest, popcount
+from leafwise.kernels.counting.arrays import Planes
+
+SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
+CUT = np.dtype(
+    [(name, np.int64) for name in ("parent", "variable", "n_states", "group", "first_child", "n_children")], align=True
+)
+N_SETS, N_FREE, N_LISTED = range(3)  # places in `marks`: sets so far, masks that are free, rows in lists
+
+
+class Cases(NamedTuple):
+    """All sets of cases, and the rows they are of."""
+
+    sets: Array
+    masks: Array
+    free: Array  # a stack of masks
+    lists: Array
+    marks: Array
+    n_cases: int
+    data: Planes
+
+
+@bare
+def takes_mask(size: int, n_cases: int) -> bool:
+    """A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case."""
+    return size * 32 >= n_cases
+
+
+@bare
+def place(sizes: Array, n: Int, cases: Cases) -> int:
+    """Records, and room, for n new sets of these sizes; the first. Where room is short, nothing is done: -1."""
+    marks = cases.marks
+    n_masks, n_rows = 0, 0
+    for k in range(n):
+        if takes_mask(sizes[k], cases.n_cases):
+            n_masks += 1
+        else:
+            n_rows += sizes[k]
+    first = marks[N_SETS]
+    if first + n > cases.sets.shape[0] or n_masks > marks[N_FREE] or marks[N_LISTED] + n_rows > cases.lists.shape[0]:
+        return -1
+    for k in range(n):
+        set_ = cases.sets[first + k]
+        set_["size"] = sizes[k]
+        set_["is_mask"] = takes_mask(sizes[k], cases.n_cases)
+        if set_["is_mask"]:
+            marks[N_FREE] -= 1
+            set_["offset"] = cases.free[marks[N_FREE]]
+        else:
+            set_["offset"] = marks[N_LISTED]
+            marks[N_LISTED] += sizes[k]
+    marks[N_SETS] += n
+    return first
+
+
+@jit
+def place_sets(sizes: Array, cases: Cases) -> int:
+    """`place` for all of these."""
+    return place(sizes, sizes.shape[0], refer(cases))
+
+
+@bare
+def release(which: int, cases: Cases) -> None:
+    """Take back the mask of a set; rows of lists come free when the lists move."""
+    set_ = cases.sets[which]
+    if set_["is_mask"]:
+        cases.free[cases.marks[N_FREE]] = set_["offset"]
+        cases.marks[N_FREE] += 1
+    set_["is_mask"] = 0
+    set_["size"] = 0
+
+
+@jit
+def release_sets(gone: Array, cases: Cases) -> None:
+    """Take back these sets."""
+    cases = refer(cases)
+    for k in range(gone.shape[0]):
+        release(gone[k], cases)
+
+
+@jit
+def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
+    """Copy the lists in use to a new pool, one behind the other."""
+    n = 0
+    for k in range(marks[N_SETS]):
+        set_ = sets[k]
+        if not set_["is_mask"]:
+            for row in range(set_["size"]):
+                pool[n + row] = lists[set_["offset"] + row]
+            set_["offset"] = n
+            n += set_["size"]
+    marks[N_LISTED] = n
+
+
+@bare
+def list_bits(mask: Array, out: Array, at: Int) -> None:
+    """Write the row numbers of a mask to out[at:]."""
+    for word in range(mask.shape[0]):
+        bits = mask[word]
+        while bits != np.uint64(0):
+            out[at] = word * 64 + lowest(bits)
+            bits &= bits - np.uint64(1)
+            at += 1
+
+
+@bare
+def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
+    """Write the row numbers of a set to `out`; how many."""
+    if set_["is_mask"]:
+        list_bits(masks[set_["offset"]], out, np.int64(0))
+    else:
+        for k in range(set_["size"]):
+            out[k] = lists[set_["offset"] + k]
+    return int(set_["size"])
+
+
+@bare
+def _add_rows(lists: Array, begin: int, n: int, mask: Array) -> None:
+    for k in range(begin, begin + n):
+        mask[lists[k] >> 6] |= np.uint64(1) << np.uint64(lists[k] & 63)
+
+
+@bare
+def _cut_by_planes(
+    parent: Array, words: Array, first: int, group: Array, child: int, child_set: Any, masks: Array, lists: Array
+) -> None:
+    """The cases of a mask whose state is in the child's group, by planes: those of the others when state 0 is in it."""
+    complement = group[0] == child
+    is_mask = child_set["is_mask"]
+    offset = child_set["offset"]
+    n = 0
+    for word in range(parent.shape[0]):
+        taken = np.uint64(0)
+        for state in range(1, group.shape[0]):
+            if (group[state] == child) != complement:
+                taken |= words[first + state - 1, word]
+        bits = parent[word] & (~taken if complement else taken)
+        if is_mask:
+            masks[offset, word] = bits
+        else:
+            while bits != np.uint64(0):
+                lists[offset + n] = word * 64 + lowest(bits)
+                bits &= bits - np.uint64(1)
+                n += 1
+
+
+@bare
+def _cut_by_rows(
+    rows: Array, column: Array, group: Array, children: Array, masks: Array, lists: Array, fill: Array
+) -> None:
+    for child in range(children.shape[0]):
+        fill[child] = 0
+        if children[child]["is_mask"]:
+            for word in range(masks.shape[1]):
+                masks[children[child]["offset"], word] = np.uint64(0)
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        child = group[column[row]]
+        offset = children[child]["offset"]
+        if children[child]["is_mask"]:
+            masks[offset, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+        else:
+            lists[offset + fill[child]] = row
+            fill[child] += 1
+
+
+@bare
+def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array) -> None:
+    """Cut a set by the groups of a variable's states into sets whose records are already placed."""
+    data = cases.data
+    if parent["is_mask"] and data.first[variable] >= 0:
+        for child in range(children.shape[0]):
+            _cut_by_planes(
+                cases.masks[parent["offset"]],
+                data.words,
+                data.first[variable],
+                group,
+                child,
+                children[child],
+                cases.masks,
+                cases.lists,
+            )
+    else:
+        n = rows_of(parent, cases.masks, cases.lists, buffer)
+        _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists, fill)
+
+
+@bare
+def _count_states(parent: Any, variable: int, states: Array, cases: Cases, buffer: Array) -> None:
+    """How many cases of a set are in each state of a variable."""
+    data = cases.data
+    for state in range(states.shape[0]):
+        states[state] = 0
+    if parent["is_mask"] and data.first[variable] >= 0:
+        mask = cases.masks[parent["offset"]]
+        states[0] = parent["size"]
+        for state in range(1, states.shape[0]):
+            plane = data.first[variable] + state - 1
+            for word in range(mask.shape[0]):
+                states[state] += popcount(mask[word] & data.words[plane, word])
+            states[0] -= states[state]
+    else:
+        for k in range(rows_of(parent, cases.masks, cases.lists, buffer)):
+            states[data.columns[variable][buffer[k]]] += 1
+
+
+@jit
+def size_children(requests: Array, groups: Array, begin: int, end: int, cases: Cases, sizes: Array) -> None:
+    """How many cases each child of each requested cut gets; their numbers, less that of the first, index `sizes`."""
+    cases = refer(cases)
+    most_rows, most_states = 0, 0
+    for r in range(begin, end):
+        most_rows = max(most_rows, cases.sets[requests[r]["parent"]]["size"])
+        most_states = max(most_states, requests[r]["n_states"])
+    buffer, states = np.empty(most_rows, np.int32), np.empty(most_states, np.int64)
+    for r in range(begin, end):
+        request = requests[r]
+        own = states[: request["n_states"]]
+        _count_states(cases.sets[request["parent"]], request["variable"], own, cases, buffer)
+        for k in range(request["n_children"]):
+            sizes[request["first_child"] + k] = 0
+        for state in range(own.shape[0]):
+            sizes[request["first_child"] + groups[request["group"] + state]] += own[state]
+
+
+@jit
+def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases) -> None:
+    """Cut each requested set."""
+    cases = refer(cases)
+    most_rows, most_children = 0, 0
+    for r in range(begin, end):
+        most_rows = max(most_rows, cases.sets[requests[r]["parent"]]["size"])
+        most_children = max(most_children, requests[r]["n_children"])
+    buffer, fill = np.empty(most_rows, np.int32), np.empty(most_children, np.int64)
+    for r in range(begin, end):
+        request = requests[r]
+        group = groups[request["group"] : request["group"] + request["n_states"]]
+        children = cases.sets[request["first_child"] : request["first_child"] + request["n_children"]]
+        cut(cases.sets[request["parent"]], request["variable"], group, children, cases, buffer, fill)
+
+
+@bare
+def _join_lists(one: Any, two: Any, at: int, lists: Array) -> None:
+    """Merge two sorted lists; both are lists, as the sum of them is."""
+    a, b = one["offset"], two["offset"]
+    end_a, end_b = a + one["size"], b + two["size"]
+    for k in range(at, at + one["size"] + two["size"]):
+        if b >= end_b or (a < end_a and lists[a] < lists[b]):
+            lists[k] = lists[a]
+            a += 1
+        else:
+            lists[k] = lists[b]
+            b += 1
+
+
+@bare
+def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
+    """The union of two disjoint sets, whose record is already placed."""
+    if not union["is_mask"]:
+        _join_lists(one, two, union["offset"], cases.lists)
+        return
+    mask = cases.masks[union["offset"]]
+    for word in range(mask.shape[0]):
+        mask[word] = np.uint64(0)
+    for set_ in (one, two):
+        if set_["is_mask"]:
+            for word in range(mask.shape[0]):
+                mask[word] |= cases.masks[set_["offset"], word]
+        else:
+            _add_rows(cases.lists, set_["offset"], set_["size"], mask)
+
+
+@jit
+def join_sets(pairs: Array, cases: Cases) -> None:
+    """For each row (a, b, union): the union of two disjoint sets."""
+    cases = refer(cases)
+    for p in range(pairs.shape[0]):
+        join(cases.sets[pairs[p, 0]], cases.sets[pairs[p, 1]], cases.sets[pairs[p, 2]], cases)
+
+
+@inlined
+def mask_of(set_: Any, masks: Array, lists: Array, spare: Array) -> Array:
+    """The set as a mask; a list is written to the spare one."""
+    if set_["is_mask"]:
+        return masks[set_["offset"]]
+    for word in range(spare.shape[0]):
+        spare[word] = np.uint64(0)
+    _add_rows(lists, set_["offset"], set_["size"], spare)
+    return spare

@@ -1,0 +1,56 @@
+"""Estimates for the leaves of a decision graph from the nodes above them: compiled loops over the graph's flat form."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.compiling.jit import jit
+
+Ints = NDArray[np.int32]
+_A_TRACE = 1e-9  # of a case: an arc that no case takes still says where its child hangs
+
+
+@jit
+def arc_counts(
+    codes: NDArray[Any], test: Ints, first: Ints, child: Ints, target: int, n_states: int
+) -> NDArray[np.int64]:
+    """How often each state of the target occurs among the cases that take each arc; in the last row, among all."""
+    counts = np.zeros((child.shape[0] + 1, n_states), np.int64)
+    for case in range(codes.shape[1]):
+        state = codes[target, case]
+        counts[child.shape[0], state] += 1
+        node = 0
+        while test[node] >= 0:
+            arc = first[node] + codes[test[node], case]
+            counts[arc, state] += 1
+            node = child[arc]
+    return counts
+
+
+@jit
+def shrunken_exponents(
+    test: Ints, first: Ints, child: Ints, n_children: Ints, counts: NDArray[np.int64], strength: float
+) -> NDArray[np.float64]:
+    """Exponents for all nodes: one for each state, and `strength` cases distributed as in the nodes above.
+
+    A node has a larger number than those above it. With several above, each weighs as much as the cases it sends.
+    """
+    n_nodes, n_states = test.shape[0], counts.shape[1]
+    exponents = np.ones((n_nodes, n_states))
+    above = np.zeros((n_nodes, n_states))
+    weight = np.zeros(n_nodes)
+    own = np.zeros((n_nodes, n_states))
+    own[0] = counts[child.shape[0]]
+    for node in range(n_nodes):
+        if node > 0:
+            exponents[node] += strength * above[node] / weight[node]
+        if test[node] >= 0:
+            mean = own[node] + exponents[node]
+            mean /= mean.sum()
+            for arc in range(first[node], first[node] + n_children[node]):
+                n = counts[arc].sum() + _A_TRACE
+                weight[child[arc]] += n
+                above[child[arc]] += n * mean
+                own[child[arc]] += counts[arc]
+    return exponents

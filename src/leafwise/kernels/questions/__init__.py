@@ -1,0 +1,1 @@
+"""Inference: walks through graphs, elimination, contraction, sampling."""

@@ -1,0 +1,173 @@
+"""Follow cases through decision graphs: compiled loops over codes and the flat form of graphs.
+
+`codes` is (n_variables, n_cases); `test`, `first`, `child` are the flat form, `root` is the node where a graph begins.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.kernels.compiling.jit import jit, part
+
+Codes = NDArray[Any]  # uint8 or uint16
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+_BLOCK = 4096  # cases a pass takes through all graphs, so that their codes stay in the cache
+_FEW_CASES = 1024  # cases that go down a graph side by side
+_FEW = 8  # states up to which comparing with all of them is quicker than halving
+
+
+class Graph(Protocol):
+    """What `flatten` reads of a decision graph."""
+
+    @property
+    def tests(self) -> tuple[int, ...]: ...
+    @property
+    def children(self) -> tuple[tuple[int, ...], ...]: ...
+
+
+class FlatGraphs(NamedTuple):
+    """Several graphs in one set of arrays, for compiled loops: nodes of all graphs are numbered through."""
+
+    test: Ints  # a node's tested variable, or -1 for a leaf
+    first: Ints  # a test: where its children begin in `child`; a leaf: its number in its own graph
+    child: Ints  # child[first[node] + state] is where a state leads
+    root: Ints  # the first node of each graph
+
+
+def flatten(graphs: Iterable[Graph]) -> FlatGraphs:
+    """Put graphs into the flat form, in the given order."""
+    test: list[int] = []
+    first: list[int] = []
+    child: list[int] = []
+    root: list[int] = []
+    for graph in graphs:
+        start, leaf = len(test), 0
+        root.append(start)
+        test += graph.tests
+        for row in graph.children:
+            first.append(len(child) if row else leaf)
+            leaf += not row
+            child += [start + node for node in row]
+    return FlatGraphs(*(np.array(column, np.int32) for column in (test, first, child, root)))
+
+
+@part
+def _leaf_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, case: int) -> int:
+    node = root
+    while test[node] >= 0:
+        node = child[first[node] + codes[test[node], case]]
+    leaf: int = first[node]
+    return leaf
+
+
+@jit
+def leaves_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int) -> Ints:
+    """The leaf number of every case in the graph that begins at `root`."""
+    n_cases = codes.shape[1]
+    leaves = np.empty(n_cases, np.int32)
+    for case in range(n_cases):
+        leaves[case] = _leaf_of(codes, test, first, child, root, case)
+    return leaves
+
+
+@jit
+def leaf_counts(
+    codes: Codes, test: Ints, first: Ints, child: Ints, root: int, n_leaves: int, target: int, n_states: int
+) -> NDArray[np.int64]:
+    """How often each state of the target occurs among the cases of each leaf: (n_leaves, n_states)."""
+    counts = np.zeros((n_leaves, n_states), np.int64)
+    for case in range(codes.shape[1]):
+        counts[_leaf_of(codes, test, first, child, root, case), codes[target, case]] += 1
+    return counts
+
+
+@jit
+def sum_log_probabilities(
+    codes: Codes,
+    test: Ints,
+    first: Ints,
+    child: Ints,
+    root: Ints,
+    target: Ints,
+    n_states: Ints,
+    start: NDArray[np.int64],
+    log_probability: Floats,
+) -> Floats:
+    """Each case's sum over graphs g of the log probability of target[g] in the case's leaf.
+
+    The leaves' distributions of all graphs lie end to end in `log_probability`, those of graph g from start[g] on.
+    """
+    n_cases = codes.shape[1]
+    total = np.zeros(n_cases)
+    for begin in range(0, n_cases, _BLOCK):
+        end = min(begin + _BLOCK, n_cases)
+        for g in range(root.shape[0]):
+            for case in range(begin, end):
+                leaf = _leaf_of(codes, test, first, child, root[g], case)
+                total[case] += log_probability[start[g] + leaf * n_states[g] + codes[target[g], case]]
+    return total
+
+
+@part
+def find_leaves(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, begin: int, leaves: Ints) -> None:
+    """Fill `leaves` with the nodes where the cases from `begin` on end.
+
+    All cases go down a level, then all that are not at a leaf the next one: their steps do not wait for each other.
+    """
+    active = np.empty(leaves.shape[0], np.int32)
+    n_active = 0
+    for k in range(leaves.shape[0]):
+        leaves[k] = root
+        active[n_active] = k
+        n_active += test[root] >= 0
+    while n_active > 0:
+        n_left = 0
+        for place in range(n_active):
+            k = active[place]
+            node = child[first[leaves[k]] + codes[test[leaves[k]], begin + k]]
+            leaves[k] = node
+            active[n_left] = k
+            n_left += test[node] >= 0
+        n_active = n_left
+
+
+@part
+def state_at(cumulative: Floats, begin: int, n_states: int, uniform: float) -> int:
+    """The first state whose cumulative probability, from `begin` on, exceeds the number."""
+    low = 0
+    if n_states <= _FEW:
+        for k in range(begin, begin + n_states - 1):
+            low += cumulative[k] <= uniform
+        return low
+    high = n_states - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[begin + middle] > uniform:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@jit
+def draw(
+    codes: Codes, test: Ints, first: Ints, child: Ints, root: int, target: int, cumulative: Floats, uniform: Floats
+) -> None:
+    """Fill the target's row of codes: in each case the first state whose cumulative probability exceeds its uniform.
+
+    `cumulative` is (n_leaves, n_states) and ends in ones; the variables tested must have their codes already.
+    """
+    n_cases = codes.shape[1]
+    n_states = cumulative.shape[1]
+    sums = cumulative.ravel()
+    leaves = np.empty(min(_FEW_CASES, n_cases), np.int32)
+    for begin in range(0, n_cases, _FEW_CASES):
+        here = leaves[: min(_FEW_CASES, n_cases - begin)]
+        find_leaves(codes, test, first, child, root, begin, here)
+        for k in range(here.shape[0]):
+            state = state_at(sums, first[here[k]] * n_states, n_states, uniform[begin + k])
+            codes[target, begin + k] = state

@@ -1,0 +1,151 @@
+"""Complete tables: what the counts of a node are worth. Every exponent in a table is the same.
+
+A sum of log gamma functions over many cells of one exponent takes no logarithms. For small counts they are products, of
+which one logarithm is taken in the end. For others they are Taylor series around the whole number next to count plus
+exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once.
+"""
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from leafwise.kernels.compiling.jit import bare, part
+from leafwise.kernels.compiling.types import Array, Int
+
+TIE = 1e-9  # gains that are closer are the same
+_FEW = 64  # below this: products; from here on a series of six terms is exact to the last digits
+_MANY = 2048  # from here on: Stirling's series
+
+
+class Exponents(NamedTuple):
+    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]. They stay as set."""
+
+    value: Array
+    whole: Array  # the whole number next to it
+    log_gamma: Array  # log Γ(exponent)
+    rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
+
+
+@cache
+def series() -> Array:
+    """Coefficients of the Taylor series of log gamma around whole numbers.
+
+    The second is ψ(n), the k-th after it (-1)^k ζ(k, n) / k, Hurwitz's zeta function, which is a sum from n on; what
+    lies beyond the table is given by Euler and Maclaurin.
+    """
+    n, last = np.arange(1.0, _MANY), float(_MANY)
+    table = np.zeros((_MANY, 6))
+    table[1:, 0] = [math.lgamma(x) for x in n]
+    rest = math.log(last) - 1 / (2 * last) - 1 / (12 * last**2)
+    table[1:, 1] = rest - np.cumsum((1 / n)[::-1])[::-1]
+    for k in range(2, 6):
+        rest = last ** (1 - k) / (k - 1) + last**-k / 2 + k * last ** (-k - 1) / 12
+        table[1:, k] = (-1) ** k / k * (rest + np.cumsum((n**-k)[::-1])[::-1])
+    return table
+
+
+@bare
+def log_gamma(x: float) -> float:
+    """Stirling's series where it is exact to the last digits; it takes one logarithm and one division."""
+    if x < 16.0:
+        return math.lgamma(x)
+    z = 1.0 / x
+    y = z * z
+    rest = 1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))
+    return (x - 0.5) * math.log(x) - x + 0.9189385332046727 + rest * z
+
+
+@part
+def make_exponents(n: Int) -> Exponents:
+    """Room for tables of so many sizes."""
+    return Exponents(np.zeros((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
+
+
+@bare
+def set_exponents(size: Int, n_classes: Int, cell: float, to: Exponents) -> None:
+    """Those for a table with this exponent in every cell."""
+    row, of_cell, of_row = cell * n_classes, 1.0, 1.0
+    if to.value[size, 0] == cell and to.value[size, 1] == row:
+        return
+    for k in range(2):
+        value = row if k else cell
+        to.value[size, k], to.whole[size, k] = value, np.int64(min(value, 2.0 * _MANY) + 0.5)
+        to.log_gamma[size, k] = log_gamma(value)
+    for count in range(_FEW):  # side by side, as one product waits for the one before
+        to.rise[size, 0, count], to.rise[size, 1, count] = of_cell, of_row
+        of_cell *= cell + count
+        of_row *= row + count
+
+
+@bare
+def _polynomial(a: float, b: float, c: float, d: float, e: float, f: float, x: float) -> float:
+    return a + x * (b + x * (c + x * (d + x * (e + x * f))))
+
+
+@bare
+def add_log_likelihoods(
+    where: Array,
+    starts: Array,
+    n_rows: Array,
+    n_classes: Int,
+    cells: Array,
+    first: Int,
+    sizes: Array,
+    exponents: Exponents,
+    series: Array,
+    sums: Array,
+) -> None:
+    """Add Equation 5 to each of `sums`: for rows that follow each other in `cells`, from all where[...] + starts[c] on.
+
+    There are n_rows[c] of them, in a table of size first + sizes[c]. Where where[...] is negative there are none.
+    """
+    few, many = np.uint64(_FEW), np.uint64(_MANY)  # what cannot be negative is quicker to look up
+    for s in range(starts.shape[0]):
+        size, value, ratio = first + sizes[s], 0.0, 1.0
+        cell, row = exponents.value[size, 0], exponents.value[size, 1]
+        rise, rise_row = exponents.rise[size, 0], exponents.rise[size, 1]
+        near, near_row = np.uint64(exponents.whole[size, 0]), np.uint64(exponents.whole[size, 1])
+        a0, a1, a2, a3, a4, a5, n_cells = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
+        b0, b1, b2, b3, b4, b5, n_near = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
+        for c in range(where.shape[0]):
+            at = np.uint64(where[c] + starts[s])
+            for _ in range(n_rows[s] if where[c] >= 0 else 0):
+                total = np.uint64(0)
+                for _ in range(n_classes):
+                    count = np.uint64(cells[at])
+                    total += count
+                    at += np.uint64(1)
+                    m = count + near
+                    if m < few:
+                        ratio *= rise[count]
+                        if not 1e-200 < ratio < 1e200:
+                            value += math.log(ratio)
+                            ratio = 1.0
+                    elif m < many:
+                        a0 += series[m, 0]
+                        a1 += series[m, 1]
+                        a2 += series[m, 2]
+                        a3 += series[m, 3]
+                        a4 += series[m, 4]
+                        a5 += series[m, 5]
+                        n_cells += 1
+                    else:
+                        value += log_gamma(count + cell) - exponents.log_gamma[size, 0]
+                m = total + near_row
+                if m < few:
+                    ratio /= rise_row[total]
+                elif m < many:
+                    b0 += series[m, 0]
+                    b1 += series[m, 1]
+                    b2 += series[m, 2]
+                    b3 += series[m, 3]
+                    b4 += series[m, 4]
+                    b5 += series[m, 5]
+                    n_near += 1
+                else:
+                    value -= log_gamma(total + row) - exponents.log_gamma[size, 1]
+        value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
+        value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
+        sums[s] += value + math.log(ratio)
