@@ -149,7 +149,7 @@ def confidence(
     >>> from leafwise.inference.sampling import sample
     >>> found = confidence(sample(alarm(), 1000, seed=1), 20)
     >>> found
-    Confidence(20 networks, 44 pairs at 0.60 or more)
+    Confidence(20 networks, 46 pairs at 0.50 or more)
     >>> found.connected[found.names.index("SHUNT"), found.names.index("INTUBATION")]
     np.float64(1.0)
     """

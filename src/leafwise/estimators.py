@@ -362,8 +362,11 @@ def _learned_or_mixed(estimator: Any, table: Table, weights: Floats | None) -> N
 def _mixture(
     estimator: Any, table: Table, weights: Floats | None, networks: int, seed: int = 0, **given: Any
 ) -> Mixture:
-    if weights is not None:
-        raise ValueError("a mixture takes weights that are whole numbers, and some are not: round them, or scale them")
+    rows = np.lexsort(table.codes)  # their order in the data has no say
+    if weights is not None:  # whole numbers that add up to the same, so that rows can be repeated
+        ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
+        rows = np.repeat(rows, ends[1:] - ends[:-1])
+    table = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
     under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
     under_way.run()
     return under_way.network
