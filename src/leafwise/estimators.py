@@ -97,7 +97,7 @@ class _Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.allow_nan = True  # in new cases; whether in those to fit, `missing` says
+        tags.input_tags.allow_nan = self.missing != "error"  # in cases to fit; in new ones they always are
         return tags
 
 
