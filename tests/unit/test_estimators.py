@@ -31,10 +31,12 @@ EVERY = [*CLASSIFIERS, NetworkDensity]
 @pytest.mark.parametrize("given", [{}, {"missing": "state", "bins": 5}])
 @pytest.mark.parametrize("kind", EVERY)
 def test_scikit_learn_accepts_it(kind, given):
-    checks = check_estimator(kind(**given), on_skip=None)  # raises where one fails
+    # Cases to fit may be refused for their missing cells; new ones are not, and scikit-learn knows one word for both.
+    alike = {} if given or kind is NetworkDensity else {"check_estimators_nan_inf": "new cases may have missing cells"}
+    checks = check_estimator(kind(**given), on_skip=None, expected_failed_checks=alike)  # raises where others fail
     passed = {check["check_name"] for check in checks if check["status"] == "passed"}
     others = {check["check_name"] for check in checks} - passed
-    assert others <= {"check_array_api_input"}  # arrays of other libraries: checked where SCIPY_ARRAY_API is set
+    assert others <= {"check_array_api_input", *alike}  # the first is checked where SCIPY_ARRAY_API is set
     assert len(passed) >= 30
 
 
