@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from leafwise.averaging import averaged
     from leafwise.comparison import Comparison, compare
     from leafwise.constraints import Constraints
+    from leafwise.counters.cpu import CpuCounter
+    from leafwise.counters.sharded import ShardedCounter
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description
@@ -35,36 +37,56 @@ if TYPE_CHECKING:
     from leafwise.learner import learn, learning, log_score
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
+    from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
     from leafwise.predictions import Predictions, predict
+    from leafwise.prior_network import PriorNetwork
+    from leafwise.priors import Bdeu, Symmetric, Uniform
     from leafwise.report.steps import plot_steps
+    from leafwise.scores import NodeScore
     from leafwise.search.edges import Edges
-    from leafwise.search.greedy import Greedy
+    from leafwise.search.greedy import Greedy, Step
     from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
     from leafwise.smoothing import smoothed
+    from leafwise.structure_priors import Arcs, Choices, Kappa
     from leafwise.table import Table, Variable
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
     "Answer": "inference.query",
+    "Arcs": "structure_priors",
+    "Bdeu": "priors",
+    "BinarySplit": "operators",
     "CPD": "cpd",
     "CellProbabilities": "imputation",
+    "Choices": "structure_priors",
     "Comparison": "comparison",
+    "CompleteSplit": "operators",
     "Confidence": "arc_confidence",
     "Constraints": "constraints",
+    "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
     "Description": "description",
     "Edges": "search.edges",
     "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
+    "Kappa": "structure_priors",
     "Limits": "inference.exact",
+    "Merge": "operators",
     "Mixture": "mixture",
     "Network": "network",
     "Node": "network",
+    "NodeScore": "scores",
+    "OrderedSplit": "operators",
     "Predictions": "predictions",
+    "PriorNetwork": "prior_network",
     "Restarts": "search.restarts",
+    "ShardedCounter": "counters.sharded",
+    "Step": "search.greedy",
+    "Symmetric": "priors",
     "Table": "table",
     "Tables": "search.tables",
+    "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
     "compare": "comparison",
@@ -98,23 +120,38 @@ _MODULES = ("estimators", "examples")
 __all__ = [
     "CPD",
     "Answer",
+    "Arcs",
+    "Bdeu",
+    "BinarySplit",
     "CellProbabilities",
+    "Choices",
     "Comparison",
+    "CompleteSplit",
     "Confidence",
     "Constraints",
+    "CpuCounter",
     "DecisionGraph",
     "Description",
     "Edges",
     "Explanation",
     "Greedy",
+    "Kappa",
     "Limits",
+    "Merge",
     "Mixture",
     "Network",
     "Node",
+    "NodeScore",
+    "OrderedSplit",
     "Predictions",
+    "PriorNetwork",
     "Restarts",
+    "ShardedCounter",
+    "Step",
+    "Symmetric",
     "Table",
     "Tables",
+    "Uniform",
     "Variable",
     "averaged",
     "compare",

@@ -24,6 +24,7 @@ from leafwise.mixture import Mixture
 from leafwise.network import Network
 from leafwise.search.under_way import UnderWay
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
+from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table, many
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 class Kind(NamedTuple):
     """How members are learned, and which share of the variables, drawn for each of them, may be parents."""
 
-    structure_prior: str
+    structure_prior: str | StructurePrior
     operators: str = "CBI"
     candidates: float = 1.0
 
@@ -215,7 +216,11 @@ class MixtureUnderWay:
             "cases": self._table.n_cases,
             "variables": self._table.n_variables,
             "networks": len(networks),
-            **(self.chosen._asdict() if self._target is None else {"structure_prior": "several"}),
+            **(
+                {**self.chosen._asdict(), "structure_prior": str(self.chosen.structure_prior)}
+                if self._target is None
+                else {"structure_prior": "several"}
+            ),
             "leaves_chosen": leaves,
             "mean_log_probability_unseen": unseen,
             "leaves": sum(network.n_leaves for network in networks),

@@ -23,14 +23,14 @@ from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import ParameterPrior, Uniform, parameter_prior
+from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScore, log_prior, node_score
+from leafwise.scores import NodeScores, log_prior, node_score
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
-from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
 from leafwise.workers import Workers
@@ -44,8 +44,8 @@ def learn(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = DEFAULT_PRIOR,
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     hidden: Hidden = None,
@@ -68,8 +68,8 @@ def learn(
     seed: int = 1,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = DEFAULT_PRIOR,
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     **reading: Unpack[Reading],
 ) -> Mixture: ...
@@ -80,8 +80,8 @@ def learn(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = DEFAULT_PRIOR,
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     hidden: Hidden = None,
@@ -103,6 +103,7 @@ def learn(
     greedy search ends.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
+    Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
     `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
@@ -187,8 +188,8 @@ def learning_mixture(
     seed: int = 1,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = DEFAULT_PRIOR,
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     leaves: str = "plain",
@@ -225,7 +226,9 @@ def learning_mixture(
     return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
 
 
-def grown_for(leaves: str, search: Settings, structure_prior: str) -> tuple[Settings, str]:
+def grown_for(
+    leaves: str, search: Settings, structure_prior: str | StructurePrior
+) -> tuple[Settings, str | StructurePrior]:
     """How to search for a network with such leaves, where nothing else was asked for."""
     if leaves not in ("plain", "average"):
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
@@ -243,8 +246,8 @@ def learning(
     *,
     target: str | None = None,
     search: Settings = Greedy(),
-    prior: str = DEFAULT_PRIOR,
-    structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     hidden: Hidden = None,
@@ -321,7 +324,9 @@ def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Cou
     raise ValueError(f"the device is {device!r}: give 'cpu' or 'gpu'")
 
 
-def _counting(counter: Counter, prior: str, reading: dict[str, Any]) -> tuple[Counter, Table, ParameterPrior]:
+def _counting(
+    counter: Counter, prior: str | ParameterPrior, reading: dict[str, Any]
+) -> tuple[Counter, Table, ParameterPrior]:
     """A counter that was given, a table of its variables without rows, and the prior for them."""
     given = [name for name, value in reading.items() if value is not None]
     if given:
@@ -339,8 +344,18 @@ def _check_types(search: object, prior: object, structure_prior: object, constra
         raise TypeError(
             f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
         )
-    check_type(prior, str, "the prior", "a text: use 'uniform', 'bdeu:10' or 'network:FILE:10'")
-    check_type(structure_prior, str, "the structure prior", "a text: use 'auto', 'uniform' or 'kappa:0.1'")
+    check_type(
+        prior,
+        (str, Uniform, Symmetric, Bdeu, PriorNetwork),
+        "the prior",
+        "a text or a prior: use 'uniform', 'bdeu:10', 'network:FILE:10' or leafwise.Bdeu(10)",
+    )
+    check_type(
+        structure_prior,
+        (str, Kappa, Choices, Arcs),
+        "the structure prior",
+        "a text or a prior: use 'auto', 'uniform', 'kappa:0.1' or leafwise.Kappa(0.1)",
+    )
     check_type(
         constraints, Constraints, "what is given as constraints", "leafwise.Constraints: use Constraints(order=...)"
     )
@@ -349,9 +364,13 @@ def _check_types(search: object, prior: object, structure_prior: object, constra
 
 
 def log_score(
-    network: Network, data: Any, *, prior: str | None = None, structure_prior: str | None = None
-) -> dict[str, NodeScore]:
-    """log p(data, structure), for each node by name; the priors are those the network was learned with, or those given.
+    network: Network,
+    data: Any,
+    *,
+    prior: str | ParameterPrior | None = None,
+    structure_prior: str | StructurePrior | None = None,
+) -> NodeScores:
+    """log p(data, structure), for each node by name, and `total`; priors are the network's own, or those given.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -382,7 +401,7 @@ def log_score(
             f"the prior network has other states of {other!r}, or another order of them, than the network: "
             f"use a prior network with the same."
         )
-    scores = {}
+    scores = NodeScores()
     for target, node in enumerate(network.nodes):
         if node is not None:
             exponents = node.exponents if prior is None else None
@@ -405,14 +424,14 @@ def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
     return counts
 
 
-def _structure_prior(text: str, search: Settings) -> StructurePrior:
+def _structure_prior(text: str | StructurePrior, search: Settings) -> StructurePrior:
     """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
     if text == "auto":
         text = "arcs" if isinstance(search, Tables) else "choices"
     return structure_prior_of(text)
 
 
-def _prior_for(text: str, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
+def _prior_for(text: str | ParameterPrior, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
     """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
     prior = parameter_prior(text)
     if not isinstance(prior, PriorNetwork):

@@ -22,15 +22,22 @@ Exponents = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PriorNetwork:
-    """A network and its worth in cases; `names` are the variables that are learned about, in their order."""
+    """A network and its worth in cases; `names` are the variables that are learned about, in their order.
+
+    >>> from leafwise.examples import alarm
+    >>> str(PriorNetwork(alarm(), 10))
+    'network:given:10'
+    """
 
     network: Network
     equivalent_sample_size: float
-    names: tuple[str, ...]
-    text: str  # as it was asked for
+    names: tuple[str, ...] = ()  # none: all of the network's
+    text: str = ""  # as it was asked for; "": the network itself was given
     copies: tuple[int, ...] = ()  # targets after the last variable that are copies of these
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", self.names or self.network.names)
+        object.__setattr__(self, "text", self.text or f"network:given:{self.equivalent_sample_size:g}")
         for name, node in zip(self.network.names, self.network.nodes, strict=True):
             if node is None or not (node.probabilities > 0).all():
                 raise ValueError(

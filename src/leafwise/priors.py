@@ -68,12 +68,14 @@ class Bdeu:
 ParameterPrior = Uniform | Symmetric | Bdeu | PriorNetwork
 
 
-def parameter_prior(text: str) -> ParameterPrior:
-    """The parameter prior of that name.
+def parameter_prior(text: str | ParameterPrior) -> ParameterPrior:
+    """The parameter prior of that name, or the one that was given.
 
     >>> str(parameter_prior("bdeu:10"))
     'bdeu:10'
     """
+    if not isinstance(text, str):
+        return text
     kind, _, size = text.partition(":")
     if text == "uniform":
         return Uniform()

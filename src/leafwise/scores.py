@@ -24,6 +24,15 @@ class NodeScore:
         return self.log_marginal_likelihood + self.log_prior
 
 
+class NodeScores(dict[str, NodeScore]):
+    """The scores of nodes, by their names."""
+
+    @property
+    def total(self) -> float:
+        """The log score of all of them."""
+        return math.fsum(score.log_score for score in self.values())
+
+
 def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
     """Of the structure of a node; what its graph may have tested is what the network says, or all other variables.
 

@@ -142,12 +142,14 @@ def n_ordered(variable: Variable) -> int:
     return variable.n_states - variable.missing if variable.ordered else 0
 
 
-def structure_prior(text: str) -> StructurePrior:
-    """The structure prior of that name.
+def structure_prior(text: str | StructurePrior) -> StructurePrior:
+    """The structure prior of that name, or the one that was given.
 
     >>> str(structure_prior("kappa:0.1")), str(structure_prior("choices"))
     ('kappa:0.1', 'choices')
     """
+    if not isinstance(text, str):
+        return text
     kind, _, number = text.partition(":")
     if text == "uniform":
         return Kappa()

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import generators, random_graph
 
+import leafwise
+from leafwise.examples import alarm
 from leafwise.priors import Bdeu, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 
@@ -77,3 +79,23 @@ def test_unknown_parameter_priors(text):
         ValueError, match=r"prior .* is not known: give 'auto', 'uniform', 'symmetric:' or 'bdeu:' and a number"
     ):
         parameter_prior(text)
+
+
+def test_priors_are_objects_as_well_as_texts(tmp_path):
+    table = leafwise.sample(alarm(), 200, seed=3)
+    for text, prior in (
+        ("bdeu:10", leafwise.Bdeu(10)),
+        ("uniform", leafwise.Uniform()),
+        ("auto", leafwise.Symmetric()),
+    ):
+        assert leafwise.learn(table, prior=prior) == leafwise.learn(table, prior=text)
+    for text, prior in (("kappa:0.1", leafwise.Kappa(0.1)), ("auto", leafwise.Choices())):
+        assert leafwise.learn(table, structure_prior=prior) == leafwise.learn(table, structure_prior=text)
+    known = leafwise.learn(leafwise.sample(alarm(), 100, seed=4))
+    known.save(tmp_path / "known.json")
+    found = leafwise.learn(table, prior=leafwise.PriorNetwork(known, 10))
+    assert found.nodes == leafwise.learn(table, prior=f"network:{tmp_path / 'known.json'}:10").nodes
+    assert found.prior == "network:given:10"
+    assert leafwise.log_score(found, table).total == pytest.approx(found.learned["log_score"])
+    with pytest.raises(TypeError, match="the prior is 5"):
+        leafwise.learn(table, prior=5)
