@@ -116,3 +116,19 @@ def test_no_folder_that_can_be_written_to(monkeypatch, caplog):
         cache.keep(type("Dispatcher", (), {"py_func": None})())
     assert len(caplog.records) == 1
     assert "set NUMBA_CACHE_DIR" in caplog.text
+
+
+def test_whoever_waits_for_the_compiler_is_told_once(tmp_path):
+    script = (
+        "import numpy as np; from leafwise.kernels.compiling.cache import when_compiling;"
+        "from leafwise.kernels.scoring import rises; when_compiling(lambda: print('compiling'));"
+        "rises.fill(1.0, 1.0, np.zeros(3)); rises.fill(np.float32(1.0), 1.0, np.zeros(3))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert said == ["compiling\n", ""]

@@ -1,5 +1,6 @@
 """`leafwise learn`: from a data file to a saved network."""
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -258,6 +259,10 @@ def learn(**given: Any) -> int:
         _check_format(output)
     _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
+    if not request.quiet and not request.as_json and sys.stderr.isatty():
+        from leafwise.kernels.compiling.cache import when_compiling
+
+        when_compiling(lambda: click.echo("leafwise: compiling, once: the next run starts at once.", err=True))
     with advice_in_options():
         search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:

@@ -6,7 +6,7 @@ compile at the same time do not take each other's.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
@@ -66,8 +66,22 @@ def _digest(data: bytes) -> bytes:
     return sha256(_SOURCES.encode() + data).digest()
 
 
+_listeners: list[Callable[[], None]] = []
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call this once, when a function is not on disk and has to be compiled."""
+    _listeners.append(tell)
+
+
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
     """The compiled code of one function."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        while found is None and _listeners:
+            _listeners.pop()()
+        return found
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
