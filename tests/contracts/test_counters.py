@@ -12,6 +12,7 @@ from strategies import generators, make_table
 from leafwise import Variable, workers
 from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.kernels.counting import sets
 from leafwise.search.histograms import make_layout
@@ -51,7 +52,17 @@ def shards(table, random, n, n_threads=1):
     )
 
 
+def _gpu():
+    """Whether a GPU can be asked, too."""
+    try:
+        GpuCounter(make_table([2], [[0, 1]]))
+    except ValueError:
+        return False
+    return True
+
+
 COUNTERS = {
+    **({"gpu": lambda table, _random, _n_threads: GpuCounter(table)} if _gpu() else {}),
     "cpu": lambda table, _random, n_threads: CpuCounter(table, Workers(n_threads)),
     "two shards": lambda table, random, n_threads: shards(table, random, 2, n_threads),
     "seven shards": lambda table, random, n_threads: shards(table, random, 7, n_threads),

@@ -1,5 +1,7 @@
 """The network is the same, whoever counted: shards learn what one table does, by every search, prior and operator."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,3 +78,12 @@ def test_complete_tables_want_rows_that_are_here():
         learn(counter, search=Tables())
     with pytest.raises(ValueError, match="read already, so bins"):
         learn(counter, bins=3)
+
+
+def test_who_counts_is_named(monkeypatch):
+    table = sample(alarm(), 100, seed=1)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ValueError, match=r"needs the package CuPy.* device='cpu'"):
+        learn(table, device="gpu")
+    with pytest.raises(ValueError, match="the device is 'tpu': give 'cpu' or 'gpu'"):
+        learn(table, device="tpu")

@@ -37,6 +37,8 @@ EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
+IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks")
+MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device")
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -323,12 +325,12 @@ def _refuse_unused(request: Request) -> None:
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights") if request.example is not None else (),
-        "--networks": ("leaves", "keep", "start", "weights") if request.networks is not None else (),
-        "--leaves average": ("weights",) if request.leaves == "average" else (),
+        "--networks": MIXED_WITHOUT if request.networks is not None else (),
+        "--leaves average": ("weights", "hidden") if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
-        "--missing infer": ("keep",) if request.reading.get("missing") == "infer" else (),
-        "--hidden": ("keep",) if request.hidden is not None else (),
+        "--missing infer": IN_ROUNDS_WITHOUT if request.reading.get("missing") == "infer" else (),
+        "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():

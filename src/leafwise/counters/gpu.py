@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Integers
+from leafwise.errors import AdvisedError
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.table import Table
 
@@ -96,9 +97,10 @@ class GpuCounter:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         wanted = self.n_bytes + _SPARE
         if wanted > free:
-            raise ValueError(
+            raise AdvisedError(
                 f"the table takes {self.n_bytes / 1e9:.1f} GB on the GPU and {_SPARE / 1e9:.1f} GB more for sets of "
-                f"cases, and {free / 1e9:.1f} GB are free: use fewer variables, cases or states, or device='cpu'"
+                f"cases, and {free / 1e9:.1f} GB are free: use fewer variables, cases or states, or ",
+                ("device", "cpu"),
             )
 
 
@@ -333,14 +335,14 @@ def _cupy() -> Any:
     try:
         import cupy
     except ModuleNotFoundError:
-        raise ValueError(
-            "counting on a GPU needs the package CuPy, which is not installed: pip install 'leafwise[gpu]', or use "
-            "device='cpu'"
+        raise AdvisedError(
+            "counting on a GPU needs the package CuPy, which is not installed: pip install 'leafwise[gpu]', or use ",
+            ("device", "cpu"),
         ) from None
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         n_devices = 0
     if not n_devices:
-        raise ValueError("no GPU was found: use device='cpu'")
+        raise AdvisedError("no GPU was found: use ", ("device", "cpu"))
     return cupy
