@@ -24,8 +24,9 @@ Exponents = NDArray[np.float64]
 class PriorNetwork:
     """A network and its worth in cases; `names` are the variables that are learned about, in their order.
 
+    >>> from leafwise import learn, sample
     >>> from leafwise.examples import alarm
-    >>> str(PriorNetwork(alarm(), 10))
+    >>> str(PriorNetwork(learn(sample(alarm(), 50, seed=1)), 10))
     'network:given:10'
     """
 

@@ -64,8 +64,9 @@ def test_the_model_decides_about_missing_cells(leafwise, data, tmp_path):
     output = tmp_path / "model.json"
     assert leafwise("learn", data, "-o", output, "--missing", "state", "-q").code == 0
     assert leafwise("evaluate", output, data, "--json").object["cases"] == 401
-    data.write_text(data.read_text() + ",no,no,no\n")
-    assert "cloudy" in leafwise("evaluate", output, data).complaint
+    data.write_text(data.read_text() + ",no,no,no\n")  # of this column it has seen no missing cell: it sums
+    assert leafwise("evaluate", output, data, "--json").object["cases"] == 402
+    assert "cloudy" in leafwise("evaluate", output, data, "--missing", "error").complaint
     assert leafwise("evaluate", output, data, "--missing", "drop", "--json").object["cases"] == 401
 
 
@@ -77,7 +78,7 @@ def test_data_that_does_not_fit_the_model(leafwise, model, data, tmp_path, comma
     other.write_text(data.read_text() + "perhaps,no,no,no\n")
     assert "perhaps" in leafwise(command, model, other).complaint
     other.write_text(data.read_text() + ",no,no,no\n")
-    assert "cloudy" in leafwise(command, model, other).complaint
+    assert "cloudy" in leafwise(command, model, other, "--missing", "error").complaint
     assert "nowhere.csv" in leafwise(command, model, "nowhere.csv").complaint
     assert data.name in leafwise(command, data, data).complaint
 

@@ -571,7 +571,7 @@ def test_cuts_that_differ_little_have_labels_that_differ() -> None:
         ({"bins": {"z": 3}}, ValueError, r"bins name 'z', but the columns are 'a', 'w'"),
         ({"bins": {"w": 3}}, ValueError, r"column 'w' is not numeric \(it has 'u', 'v'\)"),
         ({"binning": "kmeans"}, ValueError, "binning='kmeans' is not known: use 'bayes', 'quantile' or 'uniform'"),
-        ({"missing": "ignore"}, ValueError, "missing='ignore' is not known: use 'error', 'state', 'drop' or 'unknown'"),
+        ({"missing": "ignore"}, ValueError, "missing='ignore' is not known: use 'error', 'state', 'drop', 'infer' or"),
         ({"bins": 2, "variables": (Variable("a", ("1",)),)}, ValueError, "bins and variables were both given"),
         ({"variables": ()}, ValueError, "variables is empty"),
     ],

@@ -212,7 +212,7 @@ def test_comparison_counts_what_differs():
         (lambda: leafwise.learn(5), "data of type int cannot be read: pass a path"),
         (lambda: leafwise.learn(ALARM), "data of type Network cannot be read"),
         (lambda: leafwise.learn(CASES, search="greedy"), "search is 'greedy' .str., and must be settings"),
-        (lambda: leafwise.learn(CASES, prior=5), "the prior is 5 .int., and must be a text: use 'uniform'"),
+        (lambda: leafwise.learn(CASES, prior=5), "the prior is 5 .int., and must be a text or a prior: use 'uniform'"),
         (lambda: leafwise.learn(CASES, structure_prior=5), "the structure prior is 5"),
         (lambda: leafwise.learn(CASES, constraints=5), "must be leafwise.Constraints"),
         (lambda: leafwise.learn(CASES, start="model.json"), "start got .* str, and needs a Network: Network.load"),

@@ -106,7 +106,7 @@ def test_a_packed_file_that_unpacks_to_much_more(tmp_path, monkeypatch):
         ('"probabilities": [0.5, 1e999]', "{}", "not a finite number"),
         ('"counts": [1, 2], "exponents": [1e308, 1e308]', "{}", "do not sum to one"),
         ('"counts": [1, 2], "exponents": 1' + "0" * 400, "{}", "too large for a number"),
-        ('"counts": [1, 1' + "0" * 30 + "]", "{}", "give integers from 0 on"),
+        ('"counts": [1, 1' + "0" * 30 + "]", "{}", "give numbers from 0 on"),
         ('"counts": [1, 2]', '{"deep": ' + "[" * 600 + "]" * 600 + "}", "nested too deeply"),
         ('"counts": [1, 2]', '{"deep": ' + "[" * 100_000 + "]" * 100_000 + "}", "not JSON"),
         ('"counts": [1, 2]', '{"text": "\\ud800"}', "not JSON .*surrogates"),

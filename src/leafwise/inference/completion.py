@@ -109,7 +109,7 @@ def leaf_counts(network: Network, codes: Codes) -> list[Floats | None]:
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> leaf_counts(alarm(), sample(alarm(), 100, seed=1).codes)[2].shape
-    (2, 2)
+    (3, 3)
     """
     counts: list[Floats | None] = []
     for target, node in enumerate(network.nodes):
