@@ -38,7 +38,7 @@ lint: .venv/installed-for-tests
 pytest: .venv/installed-for-tests
 	$(BIN)/python -m pytest
 
-LAWS := tests/laws tests/contracts tests/golden tests/rivals
+LAWS := tests/laws tests/contracts tests/golden tests/rivals tests/cli
 
 pytest-laws: .venv/installed-for-tests
 	$(BIN)/python -m pytest $(LAWS)

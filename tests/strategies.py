@@ -28,8 +28,13 @@ WEIGHTS = (0.1, 0.1, 0.2, 0.55, 0.05)
 
 
 def examples(n):
-    """Settings for so many examples, or for an eighth of them where nothing is compiled."""
-    return settings(max_examples=max(4, n // 8) if os.environ.get("NUMBA_DISABLE_JIT") == "1" else n)
+    """Settings for so many examples; half of them where time is short, an eighth where nothing is compiled.
+
+    All of them with HYPOTHESIS_ALL=1.
+    """
+    if os.environ.get("HYPOTHESIS_ALL") == "1":
+        return settings(max_examples=n)
+    return settings(max_examples=max(4, n // 8) if os.environ.get("NUMBA_DISABLE_JIT") == "1" else n // 2)
 
 
 def make_table(n_states, columns, ordered=frozenset(), missing=frozenset()):

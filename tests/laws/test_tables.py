@@ -7,12 +7,13 @@ import numpy as np
 import oracle
 import oracle_tables
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import (
     PRIORS,
     STRUCTURE_PRIORS,
     Setup,
+    examples,
     free,
     generators,
     make_table,
@@ -107,34 +108,34 @@ def check_against_oracle(table, setup, start=(), target=None, max_steps=25):
 
 
 @pytest.mark.interpreted
-@settings(max_examples=150)
+@examples(150)
 @given(problems(make_rules=free, **LIMITS))
 def test_from_no_arcs(problem):
     check_against_oracle(*problem[:2])
 
 
 @pytest.mark.interpreted
-@settings(max_examples=150)
+@examples(150)
 @given(problems(**LIMITS))
 def test_with_constraints(problem):
     check_against_oracle(*problem[:2])
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(**LIMITS))
 def test_one_target(problem):
     table, setup, target = problem
     check_against_oracle(table, setup, target=target)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(problems(make_rules=random_dag, **LIMITS))
 def test_the_tables_of_a_dag_are_counted_and_nothing_is_searched(problem):
     check_against_oracle(*problem[:2])
 
 
 @pytest.mark.interpreted
-@settings(max_examples=150)
+@examples(150)
 @given(generators())
 def test_from_given_arcs(random):
     table = random_table(random, **LIMITS)
@@ -142,7 +143,7 @@ def test_from_given_arcs(random):
     check_against_oracle(table, setup, start=random_start(random, table).arcs)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(**LIMITS))
 def test_room_for_few_histograms_changes_nothing(problem):
     table, setup, _ = problem
@@ -159,7 +160,7 @@ def test_room_for_few_histograms_changes_nothing(problem):
             assert found.network.nodes == expected.network.nodes
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(**LIMITS), HOW_HARD)
 def test_a_gain_is_the_score_after_less_the_score_before(problem, how_hard):
     table, setup, _ = problem
@@ -176,7 +177,7 @@ def test_a_gain_is_the_score_after_less_the_score_before(problem, how_hard):
         before = after
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(problems(**LIMITS), HOW_HARD)
 def test_networks_are_acyclic_complete_and_within_their_constraints(problem, how_hard):
     table, setup, _ = problem
@@ -195,7 +196,7 @@ def test_networks_are_acyclic_complete_and_within_their_constraints(problem, how
             assert within or set(node.parents) <= required
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(max_variables=5, max_cases=200, max_assignments=2000), HOW_HARD)
 def test_any_number_of_threads_learns_the_same_network(problem, how_hard):
     table, setup, _ = problem
@@ -210,7 +211,7 @@ def test_any_number_of_threads_learns_the_same_network(problem, how_hard):
     assert networks[0] == networks[1] == networks[2]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(**LIMITS), st.integers(0, 8))
 def test_stopping_early_gives_the_first_steps(problem, k):
     table, setup, _ = problem
@@ -221,7 +222,7 @@ def test_stopping_early_gives_the_first_steps(problem, k):
     assert next(search, None) is None
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(**LIMITS))
 def test_step_by_step_is_the_same_as_in_one_go(problem):
     table, setup, _ = problem
@@ -234,7 +235,7 @@ def test_step_by_step_is_the_same_as_in_one_go(problem):
     assert told[-1] is one
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(problems(make_rules=free, **LIMITS), st.integers(0, 6))
 def test_a_search_goes_on_from_where_it_was_stopped(problem, k):
     table, setup, _ = problem
@@ -247,7 +248,7 @@ def test_a_search_goes_on_from_where_it_was_stopped(problem, k):
     assert rest.n_steps + part.n_steps == whole.n_steps
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(**LIMITS), st.integers(1, 12))
 def test_patience_only_adds_to_what_is_found_without_it(problem, patience):
     table, setup, target = problem
@@ -266,7 +267,7 @@ def test_patience_only_adds_to_what_is_found_without_it(problem, patience):
 
 
 @pytest.mark.interpreted
-@settings(max_examples=60)
+@examples(60)
 @given(problems(**LIMITS), HOW_HARD)
 def test_every_search_ends_where_no_single_arc_gains(problem, how_hard):
     table, setup, _ = problem
@@ -277,7 +278,7 @@ def test_every_search_ends_where_no_single_arc_gains(problem, how_hard):
     assert [step.operator for step in on] == []
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(**LIMITS), HOW_HARD)
 def test_steps_say_which_arcs_change(problem, how_hard):
     table, setup, _ = problem
@@ -380,7 +381,7 @@ def all_that_say_the_same(is_parent):
 
 
 @pytest.mark.interpreted
-@settings(max_examples=60)
+@examples(60)
 @given(generators(), st.integers(2, 5))
 def test_arcs_that_can_be_turned_for_nothing(random, n):
     is_parent = random_parents(random, n)
