@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from leafwise.explorer.server import Explorer, start
 
@@ -16,7 +16,8 @@ def serving(explorer: Explorer) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield address
-    server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
+    with suppress(OSError):  # it may be closed already
+        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
     thread.join(10)
     assert not thread.is_alive()
     server.task_dispatcher.shutdown()

@@ -87,7 +87,8 @@ def test_two_processes_and_damage(tmp_path):
     """Both begin with nothing; then every file is damaged, and what is compiled again is kept again."""
     both = [start(tmp_path), start(tmp_path)]
     for process in both:
-        assert process.communicate() == ("[1.0, 0.0, 5.0] 0\n", "")
+        out, err = process.communicate()
+        assert (out[:-2], err) == ("[1.0, 0.0, 5.0] ", "")  # the later one may find what the first has compiled
     assert run(tmp_path) == ("[1.0, 0.0, 5.0] 1\n", "")
     for path in tmp_path.rglob("*.nb?"):
         path.write_bytes(damage(path.read_bytes(), "a bit"))
