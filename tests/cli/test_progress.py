@@ -13,14 +13,6 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learning
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_is_heard():
-    """Also where these tests run in the background, in which it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 class EndlessSearch:
     """Counts its rounds, and gets a Ctrl-C in the third one."""
 
