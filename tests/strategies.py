@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from oracle import Rules
 
 from leafwise.constraints import Constraints
+from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.sharded import ShardedCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.search.greedy import Greedy
 from leafwise.table import MISSING, Table, Variable, code_type
+from leafwise.workers import Workers
 
 OPERATOR_SETS = ("C", "B", "CB", "CM", "BM", "CBM", "CBIM", "IM", "BI")
 SCHEDULES = ("best-first", "splits-first")
@@ -46,6 +49,18 @@ def make_table(n_states, columns, ordered=frozenset(), missing=frozenset()):
     )
     codes = np.ascontiguousarray(np.array(columns).reshape(len(n_states), -1), dtype=code_type(variables))
     return Table(variables, codes)
+
+
+def shards(table, random, n, n_threads=1):
+    """The table's rows, dealt at random to so many counters, some of which may have got none."""
+    owners = random.integers(n, size=table.n_cases)
+    return ShardedCounter(
+        [
+            CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes[:, owners == k])), Workers(n_threads))
+            for k in range(n)
+            if (owners == k).any()
+        ]
+    )
 
 
 def _column(kind, k, columns, n_states, n_cases, noise, random):

@@ -3,6 +3,7 @@
 Knows NumPy; Arrow and the others are imported when a frame is asked for.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -52,12 +53,12 @@ def _dictionary(column: Categories) -> "pa.DictionaryArray":
     return pa.DictionaryArray.from_arrays(codes, pa.array(column.labels, pa.string()), ordered=column.ordered)
 
 
-class Framed:
+class Framed(ABC):
     """What turns into frames, and goes straight into them: `polars.DataFrame(answer)`, `pyarrow.table(answer)`."""
 
+    @abstractmethod
     def frame_columns(self) -> Columns:
         """The columns of the frame."""
-        raise NotImplementedError
 
     def to_arrow(self) -> "pa.Table":
         """As a table of pyarrow's."""

@@ -1,6 +1,7 @@
 """learn(...): the one place where the parts are wired together."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
@@ -132,15 +133,11 @@ def learn(
     ['ERRLOWOUTPUT', 'HR']
     """
     if networks is not None or leaves == "average":
-        what = "leaves='average'" if networks is None else f"networks={networks}"
-        others: dict[str, Any] = {"weights": weights, "hidden": hidden}
+        infers = reading.get("missing") == "infer" or None
+        others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers}
         if networks is not None:
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
-        if reading.get("missing") == "infer":
-            others["missing='infer'"] = True
-        given = [name for name, value in others.items() if value is not None]
-        if given:
-            raise ValueError(f"{given[0]} and {what} were both given, which do not go together yet: leave one out")
+        _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
     if networks is not None:
         mixture = learning_mixture(
             data,
@@ -179,6 +176,14 @@ def learn(
     )
     under_way.run()
     return averaged(under_way.network, data) if leaves == "average" else under_way.network
+
+
+def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
+    """Refuse what was given besides something that does without it."""
+    for name, value in others.items():
+        if value is not None:
+            shown = "missing='infer'" if name == "missing" else name
+            raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
 
 
 def learning_mixture(

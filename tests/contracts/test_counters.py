@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import generators, make_table
+from strategies import generators, make_table, shards
 
 from leafwise import Variable, workers
 from leafwise.counters import cpu
@@ -38,18 +38,6 @@ class Reference:
     def histogram(self, cases, target, variable, n_states, r):
         tally = Tally((self.rows[row][variable], self.rows[row][target]) for row in self.sets[cases])
         return [[tally[state, k] for k in range(r)] for state in range(n_states)]
-
-
-def shards(table, random, n, n_threads=1):
-    """The table's rows, dealt at random to so many counters, some of which may have got none."""
-    owners = random.integers(n, size=table.n_cases)
-    return ShardedCounter(
-        [
-            CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes[:, owners == k])), Workers(n_threads))
-            for k in range(n)
-            if (owners == k).any()
-        ]
-    )
 
 
 def _gpu():

@@ -5,21 +5,11 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import examples, generators, problems, random_start
+from strategies import examples, generators, problems, random_start, shards
 
 from leafwise import Edges, Greedy, Restarts, Table, Tables, learn, learning
-from leafwise.counters.cpu import CpuCounter
-from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.workers import Workers
-
-
-def dealt(table, n, random):
-    """A counter of the table's rows, dealt at random to so many shards."""
-    owners = random.integers(n, size=table.n_cases)
-    rows = [np.ascontiguousarray(table.codes[:, owners == k]) for k in range(n) if (owners == k).any()]
-    return ShardedCounter([CpuCounter(Table(table.variables, own), Workers(1)) for own in rows])
 
 
 @examples(60)
@@ -33,7 +23,7 @@ def test_shards_learn_what_one_table_does(problem, random):
         given["start"] = random_start(random, table, setup.rules)
     usual = learn(table, **given)
     for n in (1, 2, 3, 7):
-        found = learn(dealt(table, n, random), **given)
+        found = learn(shards(table, random, n), **given)
         assert found == usual, f"{n} shards"
         assert found.learned == usual.learned
 
@@ -57,14 +47,14 @@ def test_every_search(search, prior, tmp_path):
         prior = f"network:{tmp_path / 'prior.json'}:10"
     usual = learn(table, search=search, prior=prior)
     for n in (2, 7):
-        found = learn(dealt(table, n, np.random.default_rng(n)), search=search, prior=prior)
+        found = learn(shards(table, np.random.default_rng(n), n), search=search, prior=prior)
         assert found == usual
         assert found.learned == usual.learned
 
 
 def test_counts_are_asked_for_in_few_batches():
     table = sample(alarm(), 2000, seed=5)
-    search = learning(dealt(table, 2, np.random.default_rng(0)))
+    search = learning(shards(table, np.random.default_rng(0), 2))
     search.run()
     n_trips, n_histograms = search.round_trips
     assert n_histograms >= table.n_variables + search.n_splits
@@ -73,7 +63,7 @@ def test_counts_are_asked_for_in_few_batches():
 
 
 def test_complete_tables_want_rows_that_are_here():
-    counter = dealt(sample(alarm(), 100, seed=1), 2, np.random.default_rng(0))
+    counter = shards(sample(alarm(), 100, seed=1), np.random.default_rng(0), 2)
     with pytest.raises(ValueError, match="rows are elsewhere"):
         learn(counter, search=Tables())
     with pytest.raises(ValueError, match="read already, so bins"):

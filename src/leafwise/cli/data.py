@@ -197,6 +197,15 @@ def reading_options(*missing: str, states: bool = False) -> Callable[[F], F]:
     return decorate
 
 
+unseen_option = click.option(
+    "--unseen",
+    type=click.Choice(["error", "missing"]),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know: refuse them, or take them as missing.",
+)
+
+
 @contextmanager
 def advice_in_options() -> Iterator[None]:
     """What the library advises, spelled as options."""

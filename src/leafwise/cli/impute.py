@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles
+from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles, unseen_option
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -40,13 +40,7 @@ from leafwise.cli.progress import telling
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of what is drawn.")
 @reading_options("unknown")
-@click.option(
-    "--unseen",
-    type=click.Choice(["error", "missing"]),
-    default="error",
-    show_default=True,
-    help="Labels that the model does not know: refuse them, or take them as missing.",
-)
+@unseen_option
 @json_option
 def impute(
     model: Path,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles
+from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles, unseen_option
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
 )
 @reading_options("unknown", "error")
-@click.option(
-    "--unseen",
-    type=click.Choice(["error", "missing"]),
-    default="error",
-    show_default=True,
-    help="Labels that the model does not know: refuse them, or take them as missing.",
-)
+@unseen_option
 @exactness_options
 @json_option
 def predict(

@@ -5,7 +5,7 @@ Here a method is chosen, and refused when it costs too much. Knows the exact and
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
@@ -171,20 +171,28 @@ def query(
             short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
             why = short if why is None else f"{why}; {short}"
         return _answer(variables, "importance", found, why)
+    found, name = _best_estimate(
+        method, lambda draw: draw(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+    )
+    return _answer(variables, name, found, why)
+
+
+def _best_estimate(method: str, ask: Callable[[Any], Estimate]) -> tuple[Estimate, str]:
+    """From the sampler of that name; or from the first that is worth enough without warnings, or else the best."""
     samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
     estimates: dict[str, Estimate] = {}
     for name in samplers if method == "auto" else [method]:
         try:
-            found = samplers[name](network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
+            found = ask(samplers[name])
         except NoCaseError:
             if method == name or (name == "gibbs" and not estimates):
                 raise
             continue
         if method == name or (found.effective_sample_size >= _ENOUGH and not found.warnings):
-            return _answer(variables, name, found, why)
+            return found, name
         estimates[name] = found
     best = max(estimates, key=lambda name: (not estimates[name].warnings, estimates[name].effective_sample_size))
-    return _answer(variables, best, estimates[best], why)
+    return estimates[best], best
 
 
 def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:

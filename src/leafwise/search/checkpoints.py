@@ -16,6 +16,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -176,12 +177,11 @@ class Checkpointed:
 
         def tell(search: Any) -> None:
             self._save_if_due()
-            try:
-                if progress is not None:
+            if progress is not None:
+                with ExitStack() as when_stopped:
+                    when_stopped.callback(self.save)
                     progress(search)
-            except BaseException:
-                self.save()
-                raise
+                    when_stopped.pop_all()
 
         self._search.run(tell)
         self.save()

@@ -506,6 +506,16 @@ def _eliminate(model: Model, room: Room, stamps: Longs) -> float:
     return log_total
 
 
+@part
+def _log_probability(model: Model, room: Room, codes: Codes, column: int, stamps: Longs) -> float:
+    """That of what a case shows, whose other variables are eliminated; NaN where there is no room for that."""
+    value = _enter(model, room, codes, column, stamps)
+    if value > -np.inf:
+        _prune(model, room)
+        value += _eliminate(model, room, stamps)
+    return value
+
+
 @jit
 def log_probabilities(flat: Model, made: Room, codes: Codes, out: Floats) -> None:
     """The log probability of what each case shows; NaN where it has to be found another way."""
@@ -513,10 +523,7 @@ def log_probabilities(flat: Model, made: Room, codes: Codes, out: Floats) -> Non
     room = refer(made)
     stamps = room.stamps
     for column in range(codes.shape[1]):
-        out[column] = _enter(model, room, codes, column, stamps)
-        if out[column] > -np.inf:
-            _prune(model, room)
-            out[column] += _eliminate(model, room, stamps)
+        out[column] = _log_probability(model, room, codes, column, stamps)
 
 
 @part
@@ -585,10 +592,7 @@ def draw(flat: Model, made: Room, codes: Codes, uniform: Floats, first: Longs, l
     room = refer(made)
     stamps = room.stamps
     for column in range(codes.shape[1]):
-        log_probability[column] = _enter(model, room, codes, column, stamps)
-        if log_probability[column] > -np.inf:
-            _prune(model, room)
-            log_probability[column] += _eliminate(model, room, stamps)
+        log_probability[column] = _log_probability(model, room, codes, column, stamps)
         if math.isfinite(log_probability[column]):
             _draw(model, room, uniform[first[column] :])
             for v in range(codes.shape[0]):
