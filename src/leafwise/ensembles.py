@@ -8,9 +8,8 @@ probabilities: that chooses what trees pay, how leaves are drawn towards the nod
 the leaves are filled again with all cases.
 """
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,10 +18,11 @@ from numpy.typing import NDArray
 
 from leafwise.averaging import averaged, averaged_means
 from leafwise.constraints import Constraints
+from leafwise.formats import json
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network
-from leafwise.search.under_way import UnderWay
+from leafwise.search.under_way import Resumable
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table, many
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     candidates: float = 1.0
 
 
-LearnMember = Callable[[Table, Constraints, Kind], UnderWay]
+LearnMember = Callable[[Table, Constraints, Kind, Mapping[str, Any] | None], Resumable]
 
 FOLDS = 5
 STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
@@ -76,6 +76,7 @@ class MixtureUnderWay:
         tried: Sequence[Kind],
         learn_member: LearnMember,
         target: str | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
         if networks < 1:
             raise ValueError(f"networks is {networks}, and a mixture has at least 1: give a number of networks")
@@ -87,25 +88,34 @@ class MixtureUnderWay:
         n_folds = min(FOLDS, table.n_cases)
         self._fold_of = np.random.default_rng(seed).permutation(table.n_cases) % n_folds
         self._n_folds = n_folds
+        self._to_try = self._tried if n_folds > 1 and target is None else ()
+        self._trials = range(0, networks, n_folds)[:_TRIALS]
         self._members: dict[int, _Member] = {}
-        self._now: UnderWay | None = None
+        self._found = self._members  # by the trial under way
+        self._n_tried = 0
+        self._now: Resumable | None = None
+        self._state_of_next: Mapping[str, Any] | None = None  # where the search for the next member was
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
-        self._steps = self._all_steps()
+        self._since: float | None = None  # when the call under way began
+        if state is not None:
+            self._go_on_from(state)
 
     def __iter__(self) -> "Iterator[int]":
         return self
 
     def __next__(self) -> int:
-        return next(self._steps)
+        if not self._advance():
+            raise StopIteration
+        return self.n_steps
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
         """Learn all members; `progress` is called about twenty times a second, and what it raises ends it here."""
-        self._progress = progress
-        for _ in self._steps:
-            pass
+        self.watch = progress
+        while self._advance():
+            self._tell()
 
-    _progress: Callable[[Any], None] | None = None
+    watch: Callable[[Any], None] | None = None  # called now and then while somebody waits for the next member
 
     @property
     def n_steps(self) -> int:
@@ -132,43 +142,85 @@ class MixtureUnderWay:
     def summary(self) -> dict[str, Any]:
         return dict(self.network.learned)
 
-    def _all_steps(self) -> Iterator[int]:
-        """Learn the members, those with which structure priors are tried first."""
-        began = time.perf_counter()
-        tried = range(0, self._n, self._n_folds)[:_TRIALS]
-        best = -math.inf
-        kinds = self._tried if self._n_folds > 1 and self._target is None else ()
-        for kind in kinds:
-            found = {} if self._members else self._members  # the first are there at once, others when they are better
-            for number in tried:
-                found[number] = self._learned(number, kind)
-                self.seconds = time.perf_counter() - began
-                yield self.n_steps
-            score = float(self._scores(list(found.values())).max())
-            if best > -math.inf and score < best + _CLEARLY * abs(best):
-                break
-            best, self.chosen, self._members = score, kind, found
-        for number in range(self._n):
-            if number not in self._members:
-                kind = self.chosen if kinds else self._tried[number // self._n_folds % len(self._tried)]
-                self._members[number] = self._learned(number, kind)
-                self.seconds = time.perf_counter() - began
-                yield self.n_steps
-        self.stopped = "all networks are learned"
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values: the members, and where the next one is."""
+        return {
+            "members": _plain(self._members),
+            "n_tried": self._n_tried,
+            "found": None if self._found is self._members else _plain(self._found),
+            "chosen": self._tried.index(self.chosen),
+            "now": None if self._now is None else self._now.state(),
+            "seconds": self._used(),
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        self._n_tried, self.chosen, self.seconds = state["n_tried"], self._tried[state["chosen"]], state["seconds"]
+        self._members, self._state_of_next = self._members_of(state["members"]), state["now"]
+        self._found = self._members if state["found"] is None else self._members_of(state["found"])
+
+    def _members_of(self, rows: Sequence[Any]) -> dict[int, _Member]:
+        return {number: self._member(number, json.loads(text)) for number, text in rows}
+
+    def _advance(self) -> bool:
+        """Learn the next member, those with which structure priors are tried first; whether there was one."""
+        self._since = time.perf_counter()
+        try:
+            while self._n_tried < len(self._to_try):
+                for number in self._trials:
+                    if number not in self._found:
+                        self._found[number] = self._learned(number, self._to_try[self._n_tried])
+                        return True
+                self._choose()
+            for number in range(self._n):
+                if number not in self._members:
+                    by_turns = self._tried[number // self._n_folds % len(self._tried)]
+                    self._members[number] = self._learned(number, self.chosen if self._to_try else by_turns)
+                    return True
+            self.stopped = "all networks are learned"
+            return False
+        finally:
+            self.seconds, self._since = self._used(), None
+
+    def _used(self) -> float:
+        """All seconds so far."""
+        return self.seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+    def _choose(self) -> None:
+        """Take the members of a trial, if they are clearly better than those before; else there is no other one."""
+        is_first = self._found is self._members  # they are there at once, others when they are better
+        best, score = (float(self._scores(list(own.values())).max()) for own in (self._members, self._found))
+        if not is_first and score < best + _CLEARLY * abs(best):
+            self._n_tried = len(self._to_try)
+        else:
+            self._members, self.chosen = self._found, self._to_try[self._n_tried]
+            self._n_tried += 1
+        self._found = {}
 
     def _learned(self, number: int, kind: Kind) -> _Member:
-        random = np.random.default_rng([self._seed, number])
-        out = self._fold_of == number % self._n_folds if self._n_folds > 1 else np.zeros(self._table.n_cases, np.bool_)
-        constraints = self._own_constraints(random, kind.candidates)
-        seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
-        self._now = self._learn(seen, constraints, kind)
-        self._now.run(None if self._progress is None else lambda _: self._tell())
+        if self._now is None:  # else somebody stopped it, and now goes on
+            random = np.random.default_rng([self._seed, number])
+            constraints = self._own_constraints(random, kind.candidates)
+            seen = _rows(self._table, np.flatnonzero(~self._is_out(number)))
+            self._now = self._learn(seen, constraints, kind, self._state_of_next)
+            self._state_of_next = None
+        self._now.run(None if self.watch is None else lambda _: self._tell())
         network, self._now = self._now.network, None
+        return self._member(number, network)
+
+    def _is_out(self, number: int) -> NDArray[np.bool_]:
+        """Which cases a member does not see."""
+        out = self._fold_of == number % self._n_folds
+        return out if self._n_folds > 1 else np.zeros(self._table.n_cases, np.bool_)
+
+    def _member(self, number: int, network: Network) -> _Member:
+        """A member whose network was learned, and what it says of cases that it did not see."""
+        out = self._is_out(number)
+        seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
         return _Member(network, np.flatnonzero(out), _logs_of_kinds(network, seen, unseen))
 
     def _tell(self) -> None:
-        if self._progress is not None:
-            self._progress(self)
+        if self.watch is not None:
+            self.watch(self)
 
     def _own_constraints(self, random: np.random.Generator, candidates: float) -> Constraints:
         """The constraints, and an order drawn for this member, where none is given; perhaps fewer candidates."""
@@ -199,9 +251,8 @@ class MixtureUnderWay:
     def network(self) -> Mixture:
         """The mixture of the members there are: leaves and weights are chosen for them."""
         if not self._members:
-            if self._now is None:
-                self._now = self._learn(self._table, self._constraints, self._tried[0])
-            network = averaged(self._now.network, self._table)
+            now = self._now or self._learn(self._table, self._constraints, self._tried[0], None)
+            network = averaged(now.network, self._table)
             return Mixture((network,), (1.0,), self._summary([network], "average", None))
         members = [self._members[number] for number in sorted(self._members)]
         scores = self._scores(members)
@@ -229,6 +280,11 @@ class MixtureUnderWay:
             "seed": self._seed,
             "stopped": self.stopped,
         }
+
+
+def _plain(members: Mapping[int, _Member]) -> list[Any]:
+    """The members in plain values."""
+    return [[number, json.dumps(member.network)] for number, member in members.items()]
 
 
 def _rows(table: Table, rows: NDArray[np.int64]) -> Table:

@@ -3,7 +3,7 @@
 Knows tables, searches, and the counter on this machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +18,13 @@ from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
 from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.under_way import Resumable, Settings
 from leafwise.table import Table, Variable, code_type
 from leafwise.workers import Workers
 
 Hidden = int | Sequence[int] | str | None
 Codes = NDArray[Any]
+State = Mapping[str, Any] | None  # of a search that is to be gone on with
 
 DEFAULT_COMPLETIONS = 5
 
@@ -44,6 +45,9 @@ class Completing:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} is {value!r}, and must be a whole number from {least} on: correct it")
 
+    def __str__(self) -> str:
+        return f"hidden={self.hidden!r}, completions={self.completions}, seed={self.seed}, infers={self.infers}"
+
     def causes(self) -> list[int]:
         """The numbers of states of the hidden causes."""
         given = self.hidden
@@ -56,7 +60,9 @@ class Completing:
         return sizes
 
 
-def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
+def begin_incomplete(
+    problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers, state: State = None
+) -> Resumable:
     """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
     _refuse(problem, how)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
@@ -64,11 +70,11 @@ def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Se
     if how.hidden == "auto":
         settings: Any = search  # all of them have seconds
 
-        def begin(n: int, seconds: float | None) -> UnderWay:
-            return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers)
+        def begin(n: int, seconds: float | None, state: State) -> Resumable:
+            return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers, state)
 
-        return HiddenChoice(begin, search.seconds)
-    return _begin(known, table.codes, how.causes(), how, search, workers)
+        return HiddenChoice(begin, search.seconds, state)
+    return _begin(known, table.codes, how.causes(), how, search, workers, state)
 
 
 def _refuse(problem: Problem, how: Completing) -> None:
@@ -97,8 +103,14 @@ def _shown(variable: Variable) -> Variable:
 
 
 def _begin(
-    problem: Problem, codes: Codes, causes: list[int], how: Completing, search: Settings, workers: Workers
-) -> UnderWay:
+    problem: Problem,
+    codes: Codes,
+    causes: list[int],
+    how: Completing,
+    search: Settings,
+    workers: Workers,
+    state: State,
+) -> Resumable:
     """The search with hidden causes of so many states; the ordinary one where nothing is missing at all."""
     problem, codes = _with_causes(problem, codes, causes)
     variables = problem.variables
@@ -110,7 +122,7 @@ def _begin(
     n_states = np.array([variable.n_states for variable in variables])
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
-        return search.begin(problem, count(codes), workers)
+        return search.begin(problem, count(codes), workers, state)
     if isinstance(search, Tables):
         raise ValueError(
             "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
@@ -121,9 +133,9 @@ def _begin(
     first = start if start is not None and is_usable else first_network(variables, codes, how.seed)
     incomplete = Incomplete(codes, first, how.completions, how.seed)
     if not np.delete(lacking, problem.targets).any():
-        return IncompleteSearch(problem, incomplete, count, search, workers)
+        return IncompleteSearch(problem, incomplete, count, search, workers, None, state)
     joint = replace(problem, targets=tuple(range(len(variables))))
-    return IncompleteSearch(joint, incomplete, count, search, workers, of_targets=problem)
+    return IncompleteSearch(joint, incomplete, count, search, workers, problem, state)
 
 
 def _with_causes(problem: Problem, codes: Codes, causes: list[int]) -> tuple[Problem, Codes]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -18,7 +18,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
-from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
+from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
@@ -30,7 +30,7 @@ from leafwise.scores import NodeScores, log_prior, node_score
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import Greedy, Problem
 from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.under_way import Resumable, Settings, UnderWay
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
@@ -72,6 +72,8 @@ def learn(
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> Mixture: ...
 
@@ -136,7 +138,7 @@ def learn(
         infers = reading.get("missing") == "infer" or None
         others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers}
         if networks is not None:
-            others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
+            others |= {"device": None if device == "cpu" else device}
         _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
     if networks is not None:
         mixture = learning_mixture(
@@ -150,6 +152,8 @@ def learn(
             constraints=constraints,
             start=start,
             leaves=leaves,
+            checkpoint=checkpoint,
+            every=every,
             **reading,
         )
         mixture.run()
@@ -199,6 +203,8 @@ def learning_mixture(
     start: Network | None = None,
     leaves: str = "plain",
     candidates: float | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> MixtureUnderWay:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
@@ -207,6 +213,7 @@ def learning_mixture(
     all, and for one target half of them for some members.
     """
     _check_types(search, prior, structure_prior, constraints, start)
+    check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     if start is not None or leaves != "plain":
         what = "start" if start is not None else f"leaves={leaves!r}"
@@ -222,13 +229,23 @@ def learning_mixture(
     if candidates is not None:
         kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
 
-    def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
-        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
-        return learning(
-            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
-        )
+    kinds = tuple(dict.fromkeys(kinds))
+    given: dict[str, Any] = {"target": target, "prior": prior}
 
-    return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
+    def learn_member(cases: Table, own: Constraints, kind: Kind, state: State) -> Resumable:
+        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
+        return _prepared(cases, search=its, structure_prior=kind.structure_prior, constraints=own, **given).begin(state)
+
+    file = None
+    if checkpoint is not None:
+        whole = _prepared(table, search=search, structure_prior=structure_prior, constraints=constraints, **given)
+        file = Checkpoint(checkpoint, whole.of(f"{networks} networks, seed={seed}, {kinds}"))
+    state = None if file is None else file.load()
+    under_way: Any = MixtureUnderWay(table, networks, seed, constraints, kinds, learn_member, target, state)
+    if file is not None:
+        under_way = Checkpointed(under_way, file, every)  # which is all that the search is
+    mixture: MixtureUnderWay = under_way
+    return mixture
 
 
 def grown_for(
@@ -273,8 +290,71 @@ def learning(
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
     """
-    _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
+    run = _prepared(
+        data,
+        target=target,
+        search=search,
+        prior=prior,
+        structure_prior=structure_prior,
+        constraints=constraints,
+        start=start,
+        hidden=hidden,
+        completions=completions,
+        seed=seed,
+        weights=weights,
+        device=device,
+        **reading,
+    )
+    if checkpoint is None:
+        return run.begin(None)
+    file = Checkpoint(checkpoint, run.of())
+    return Checkpointed(run.begin(file.load()), file, every)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """All that a search needs to begin."""
+
+    problem: Problem
+    table: Table
+    counter: Counter
+    search: Settings
+    workers: Workers
+    target: str | None
+    start: Network | None
+    completing: Completing | None  # None: nothing is missing, or hidden
+
+    def begin(self, state: State) -> Resumable:
+        """The search; where another one was, if its state is given."""
+        if self.completing is None:
+            return self.search.begin(self.problem, self.counter, self.workers, state)
+        return begin_incomplete(self.problem, self.table, self.completing, self.search, self.workers, state)
+
+    def of(self, repeated: str = "") -> dict[str, str]:
+        """What it depends on, for its checkpoint; and what repeats it."""
+        repeated = repeated if self.completing is None else str(self.completing)
+        return run_of(self.problem, self.counter, self.search, self.target, self.start, repeated)
+
+
+def _prepared(
+    data: Any,
+    *,
+    search: Settings,
+    prior: str | ParameterPrior,
+    structure_prior: str | StructurePrior,
+    constraints: Constraints,
+    target: str | None = None,
+    start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
+    seed: int = 1,
+    weights: str | ArrayLike | None = None,
+    device: str = "cpu",
+    **reading: Unpack[Reading],
+) -> _Run:
+    """The data read, and everything else made ready."""
+    _check_types(search, prior, structure_prior, constraints, start)
     workers = Workers(search.threads)
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
@@ -306,18 +386,15 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
+    how = None
     if infers or hidden is not None:
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
-        if checkpoint is not None or device != "cpu":
-            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
+        if device != "cpu":
+            what = f"device={device!r}"
             raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
         how = Completing(hidden, completions, seed, infers, start)
-        return begin_incomplete(problem, table, how, search, workers)
-    if checkpoint is None:
-        return search.begin(problem, counter, workers)
-    file = Checkpoint(checkpoint, run_of(problem, counter, search, target, start))
-    return Checkpointed(search.begin(problem, counter, workers, file.load()), file, every)
+    return _Run(problem, table, counter, search, workers, target, start, how)
 
 
 def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:

@@ -73,7 +73,6 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "1"], "'1' is no number of states"),
         (["--hidden", "4;4"], "is no number of states"),
         (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
-        (["--missing", "infer", "--checkpoint", "run"], "--missing infer takes no --checkpoint"),
         (["--hidden", "2", "--networks", "3"], "--hidden"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),

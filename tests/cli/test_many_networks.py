@@ -76,10 +76,6 @@ def test_show_tells_what_members_agree_on(ask, folder, model):
             ("learn", "data.csv", "--networks", "2", "--leaves", "average", "-o", "x.json"),
             "--networks takes no --leaves",
         ),
-        (
-            ("learn", "data.csv", "--networks", "2", "--checkpoint", "c", "-o", "x.json"),
-            "--networks takes no --checkpoint",
-        ),
         (("learn", "data.csv", "--networks", "2", "-o", "x.bif"), "learn saves .json"),
         (("confidence", "data.csv", "-o", "picture.txt", "--networks", "2"), "ends like no picture"),
         (("confidence", "nothing.csv"), "nothing.csv"),

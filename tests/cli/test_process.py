@@ -127,10 +127,10 @@ ROUNDS = ["learn", "--example", "alarm", "--search", "restarts", "--keep", "2", 
 
 
 @contextmanager
-def started(folder, rounds, *options):
+def started(folder, arguments):
     """A search that saves all the time, once it has saved for the first time."""
-    more = ["--rounds", str(rounds), "-o", "model.json", "--checkpoint", "run.checkpoint", "--every", "0", *options]
-    process = subprocess.Popen([*COMMAND, *ROUNDS, *more], cwd=folder, stderr=subprocess.PIPE, text=True)
+    more = ["-o", "model.json", "--checkpoint", "run.checkpoint", "--every", "0"]
+    process = subprocess.Popen([*COMMAND, *arguments, *more], cwd=folder, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not (folder / "run.checkpoint").exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -141,24 +141,37 @@ def started(folder, rounds, *options):
             process.kill()  # whatever happened
 
 
+KILLED = {
+    "restarts": [*ROUNDS, "--rounds", "30"],
+    "infer": ["learn", "cases.csv", "--missing", "infer", "--threads", "1", "--quiet"],
+    "networks": ["learn", "cases.csv", "--missing", "state", "--networks", "12", "--threads", "1", "--quiet"],
+}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_killed_at_any_moment(tmp_path):
+@pytest.mark.parametrize("kind", KILLED)
+def test_killed_at_any_moment(kind, tmp_path, monkeypatch):
     """`python -m benchmarks kills` does it 200 times."""
-    draw, whole = random.Random(1), tmp_path / "whole"
+    draw, whole, names = random.Random(1), tmp_path / "whole", ["model.json"] + ["model-2.json"] * (kind == "restarts")
     whole.mkdir()
-    assert run([*ROUNDS, "--rounds", "30", "-o", str(whole / "model.json")]) == 0
+    cells = [[draw.choice(["", *"aaabc"]) for _ in range(5)] for _ in range(300)]
+    cells = [[*row[:3], row[0] if draw.random() < 0.8 else row[3], row[1] + row[2]] for row in cells]
+    (tmp_path / "cases.csv").write_text("\n".join(",".join(row) for row in ["vwxyz", *cells]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    assert run([*KILLED[kind], "-o", str(whole / "model.json")]) == 0
     (tmp_path / ".model.json.999999999.part").write_text("half of")
     n_killed = 0
     for _ in range(2):
-        with started(tmp_path, 30) as process:
-            time.sleep(draw.uniform(0, 1.5))
+        with started(tmp_path, KILLED[kind]) as process:
+            time.sleep(draw.uniform(0, 0.7))
         n_killed += process.returncode == -signal.SIGKILL
-    with started(tmp_path, 30) as process:
+    with started(tmp_path, KILLED[kind]) as process:
         assert process.wait(60) == 0
     assert n_killed > 0
-    for name in ("model.json", "model-2.json"):
+    for name in names:
         assert (tmp_path / name).read_bytes() == (whole / name).read_bytes()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["model-2.json", "model.json", "run.checkpoint", "whole"]
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert left == sorted([*names, "cases.csv", "run.checkpoint", "whole"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -167,7 +180,7 @@ def test_asked_to_end_it_saves_as_when_interrupted(tmp_path):
         if signal.getsignal(number) == signal.SIG_IGN:  # as under nohup
             continue
         (tmp_path / "run.checkpoint").unlink(missing_ok=True)
-        with started(tmp_path, 10**6) as process:
+        with started(tmp_path, [*ROUNDS, "--rounds", "1000000"]) as process:
             process.send_signal(number)
             _, stderr = process.communicate(timeout=60)
         assert process.returncode == 128 + number, stderr

@@ -1,23 +1,24 @@
 """Calls of the library with small networks and tables, against the slow and obvious ways."""
 
 import math
-import tempfile
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from random import Random
 
 import numpy as np
+import pandas
 from oracle import log_likelihood
 from oracle_inference import joint_table, marginal, weighted
 from random_networks import random_network
 from strategies import random_table
 
 import leafwise
+from fuzz.folders import folder
 from fuzz.mutation import mutated
 from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
-from leafwise.learner import learning
+from leafwise.learner import learning, learning_mixture
 
 PRIORS = [
     "auto",
@@ -121,6 +122,7 @@ def warm_up() -> None:
                 _check_learning(Random(f"{kind} {k}"), kind, prior)
     for k in range(40):
         check_questions(Random(k))
+        check_rounds(Random(k))
 
 
 def check_learning(random: Random) -> str:
@@ -157,23 +159,56 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
 
 def _check_going_on(network, table, random, **options):
     """A search that is given up after some steps goes on from its checkpoint; from a changed one, or not at all."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.checkpoint"
-        begun = learning(table, checkpoint=path, every=0, **options)
-        for _ in range(random.randrange(0, 8)):
-            next(begun, None)
-        sound = path.read_bytes() if path.exists() else b""
-        found = leafwise.learn(table, checkpoint=path, every=1e9, **options)
-        assert found.nodes == network.nodes, "it went on elsewhere"
-        scores = [one.learned["log_score"] for one in (found, network)]
-        is_close = math.isclose(*scores, rel_tol=1e-12)  # those of complete tables are sums in an order of their own
-        assert is_close if isinstance(options["search"], leafwise.Tables) else found == network, scores
-        if sound:
-            path.write_bytes(mutated(sound, random, [b"1", b"]", b"null", b'"state"'], [sound]))
-            try:
-                assert leafwise.learn(table, checkpoint=path, **options).nodes == network.nodes
-            except ValueError as error:
-                check_refusal(error)
+    path = folder() / "run.checkpoint"
+    path.unlink(missing_ok=True)
+    begun = learning(table, checkpoint=path, every=0, **options)
+    for _ in range(random.randrange(0, 8)):
+        next(begun, None)
+    sound = path.read_bytes() if path.exists() else b""
+    found = leafwise.learn(table, checkpoint=path, every=1e9, **options)
+    assert found == network, "it went on elsewhere"
+    if sound:
+        path.write_bytes(mutated(sound, random, [b"1", b"]", b"null", b'"state"'], [sound]))
+        try:
+            assert leafwise.learn(table, checkpoint=path, **options).nodes == network.nodes
+        except ValueError as error:
+            check_refusal(error)
+
+
+def check_rounds(random: Random) -> str:
+    """Missing cells that are inferred, hidden causes and many networks: given up anywhere, they go on as if not."""
+    table = random_table(np.random.default_rng(random.randrange(2**32)), max_variables=4, max_cases=40)
+    cells = np.array([[v.labels[code] for code in row] for v, row in zip(table.variables, table.codes, strict=True)])
+    frame = pandas.DataFrame(dict(zip(table.names, cells, strict=True))).astype(object)
+    frame = frame.mask(np.random.default_rng(random.randrange(2**32)).random(frame.shape) < random.choice([0.05, 0.3]))
+    options = random.choice(
+        [
+            {"missing": "infer"},
+            {"missing": "infer", "target": table.names[0]},
+            {"missing": "infer", "hidden": 2},
+            {"missing": "state", "hidden": "auto"},
+            {"missing": "state", "networks": random.randrange(1, 8)},
+            {"missing": "state", "networks": 3, "target": table.names[0]},
+        ]
+    )
+    options |= {"seed": random.randrange(100), "search": leafwise.Greedy(threads=1)}
+    path = folder() / "rounds.checkpoint"
+    path.unlink(missing_ok=True)
+    try:
+        whole = leafwise.learn(frame, **options)
+    except ValueError as error:
+        check_refusal(error)
+        return "refused"
+    networks = options.pop("networks", None)
+    begin = learning if networks is None else partial(learning_mixture, networks=networks)
+    begun = begin(frame, checkpoint=path, every=0, **options)
+    for _ in range(random.randrange(0, 6)):
+        next(begun, None)
+    going_on = begin(frame, checkpoint=path, every=1e9, **options)
+    going_on.run()
+    ended = going_on.network
+    assert (ended == whole) if networks is None else (list(ended) == list(whole) and ended.weights == whole.weights)
+    return "accepted"
 
 
 def _log_prior(network, node):

@@ -7,17 +7,18 @@ from random import Random
 from fuzz import answers, commands, network_files, pages, table_files
 
 KINDS: dict[str, tuple[Callable[[Random], str], int]] = {
-    **{name: (network_files.reader(name), 40) for name in network_files.FORMATS},
-    "packed": (network_files.check_packed, 10),
-    "arcs": (network_files.check_arcs, 5),
-    "text": (table_files.check_text, 30),
-    "sound text": (table_files.check_sound_text, 5),
-    "parquet": (table_files.check_parquet, 8),
-    "objects": (table_files.check_objects, 15),
-    "commands": (commands.check_command, 5),
-    "questions": (answers.check_questions, 5),
-    "learning": (answers.check_learning, 1),
-    "requests": (pages.check_request, 15),
+    **{name: (network_files.reader(name), 100) for name in network_files.FORMATS},
+    "packed": (network_files.check_packed, 25),
+    "arcs": (network_files.check_arcs, 12),
+    "text": (table_files.check_text, 60),
+    "sound text": (table_files.check_sound_text, 10),
+    "parquet": (table_files.check_parquet, 15),
+    "objects": (table_files.check_objects, 35),
+    "commands": (commands.check_command, 10),
+    "questions": (answers.check_questions, 10),
+    "learning": (answers.check_learning, 2),
+    "rounds": (answers.check_rounds, 1),
+    "requests": (pages.check_request, 35),
 }
 
 

@@ -2,15 +2,14 @@
 
 import gzip
 import json as plain_json
-import tempfile
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from random import Random
 
 import numpy as np
 from random_networks import random_network
 
+from fuzz.folders import folder
 from fuzz.mutation import mutated
 from fuzz.refusals import check_refusal
 from leafwise.formats import arcs, files
@@ -133,15 +132,14 @@ def check_packed(random: Random) -> str:
         data = gzip.compress(mutated(data, random, WORDS[name].split(), corpus(name)))
     else:
         data = mutated(gzip.compress(data), random, [b"\x1f\x8b\x08"], [b"\x1f\x8b"])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"network.{FORMATS[name]}.gz"
-        path.write_bytes(data)
-        try:
-            check_network(files.load(path))
-        except ValueError as error:
-            check_refusal(error)
-            assert str(path) in str(error)  # noqa: PT017
-            return "refused"
+    path = folder() / f"network.{FORMATS[name]}.gz"
+    path.write_bytes(data)
+    try:
+        check_network(files.load(path))
+    except ValueError as error:
+        check_refusal(error)
+        assert str(path) in str(error)  # noqa: PT017
+        return "refused"
     return "accepted"
 
 
@@ -151,12 +149,11 @@ ARCS = [b"a b\nb -> c\n", b"a, b\n# c\nc\n", b'"a b", c\n', b'{"format": "leafwi
 def check_arcs(random: Random) -> str:
     """Lists of arcs, orders and tiers."""
     read = random.choice([arcs.read_arcs, arcs.read_order, arcs.read_tiers])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "arcs.txt"
-        path.write_bytes(mutated(random.choice([*ARCS, corpus("json")[2]]), random, [b"->", b"a", b'"'], ARCS))
-        try:
-            read(path, random.choice([None, ("a", "b", "c")]))
-        except ValueError as error:
-            check_refusal(error)
-            return "refused"
+    path = folder() / "arcs.txt"
+    path.write_bytes(mutated(random.choice([*ARCS, corpus("json")[2]]), random, [b"->", b"a", b'"'], ARCS))
+    try:
+        read(path, random.choice([None, ("a", "b", "c")]))
+    except ValueError as error:
+        check_refusal(error)
+        return "refused"
     return "accepted"

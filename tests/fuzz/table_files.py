@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import tempfile
 from bisect import bisect_right
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 
 import leafwise
+from fuzz.folders import folder
 from fuzz.mutation import NUMBERS, mutated
 from fuzz.refusals import check_refusal
 
@@ -110,10 +110,9 @@ def check_table(table: leafwise.Table, from_file: bool) -> None:
 def check_sound_text(random: Random) -> str:
     """A sound file is read cell by cell as csv reads it; blanks around a cell do not count."""
     data, names, rows = _text(random)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / random.choice(["cases.csv", "cases.csv.gz"])
-        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-        table = leafwise.read(path, missing="state")
+    path = folder() / random.choice(["cases.csv", "cases.csv.gz"])
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    table = leafwise.read(path, missing="state")
     assert list(table.names) == [name.strip() for name in names]
     assert table.n_cases == len(rows)
     for column, (variable, codes) in enumerate(zip(table.variables, table.codes, strict=True)):
@@ -129,10 +128,9 @@ def check_sound_text(random: Random) -> str:
 def check_text(random: Random) -> str:
     """A file that was changed."""
     data = mutated(random.choice(texts()), random, WORDS, texts())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / random.choice(["cases.csv", "cases.csv", "cases.tsv", "cases.txt", "cases.csv.gz"])
-        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" and random.random() < 0.8 else data)
-        return _read(path, _options(random))
+    path = folder() / random.choice(["cases.csv", "cases.csv", "cases.tsv", "cases.txt", "cases.csv.gz"])
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" and random.random() < 0.8 else data)
+    return _read(path, _options(random))
 
 
 @cache
@@ -176,12 +174,11 @@ def check_parquet(random: Random) -> str:
         data = sink.getvalue()
     else:
         data = mutated(data, random, [b"PAR1", b"\x00\x00\x00\x00"], parquets())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cases.parquet"
-        path.write_bytes(data)
-        options = _options(random)
-        options.pop("header", None)
-        return _read(path, options)
+    path = folder() / "cases.parquet"
+    path.write_bytes(data)
+    options = _options(random)
+    options.pop("header", None)
+    return _read(path, options)
 
 
 def check_objects(random: Random) -> str:

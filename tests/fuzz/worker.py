@@ -5,7 +5,7 @@ import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from fuzz.answers import warm_up
+from fuzz import answers, commands
 from fuzz.kinds import KINDS, one
 
 LAST_RESORT = 2**33  # bytes more than when all is compiled; the parent looks at what is really used
@@ -13,8 +13,9 @@ LAST_RESORT = 2**33  # bytes more than when all is compiled; the parent looks at
 
 def work(pipe: Connection, seed: int, begin: int, kinds: list[str], wanted: int) -> None:
     """Check inputs from round `begin` on, and tell of each: what it is before, what came of it after."""
-    if {"questions", "learning", "commands", "requests"} & set(kinds):
-        warm_up()
+    if {"questions", "learning", "rounds", "commands", "requests"} & set(kinds):
+        answers.warm_up()
+        commands.warm_up()
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + LAST_RESORT,) * 2)
     pipe.send(("ready",))

@@ -2,16 +2,19 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
+import pandas
 import pytest
 
 import leafwise
 from leafwise.constraints import Constraints
 from leafwise.examples import alarm
+from leafwise.formats import mixture_json
 from leafwise.formats.json import dumps
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import learning, learning_mixture
 from leafwise.search import checkpoints
 from leafwise.table import Table
 
@@ -73,6 +76,113 @@ def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
     assert got == [dumps(network) for network in found]
     assert n_kills > 2
     assert json.loads(path.read_text())["stopped"] == search.stopped
+
+
+IN_ROUNDS = {
+    "infer": {"missing": "infer"},
+    "infer, edges": {"missing": "infer", "search": leafwise.Edges(GREEDY)},
+    "infer, one target": {"missing": "infer", "target": "b"},
+    "hidden": {"missing": "infer", "hidden": (2, 2)},
+    "hidden, auto": {"missing": "infer", "hidden": "auto"},
+    "hidden, auto, no holes": {"missing": "state", "hidden": "auto"},
+    "networks": {"missing": "state", "networks": 7},
+    "networks, one target": {"missing": "state", "networks": 7, "target": "b"},
+    "networks, tables": {"missing": "state", "networks": 7, "search": leafwise.Tables(threads=1)},
+}
+
+
+@compiled
+@pytest.mark.parametrize("is_run", [False, True])
+@pytest.mark.parametrize("kind", IN_ROUNDS)
+def test_what_repeats_rounds_goes_on(kind, is_run, tmp_path, monkeypatch):
+    """Killed after a few saves, again and again: inside the search of a round, between rounds, at the end."""
+    options = {"search": GREEDY, "seed": 3, **IN_ROUNDS[kind]}
+    cells = np.random.default_rng(1).choice(["0", "1", None], (120, 4), p=[0.5, 0.4, 0.1])
+    cells[:100, 1], cells[20:, 2] = cells[:100, 0], cells[20:, 3]
+    frame = pandas.DataFrame(cells, columns=list("abcd"))
+    texts = mixture_json.dumps if "networks" in options else dumps
+    whole = texts(leafwise.learn(frame, **options))
+    path, n_kills = tmp_path / "run.checkpoint", 0
+    networks = options.pop("networks", None)
+    begin = learning if networks is None else partial(learning_mixture, networks=networks)
+    for number in range(200):
+        with monkeypatch.context() as patch:
+            killed_at(patch, 1 + number % 4)
+            try:
+                search = begin(frame, checkpoint=path, every=0, **options)
+                if is_run:
+                    search.run()
+                for _ in search:
+                    pass
+                break
+            except Killed:
+                n_kills += 1
+    assert texts(search.network) == whole
+    assert n_kills > 2
+    again = begin(frame, checkpoint=path, **options)
+    again.run()
+    assert texts(again.network) == whole
+
+
+@compiled
+def test_rounds_are_of_one_run(tmp_path):
+    cells = np.random.default_rng(1).choice(["0", "1", None], (60, 3), p=[0.5, 0.4, 0.1])
+    frame, path = pandas.DataFrame(cells, columns=list("abc")), tmp_path / "run.checkpoint"
+    own = {"checkpoint": path, "missing": "infer", "search": leafwise.Greedy(max_steps=2)}
+    leafwise.learn(frame, **own)
+    for other in ({"seed": 2}, {"completions": 2}, {"hidden": 2}, {"missing": "state"}):
+        with pytest.raises(ValueError, match=r"this is the checkpoint of a run with other (rounds or networks|data)"):
+            leafwise.learn(frame, **{**own, **other})
+    with pytest.raises(ValueError, match="a run with other search"):  # each round has this limit
+        leafwise.learn(frame, **{**own, "search": leafwise.Greedy(max_steps=3)})
+    path.unlink()
+    own["missing"] = "state"
+    leafwise.learn(frame, networks=3, **own)
+    for other in ({"networks": 4}, {"networks": 3, "seed": 2}, {"networks": 3, "structure_prior": "choices"}, {}):
+        with pytest.raises(ValueError, match="this is the checkpoint of a run with other"):
+            leafwise.learn(frame, **{**own, **other})
+
+
+@compiled
+def test_a_round_that_was_stopped_is_gone_on_with():
+    """In one process, too: whoever stopped a search may go on with it."""
+    cells = np.random.default_rng(1).choice(["0", "1", None], (60, 3), p=[0.5, 0.4, 0.1])
+    frame = pandas.DataFrame(cells, columns=list("abc"))
+    for begin in (partial(learning, missing="infer"), partial(learning_mixture, networks=6, missing="state")):
+        whole, stopped, n_stops = begin(frame), begin(frame), 0
+        whole.run()
+
+        def stop(_search):
+            nonlocal n_stops
+            n_stops += 1
+            if n_stops % 3 == 1:
+                raise Killed
+
+        for _ in range(200):
+            try:
+                stopped.run(stop)
+                break
+            except Killed:
+                continue
+        assert n_stops > 3
+        assert list(stopped.network.learned.items()) == list(whole.network.learned.items())
+        assert repr(stopped.network) == repr(whole.network)
+
+
+@compiled
+def test_scores_of_tables_do_not_depend_on_the_way(tmp_path):
+    """Under priors worth many cases what a search adds up depends in its last digits on what it counted before."""
+    table = sample(alarm(), 100, seed=5)
+    options = {"search": leafwise.Tables(threads=1), "prior": "bdeu:1e5", "structure_prior": "uniform"}
+    options["constraints"] = Constraints(max_parents=3)
+    whole = leafwise.learn(table, **options)
+    for number in (1, 5, 30):
+        path = tmp_path / f"{number}.checkpoint"
+        begun = learning(table, checkpoint=path, every=0, **options)
+        for _ in range(number):
+            next(begun)
+        assert dumps(leafwise.learn(table, checkpoint=path, **options)) == dumps(whole)
+    assert whole.learned["log_score"] == pytest.approx(leafwise.log_score(whole, table).total, rel=1e-12)
 
 
 @compiled
@@ -164,7 +274,7 @@ def test_what_is_no_checkpoint(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=f"{path}: this is no checkpoint: name another file"):
             leafwise.learn(table, target="HR", checkpoint=path)
-    for damage in (("n_steps", "n_stops"), ("]", "1]"), ('"version":1', '"version":9')):
+    for damage in (("n_steps", "n_stops"), ("]", "1]"), ('"version":2', '"version":9')):
         path.write_text(sound.replace(*damage))
         with pytest.raises(ValueError, match=r"damaged|no checkpoint|another leafwise"):
             leafwise.learn(table, target="HR", checkpoint=path)

@@ -37,8 +37,8 @@ EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
-IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks")
-MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device")
+IN_ROUNDS_WITHOUT = ("keep", "device", "leaves", "networks")
+MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "device")
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -392,6 +392,8 @@ def _search(
             prior=request.prior,
             structure_prior=request.structure_prior,
             constraints=_constraints(request, table.names),
+            checkpoint=request.checkpoint,
+            every=request.every,
         )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)

@@ -4,8 +4,11 @@ Exact where a case is small enough for that, else by Gibbs sampling, which goes 
 networks and holes.
 """
 
-from collections.abc import Sequence
+import base64
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +37,9 @@ class Completions:
     """
 
     def __init__(self, variables: Sequence[Variable], codes: Codes, seed: int, threads: int | None = None) -> None:
-        self._threads, self._seeds = threads, np.random.SeedSequence(seed)
-        missing = codes >= count_states(variables)[:, None]
+        self._threads, self._seed, self._n_drawn = threads, seed, 0
+        self._n_states = count_states(variables)
+        missing = codes >= self._n_states[:, None]
         self.n_missing, self._lacking = int(missing.sum()), missing.any(axis=0)
         self._codes = codes
         self._complete = np.ascontiguousarray(codes[:, ~self._lacking])
@@ -46,7 +50,8 @@ class Completions:
     def draw(self, network: Network, n_draws: int) -> Codes:
         """All cases, completed so many times: first each once, then each once more, and so on."""
         holes = Holes(network, threads=self._threads, room=_ROOM)
-        seeds = self._seeds.spawn(1)[0].generate_state(2).tolist()
+        seeds = np.random.SeedSequence(self._seed, spawn_key=(self._n_drawn,)).generate_state(2).tolist()
+        self._n_drawn += 1
         shown = np.tile(self._shown, n_draws)
         drawn = np.tile(self._drawn, n_draws)[:, : shown.shape[1]]
         small = np.flatnonzero(np.tile(self._about(holes).is_small, n_draws))
@@ -59,6 +64,28 @@ class Completions:
         completed = np.tile(self._codes, n_draws)
         completed[:, np.tile(self._lacking, n_draws)] = drawn
         return completed
+
+    def mark(self) -> tuple[int, Codes]:
+        """Where the draws are, for `state` and `go_on_from`."""
+        return self._n_drawn, self._drawn
+
+    def state(self, mark: tuple[int, Codes]) -> dict[str, Any]:
+        """How far the draws were, and what was drawn last, in plain values."""
+        n_drawn, drawn = mark
+        cells = zlib.compress(np.ascontiguousarray(drawn[self._holes_in(drawn)]).tobytes(), 1)
+        return {"n_drawn": n_drawn, "n_draws": self._n_times(drawn), "cells": base64.b64encode(cells).decode()}
+
+    def go_on_from(self, state: Mapping[str, Any]) -> None:
+        """Go on where other draws were."""
+        self._n_drawn, self._drawn = state["n_drawn"], np.tile(self._shown, state["n_draws"])
+        cells = zlib.decompress(base64.b64decode(state["cells"]))
+        self._drawn[self._holes_in(self._drawn)] = np.frombuffer(cells, self._drawn.dtype)
+
+    def _n_times(self, drawn: Codes) -> int:
+        return int(drawn.shape[1]) // int(self._shown.shape[1])
+
+    def _holes_in(self, drawn: Codes) -> NDArray[np.bool_]:
+        return np.tile(self._shown >= self._n_states[:, None], self._n_times(drawn))
 
     def expected_counts(self, network: Network) -> tuple[list[Floats | None], float]:
         """How often each leaf is reached with each state, in expectation, and the log probability of what is shown.
@@ -74,7 +101,7 @@ class Completions:
                 own += more
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
         if not known.is_small.all():
-            n_draws = self._drawn.shape[1] // self._shown.shape[1]
+            n_draws = self._n_times(self._drawn)
             drawn = self._drawn[:, np.tile(~known.is_small, n_draws)]
             for own, more in zip(counts, leaf_counts(network, drawn), strict=True):
                 if own is not None and more is not None:

@@ -1,6 +1,6 @@
 """Checkpoints: a search that saves, now and then, what it takes to go on from there, in one JSON file.
 
-    {"format": "leafwise-checkpoint", "version": 1, "digest": "...", "stopped": "",
+    {"format": "leafwise-checkpoint", "version": 2, "digest": "...", "stopped": "",
      "of": {"leafwise": "1.0", "data": "...", "search": "...", ...}, "state": {...}}
 
 `of` says of which run it is, and a run goes on from its own file alone. The digest is that of all that follows it: a
@@ -31,20 +31,30 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem
 from leafwise.search.under_way import Resumable, Settings
 
-FORMAT, VERSION = "leafwise-checkpoint", 1
+FORMAT, VERSION = "leafwise-checkpoint", 2
 EVERY = 60.0
-_LIMITS = ("max_steps", "seconds", "rounds", "threads")  # what may be another when a search goes on
+_OF_TIME = ("seconds", "threads")
+_LIMITS = (*_OF_TIME, "max_steps", "rounds")  # what may be another when a search goes on
 _SPELLED = {
     "leafwise": "version of leafwise",
     "structure_prior": "structure prior",
     "start": "network to begin with",
+    "repeated": "rounds or networks",
 }
 
 
 def run_of(
-    problem: Problem, counter: Counter, search: Settings, target: str | None, start: Network | None
+    problem: Problem,
+    counter: Counter,
+    search: Settings,
+    target: str | None,
+    start: Network | None,
+    repeated: str,
 ) -> dict[str, str]:
-    """What a search depends on: data and options, but no limits."""
+    """What a search depends on: data and options, but no limits.
+
+    `repeated`: what lets it run again and again, if something does; how far each run may go is no limit of that.
+    """
     prior, rules = problem.prior, problem.parents
     variables = [dataclasses.astuple(variable) for variable in problem.variables]
     matrices = [rules.allowed.tobytes(), rules.is_parent.tobytes(), rules.kept.tobytes(), repr(rules[3:]).encode()]
@@ -55,7 +65,8 @@ def run_of(
         "leafwise": _version(),
         "data": _digest(repr([variables, counter.n_cases, counter.unit]).encode(), _rows_of(problem, counter)),
         "target": "all" if target is None else repr(target),
-        "search": _described(search),
+        "repeated": repeated or "once",
+        "search": _described(search, _OF_TIME if repeated else _LIMITS),
         "prior": known,
         "structure_prior": str(problem.structure_prior),
         "constraints": _digest(*matrices),
@@ -86,11 +97,11 @@ def _digest(*parts: bytes) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:32]
 
 
-def _described(settings: Any) -> str:
+def _described(settings: Any, limits: tuple[str, ...]) -> str:
     """Settings without their limits."""
-    fields = [field.name for field in dataclasses.fields(settings) if field.name not in _LIMITS]
+    fields = [field.name for field in dataclasses.fields(settings) if field.name not in limits]
     values = ((name, getattr(settings, name)) for name in fields)
-    told = [f"{name}={_described(v) if dataclasses.is_dataclass(v) else repr(v)}" for name, v in values]
+    told = [f"{name}={_described(v, limits) if dataclasses.is_dataclass(v) else repr(v)}" for name, v in values]
     return f"{type(settings).__name__}({', '.join(told)})"
 
 

@@ -1,7 +1,7 @@
 """Hidden causes: variables that nobody observed. Where learning begins with them, and how many states they get."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
 from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
-from leafwise.search.under_way import UnderWay
+from leafwise.search.under_way import Resumable
 from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]
@@ -79,26 +79,38 @@ def _mixture(codes: Codes, n_states: NDArray[np.int64], n_components: int, rando
 class HiddenChoice:
     """A search under way with more and more states of a hidden cause, none at first, as long as the score rises.
 
-    `begin` gives the search with so many states that may take so many seconds.
+    `begin` gives the search with so many states that may take so many seconds; where another one was, if its state is
+    given.
     """
 
-    def __init__(self, begin: Callable[[int, float | None], UnderWay], most_seconds: float | None) -> None:
-        self._begin, self._sizes, self._most_seconds = begin, iter(SIZES[1:]), most_seconds
-        self._tried = self._best = begin(SIZES[0], most_seconds)
-        self.seconds = self._tried.seconds
-        self.n_steps = 0
+    def __init__(
+        self,
+        begin: Callable[[int, float | None, Mapping[str, Any] | None], Resumable],
+        most_seconds: float | None,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._begin, self._most_seconds = begin, most_seconds
         self.stopped = ""
+        self.watch: Callable[[Any], None] = _silence  # called now and then while somebody waits for the next step
+        self._size = self._size_of_best = 0  # places in SIZES
+        self._steps_before, self._seconds_before = 0, 0.0  # of searches that came to their end
+        if state is not None:
+            self._steps_before, self._seconds_before = state["n_steps"], state["seconds"]
+            self._size, self._size_of_best = state["size"], state["size_of_best"]
+        self._tried = self._best = self._search(self._size, None if state is None else state["tried"])
+        if self._size_of_best < self._size and state is not None:
+            self._best = self._search(self._size_of_best, state["best"])
+            self._best.run()  # it is at its end, and says why
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         while not self.stopped:
-            before = self._tried.seconds
+            if hasattr(self._tried, "watch"):
+                self._tried.watch = self.watch
             step = next(iter(self._tried), None)
-            self.seconds += self._tried.seconds - before
             if step is not None:
-                self.n_steps += 1
                 return step
             self._choose()
         raise StopIteration
@@ -106,26 +118,50 @@ class HiddenChoice:
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
         """Try all that is to be tried; `progress` is called as by the searches themselves, with each of them."""
         while not self.stopped:
-            before = self._tried.seconds
             self._tried.run(progress)
-            self.n_steps += self._tried.n_steps
-            self.seconds += self._tried.seconds - before
             self._choose()
 
     def _choose(self) -> None:
         """Keep the better of two searches, and begin the next one if that is the new one."""
-        size = None
-        if self._tried is self._best or self._tried.log_score > self._best.log_score:
-            size = next(self._sizes, None)
-            self._best = self._tried
-        left = None if self._most_seconds is None else self._most_seconds - self.seconds
-        if size is None or (left is not None and left <= 0):
-            self.stopped = self._best.stopped if size is None else "seconds"
-            return
-        self._tried = self._begin(size, left)
+        is_better = self._tried is self._best or self._tried.log_score > self._best.log_score
+        if is_better:
+            self._best, self._size_of_best = self._tried, self._size
+        if not is_better or self._size + 1 == len(SIZES):
+            self.stopped = self._best.stopped
+        elif self._most_seconds is not None and self.seconds >= self._most_seconds:
+            self.stopped = "seconds"
+        else:
+            self._steps_before, self._seconds_before = self.n_steps, self.seconds
+            self._size += 1
+            self._tried = self._search(self._size, None)
+
+    def _search(self, size: int, state: Mapping[str, Any] | None) -> Resumable:
+        """With so many states, in the time that those before have left."""
+        left = None if self._most_seconds is None else max(0.0, self._most_seconds - self._seconds_before)
+        return self._begin(SIZES[size], left, state)
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values."""
+        return {
+            "size": self._size,
+            "size_of_best": self._size_of_best,
+            "tried": self._tried.state(),
+            "best": None if self._best is self._tried else self._best.state(),
+            "n_steps": self._steps_before,
+            "seconds": self._seconds_before,
+        }
 
     @property
-    def _now(self) -> UnderWay:
+    def n_steps(self) -> int:
+        """Those of all searches."""
+        return self._steps_before + self._tried.n_steps
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds_before + self._tried.seconds
+
+    @property
+    def _now(self) -> Resumable:
         """What is shown: the best, once it has a score."""
         return self._best if math.isfinite(self._best.log_score) else self._tried
 
@@ -149,3 +185,7 @@ class HiddenChoice:
     def summary(self) -> dict[str, Any]:
         """What was learned and how, of the best."""
         return self._now.summary()
+
+
+def _silence(_search: Any) -> None:
+    """Tell nobody."""

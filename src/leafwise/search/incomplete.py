@@ -8,7 +8,7 @@ what the case shows, but not on what the cell would have shown.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Counter
+from leafwise.formats import json
 from leafwise.inference.completion import Completions
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
 from leafwise.search.greedy import Problem
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.under_way import Resumable, Settings
 from leafwise.workers import Workers
 
 Codes = NDArray[Any]
@@ -123,13 +124,16 @@ class IncompleteSearch:
         settings: Settings,
         workers: Workers,
         of_targets: Problem | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
         self.seconds, self._since = 0.0, time.perf_counter()
         self._of_targets = of_targets
         self.settings, self._problem, self._count, self._workers = settings, problem, count, workers
         self._incomplete, self._present = incomplete, incomplete.first
         self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
-        self._search: UnderWay | None = None
+        self._search: Resumable | None = None  # of the round under way, and
+        self._before = self._completions.mark()  # ... where the draws were before it
+        self._search_state: Mapping[str, Any] | None = None  # where the search of the next round was
         self._best: Network | None = None
         self._is_exact = False  # whether the best network's score is
         self._n_draws = 1
@@ -137,14 +141,18 @@ class IncompleteSearch:
         self._patience = min(max(_PATIENT // cases, _LEAST_PATIENCE), _MOST_PATIENCE)
         self.n_rounds = self._n_vain = 0
         self.log_score = -math.inf
+        self._ended = ""  # why there are no more rounds, once there are none
         self.stopped = ""
+        self.watch: Progress = _silence  # called now and then while somebody waits for the next round
+        if state is not None:
+            self._go_on_from(state)
         self.seconds = self._used()
 
     def __iter__(self) -> Iterator[CompletedRound]:
         return self
 
     def __next__(self) -> CompletedRound:
-        done = self._advance(_silence)
+        done = self._advance(self.watch)
         if done is None:
             raise StopIteration
         return done
@@ -182,6 +190,37 @@ class IncompleteSearch:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values; a round under way is one to be taken up again."""
+        present, best = self._present, self._best
+        return {
+            "n_rounds": self.n_rounds,
+            "n_vain": self._n_vain,
+            "patience": self._patience,
+            "n_draws": self._n_draws,
+            "present": None if present is self._incomplete.first else json.dumps(present),
+            "best": None if best is None else json.dumps(best),
+            "log_score": None if self._best is None else self.log_score,
+            "is_exact": self._is_exact,
+            "completions": self._completions.state(self._before),
+            "search": None if self._search is None else {**self._search.state(), "seconds": 0.0},  # all counted here
+            "ended": self._ended,
+            "stopped": self.stopped if self._ended else "",
+            "seconds": self._used(),
+        }
+
+    def _go_on_from(self, state: Mapping[str, Any]) -> None:
+        self.n_rounds, self._n_vain, self._patience = state["n_rounds"], state["n_vain"], state["patience"]
+        self._n_draws = state["n_draws"]
+        if state["present"] is not None:
+            self._present = json.loads(state["present"])
+        if state["best"] is not None:
+            self._best, self.log_score = json.loads(state["best"]), state["log_score"]
+        self._is_exact, self._search_state = state["is_exact"], state["search"]
+        self._completions.go_on_from(state["completions"])
+        self._before = self._completions.mark()
+        self._ended, self.stopped, self.seconds = state["ended"], state["stopped"], state["seconds"]
+
     def _advance(self, tell: Progress) -> CompletedRound | None:
         """One round; None where there is none, and `stopped` says why."""
         self._since = time.perf_counter()
@@ -191,14 +230,12 @@ class IncompleteSearch:
                 self.stopped = "seconds"
             if self.stopped:
                 return None
-            done = self._round(tell, None if left is None else max(0.0, left))
+            done = None if self._ended else self._round(tell, None if left is None else max(0.0, left))
             if self._n_vain >= self._patience and self._n_draws < self._incomplete.n_draws:
                 self._n_draws, self._n_vain, self._patience = self._incomplete.n_draws, 0, _LEAST_PATIENCE
                 self._present = self._best or self._present
             elif self._n_vain >= self._patience or self.n_rounds >= MOST_ROUNDS:
-                self._fit_best()
-                self._learn_targets(tell)
-                self.stopped = "no round gains" if self._n_vain >= self._patience else "rounds"
+                self._end(tell)
             return done
         finally:
             self.seconds = self._used()
@@ -215,21 +252,23 @@ class IncompleteSearch:
                 break
         before = self.log_score
         self._offer(fitted, search)
-        self._present, self._search = fitted.network, None
+        self._present, self._search, self._before = fitted.network, None, self._completions.mark()
         self.n_rounds += 1
         gain = self.log_score - before if before > -math.inf else 0.0
         return CompletedRound(None, gain, self.log_score, fitted.network.n_leaves, len(fitted.network.arcs))
 
-    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> UnderWay:
-        completed = self._completions.draw(self._present, self._n_draws)
-        settings: Any = self.settings  # all of them have seconds
-        counter = self._count(completed, 1 / self._n_draws)
-        search: UnderWay = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
-        self._search = search
-        search.run(tell)
-        return search
+    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> Resumable:
+        if self._search is None:  # else somebody stopped it, and now goes on
+            self._before = self._completions.mark()
+            completed = self._completions.draw(self._present, self._n_draws)
+            settings: Any = self.settings  # all of them have seconds
+            settings, counter = replace(settings, seconds=seconds), self._count(completed, 1 / self._n_draws)
+            self._search = settings.begin(problem, counter, self._workers, self._search_state)
+            self._search_state = None
+        self._search.run(tell)
+        return self._search
 
-    def _offer(self, fitted: Fitted, search: UnderWay) -> None:
+    def _offer(self, fitted: Fitted, search: Resumable) -> None:
         """Take what a round found, if it is better, or if there is no saying which is."""
         log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
         is_exact = math.isfinite(log_score)
@@ -238,6 +277,14 @@ class IncompleteSearch:
         if gain > TIE or not self._is_exact:
             self._is_exact, self.log_score = is_exact, log_score if is_exact else search.log_score
             self._best = self._labelled(fitted.network, search.summary(), self.log_score)
+
+    def _end(self, tell: Progress) -> None:
+        """What comes after the last round."""
+        if not self._ended:
+            self._fit_best()
+            self._ended = "no round gains" if self._n_vain >= self._patience else "rounds"
+        self._learn_targets(tell)
+        self.stopped = self._ended
 
     def _fit_best(self) -> None:
         """EM for the parameters of the best network, until it gains next to nothing."""
@@ -257,7 +304,7 @@ class IncompleteSearch:
         if self._of_targets is not None:
             self._present = self._best or self._present
             search = self._search_completed(self._of_targets, tell, None)
-            self.log_score, self._search = search.log_score, None
+            self.log_score, self._search, self._before = search.log_score, None, self._completions.mark()
             self._best = self._labelled(search.network, search.summary(), self.log_score)
 
     def _labelled(self, network: Network, summary: dict[str, Any], log_score: float) -> Network:

@@ -20,6 +20,7 @@ from leafwise.kernels.arc_search import hill_climbing as climbing
 from leafwise.kernels.arc_search import moves as arcs
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
+from leafwise.scores import node_score
 from leafwise.search.greedy import Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.table_nodes import TableNodes
@@ -270,6 +271,7 @@ class TableSearch:
         """The network as it is now."""
         n_states = self._rules.n_states.tolist()
         nodes: list[Node | None] = [None] * len(n_states)
+        likelihoods = []
         for target in self._problem.targets:
             parents = self._graph.is_parent[target].nonzero()[0]
             counts = self._nodes.table(self._row_with_cases(target), parents)
@@ -277,12 +279,13 @@ class TableSearch:
             graph = DecisionGraph.complete(names, n_states)
             exponents = np.full(counts.shape, self._nodes.exponent(target, len(counts)))
             nodes[target] = Node.learned(names, graph, counts, exponents)
+            likelihoods.append(node_score(counts, exponents, 0.0).log_score)
         return Network(
             self._problem.variables,
             tuple(nodes),
             str(self._problem.prior),
             str(self._problem.structure_prior),
-            self.summary(),
+            self._summary(math.fsum(likelihoods)),
         )
 
     def state(self) -> dict[str, Any]:
@@ -308,6 +311,11 @@ class TableSearch:
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return dict(self.network.learned)
+
+    def _summary(self, log_likelihood: float) -> dict[str, Any]:
+        """The likelihood is that of the tables as they are: the last digits of the search's own depend on its way."""
+        log_prior = self.n_parameters * self._log_kappa - self.n_arcs * self._arc_cost
         names = [variable.name for variable in self._problem.variables]
         kinds = [type(operator) for operator in self.operators]
         return {
@@ -317,8 +325,8 @@ class TableSearch:
             "search": "tables",
             "turns": self.settings.turns,
             "patience": self.settings.patience,
-            "log_score": self.log_score,
-            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "log_score": log_likelihood + log_prior,
+            "log_marginal_likelihood": log_likelihood,
             "leaves": self.n_leaves,
             "parameters": self.n_parameters,
             "arcs": self.n_arcs,
