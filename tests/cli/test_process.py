@@ -93,22 +93,38 @@ EVIL = "evil\x1b[31m\x07\n\u202eabc\x9b1m"
         ("query", "--joint", "--method", "weighting", "--samples", "100"),
         ("mpe",),
         ("sample", "-n", "3"),
+        ("predict", "cases.csv", "--target", "y\x1b[2J"),
+        ("impute", "cases.csv"),
         ("query", "--target", "z\x1b[31m"),
         ("query", "--given", "\x1b[31m=3"),
         ("show", "--\x1b[31m"),
     ],
 )
 def test_names_do_not_steer_the_terminal(arguments, tmp_path):
-    import pty
-
     first = Node((), DecisionGraph.single(), np.array([[0.5, 0.5]]))
     second = Node((0,), DecisionGraph.complete([0], [2]), np.array([[0.5, 0.5], [0.1, 0.9]]))
     variables = (Variable(EVIL, ("a\x1b]0;title\x07", "b\r\x08")), Variable("y\x1b[2J", ("no", "yes")))
     model = tmp_path / "model.json"
     Network(variables, (first, second), "uni\x1bform").save(model)
+    (tmp_path / "cases.csv").write_text(f"{EVIL},y\x1b[2J\na\x1b]0;title\x07,no\n")
+    assert not _signs_shown([arguments[0], str(model), *arguments[1:]], tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
+@pytest.mark.parametrize("arguments", [("describe",), ("learn", "-v", "-o", "model.json"), ("learn", "--json")])
+def test_names_in_data_do_not_steer_the_terminal(arguments, tmp_path):
+    rows = "".join(f"{state},{number}\n" for number in (1, 2) for state in ("x\x1b[2J", "y", "z") * 4)
+    (tmp_path / "cases.csv").write_text(f"{EVIL},c\x07\n{rows}")
+    assert not _signs_shown([arguments[0], "cases.csv", *arguments[1:]], tmp_path)
+
+
+def _signs_shown(arguments, folder):
+    """What reaches a terminal that is not to be seen; the progress of a command is not looked at."""
+    import pty
+
     screen, terminal = pty.openpty()
-    command = [*COMMAND, arguments[0], str(model), *arguments[1:]]
-    with subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE) as process:
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(command, stdout=terminal, stderr=subprocess.PIPE, cwd=folder) as process:
         os.close(terminal)
         shown = b""
         try:
@@ -120,7 +136,7 @@ def test_names_do_not_steer_the_terminal(arguments, tmp_path):
     os.close(screen)
     text = shown.decode().replace("\r\n", "\n")
     assert text
-    assert not [sign for sign in text if not sign.isprintable() and sign != "\n"]
+    return [sign for sign in text if not sign.isprintable() and sign != "\n"]
 
 
 ROUNDS = ["learn", "--example", "alarm", "--search", "restarts", "--keep", "2", "--threads", "1", "--quiet"]

@@ -24,6 +24,7 @@ from leafwise.cli.explore import explore
 from leafwise.cli.impute import impute
 from leafwise.cli.learn import INTERRUPTED, learn
 from leafwise.cli.models import evaluate, sample, score, show
+from leafwise.cli.options import say
 from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
@@ -95,7 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(_usage_message(error))
     except click.Abort:
-        click.echo("leafwise: interrupted: nothing was written.", err=True)
+        say("leafwise: interrupted: nothing was written.")
         return INTERRUPTED
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
@@ -115,7 +116,7 @@ def _usage_message(error: click.ClickException) -> str:
 
 def _note(message: str) -> None:
     """What the library warns of, in one line."""
-    click.echo(f"leafwise: note: {in_options(message)}", err=True)
+    say(f"leafwise: note: {in_options(message)}")
 
 
 def in_options(message: str) -> str:
@@ -127,5 +128,5 @@ def in_options(message: str) -> str:
 
 def _fail(message: str) -> int:
     with suppress(OSError):  # of a terminal that is gone
-        click.echo(f"leafwise: {printable(' '.join(message.split()))}", err=True)
+        say(f"leafwise: {printable(' '.join(message.split()))}")
     return BAD_INPUT

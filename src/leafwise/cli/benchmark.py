@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from leafwise.cli.learn import COUNT, INTERRUPTED
-from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json
+from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, say
 from leafwise.cli.progress import telling
 
 
@@ -80,7 +80,7 @@ def density(
                 report = mixture_report(density_of_mixtures(data_dir, names, networks, limits, results, tell))
     except KeyboardInterrupt:
         kept = "give --results to keep finished sets" if results is None else f"finished sets are in '{results}'"
-        click.echo(f"leafwise: interrupted: {kept}.", err=True)
+        say(f"leafwise: interrupted: {kept}.")
         return INTERRUPTED
     if as_json:
         print_json({"title": report.title, **report.data})

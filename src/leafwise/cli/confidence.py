@@ -8,7 +8,7 @@ import click
 
 from leafwise.cli.data import advice_in_options, data_argument, reading_options
 from leafwise.cli.learn import COUNT, KILLED_BY
-from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows
+from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows, say
 from leafwise.cli.progress import asked_to_stop, telling
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def confidence(
         _save_consensus(result, table, consensus)
     _print(result, output, consensus, as_json)
     if asked.signal:
-        click.echo(f"leafwise: interrupted after {len(found):,} of {networks:,} networks.", err=True)
+        say(f"leafwise: interrupted after {len(found):,} of {networks:,} networks.")
     return KILLED_BY + asked.signal if asked.signal else 0
 
 

@@ -1,6 +1,5 @@
 """`leafwise impute`: the missing cells of a table filled in."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from leafwise.cli.options import (
     load_model,
     model_argument,
     print_json,
+    standard_table,
 )
 from leafwise.cli.progress import telling
 
@@ -68,7 +68,11 @@ def impute(
         network = load_model(model)
         tell("filling in")
         found = fill(network, list(data), how.replace("-", " "), seed=seed, unseen=unseen, **reading)
-        write_columns(found.frame_columns(), sys.stdout.buffer if output in (None, STANDARD) else output)
+    if output is None or output == STANDARD:
+        with standard_table() as stream:
+            write_columns(found.frame_columns(), stream)
+    else:
+        write_columns(found.frame_columns(), output)
     if as_json:
         print_json({"rows": len(found), "how": how, "output": str(output)})
     elif output not in (None, STANDARD):

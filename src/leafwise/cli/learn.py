@@ -18,6 +18,7 @@ from leafwise.cli.options import (
     load_model,
     print_json,
     print_rows,
+    say,
     stacked,
 )
 from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
@@ -264,13 +265,13 @@ def learn(**given: Any) -> int:
     if not request.quiet and not request.as_json and sys.stderr.isatty():
         from leafwise.kernels.compiling.cache import when_compiling
 
-        when_compiling(lambda: click.echo("leafwise: compiling, once: the next run starts at once.", err=True))
+        when_compiling(lambda: say("leafwise: compiling, once: the next run starts at once."))
     with advice_in_options():
         search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
-        click.echo(f"{understood.summary(in_options=True)}\n", err=True)
+        say(f"{understood.summary(in_options=True)}\n")
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
-        click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
+        say(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.")
     with asked_to_stop():  # whoever asks after the search is answered when all is saved
         if request.verbose:
             interrupted = narrate(search, table.names)
@@ -486,7 +487,7 @@ def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
 
 def _say_interrupted(output: Path | None) -> None:
     saved = "was not saved (no --output)" if output is None else f"is saved in '{output}'"
-    click.echo(f"leafwise: interrupted: the network found so far {saved}.", err=True)
+    say(f"leafwise: interrupted: the network found so far {saved}.")
 
 
 def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:

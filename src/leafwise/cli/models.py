@@ -1,13 +1,11 @@
 """The commands that take a saved network: score, evaluate, sample, show."""
 
-import io
 import math
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +26,8 @@ from leafwise.cli.options import (
     parse_given,
     print_json,
     print_rows,
+    say,
+    standard_table,
     variable_names,
 )
 from leafwise.cli.progress import telling
@@ -165,14 +165,10 @@ def sample(
         limits = limits_of(memory, operations)
         table = draw(network, cases, seed, given=parse_given(given, network), limits=limits)
     for note in notes:
-        click.echo(f"leafwise: note: {note}", err=True)
-    if output is None and sys.stdout.isatty():
-        shown = io.BytesIO()
-        _write_to(shown, table)
-        click.echo(shown.getvalue().decode(), nl=False)  # as text: names may not steer the terminal
-        return
+        say(f"leafwise: note: {note}")
     if output is None or output == STANDARD:
-        _write_to(sys.stdout.buffer, table)
+        with standard_table() as stream:
+            _write_to(stream, table)
         return
     if output.exists() and not output.is_file():  # a pipe or a device: it is written to, not replaced
         with output.open("wb") as stream:
@@ -185,7 +181,7 @@ def sample(
         click.echo(f"{cases:,} cases of {table.n_variables:,} variables saved in {output}")
 
 
-def _write_to(stream: BinaryIO, table: "Table") -> None:
+def _write_to(stream: IO[bytes], table: "Table") -> None:
     from leafwise.encoding import write
 
     with tempfile.TemporaryDirectory() as folder:

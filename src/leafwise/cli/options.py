@@ -1,14 +1,16 @@
 """What the commands share: options, loading networks, checking where to write, and printing."""
 
 import csv
+import io
 import json
 import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -228,6 +230,22 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def say(text: str) -> None:
+    """Something on standard error; names in it may not steer a terminal."""
+    click.echo(printable(text, kept="\n\t"), err=True)
+
+
+@contextmanager
+def standard_table() -> Iterator[IO[bytes]]:
+    """Where a table goes on standard output: as it is, but for a terminal, which names may not steer."""
+    if not sys.stdout.isatty():
+        yield sys.stdout.buffer
+        return
+    shown = io.BytesIO()
+    yield shown
+    click.echo(shown.getvalue().decode(), nl=False)
+
+
 def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1, err: bool = False) -> None:
     """Aligned columns; those from `right` on are numbers, aligned to the right."""
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -237,4 +255,4 @@ def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1, err: bool = Fal
         pairs = enumerate(zip(row, widths, strict=True))
         cells = [cell.ljust(width) if place < right else cell.rjust(width) for place, (cell, width) in pairs]
         lines.append("  ".join(cells).rstrip())
-    click.echo("\n".join(lines), err=err)
+    (say if err else click.echo)("\n".join(lines))

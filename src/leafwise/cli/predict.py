@@ -1,6 +1,5 @@
 """`leafwise predict`: the distribution of one variable for every row of a table."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,8 @@ from leafwise.cli.options import (
     load_network_or_mixture,
     model_argument,
     print_json,
+    say,
+    standard_table,
     variable_names,
 )
 from leafwise.cli.progress import telling
@@ -70,14 +71,18 @@ def predict(
         tell(f"predicting {target}")
         limits = limits_of(memory, operations)
         found = ask(network, list(data), target, unseen=unseen, limits=limits, **reading)
-        write_columns(found.frame_columns(), sys.stdout.buffer if output in (None, STANDARD) else output)
+    if output is None or output == STANDARD:
+        with standard_table() as stream:
+            write_columns(found.frame_columns(), stream)
+    else:
+        write_columns(found.frame_columns(), output)
     impossible = _impossible(found)
     if as_json:
         print_json({"rows": len(found), "target": target, "impossible_rows": impossible, "output": str(output)})
     elif output not in (None, STANDARD):
         click.echo(f"{len(found):,} predictions of {target} saved in {output}")
     if impossible and not as_json:
-        click.echo(f"leafwise: the network holds {impossible:,} rows impossible: they have no probabilities.", err=True)
+        say(f"leafwise: the network holds {impossible:,} rows impossible: they have no probabilities.")
 
 
 def _impossible(found: "Predictions") -> int:

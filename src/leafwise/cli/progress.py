@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from leafwise.cli.options import say
 from leafwise.report.signs import printable
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> int
         for step in search:
             with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
                 told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
-                click.echo(printable(told), err=True)
+                say(told)
             if asked.signal:
                 if isinstance(search, Checkpointed):
                     search.save()

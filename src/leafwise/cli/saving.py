@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leafwise.cli.options import say
+
 if TYPE_CHECKING:
     from leafwise.mixture import Mixture
     from leafwise.network import Network
@@ -28,9 +30,9 @@ def saved(network: "Network | Mixture", wanted: Path) -> Path:
             network.save(kept)
         except OSError:
             continue
-        click.echo(f"{problem} is kept in '{kept}'.", err=True)
+        say(f"{problem} is kept in '{kept}'.")
         return kept
-    click.echo(f"{problem} follows on standard output, as there is no room for it elsewhere.", err=True)
+    say(f"{problem} follows on standard output, as there is no room for it elsewhere.")
     click.echo(dumped(network), nl=False)
     return Path("-")
 
