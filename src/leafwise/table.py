@@ -45,7 +45,7 @@ class Variable:
             object.__setattr__(self, "ordered", True)
         problem = _variable_problem(self)
         if problem:
-            raise ValueError(f"variable {self.name!r} {problem}")
+            raise ValueError(f"variable {brief(self.name)} {problem}")
 
     @property
     def n_states(self) -> int:
@@ -69,9 +69,9 @@ def _variable_problem(variable: Variable) -> str | None:
         return f"has {len(labels)} states, not 1 to {MOST_STATES}: merge or bin some"
     if len(set(labels)) < len(labels):
         twice = first_repeated(labels)
-        return f"has two states labelled {twice!r}, where labels must differ: rename one"
+        return f"has two states labelled {brief(twice)}, where labels must differ: rename one"
     if variable.missing and labels[-1] != MISSING:
-        return f"says its last state is missing, which must be labelled {MISSING!r}, not {labels[-1]!r}: rename it"
+        return f"says its last state is missing, which must be labelled {MISSING!r}, not {brief(labels[-1])}: rename it"
     if cuts and len(cuts) + 1 + variable.missing != len(labels):
         return f"has {len(cuts)} cuts and {len(labels)} states, where k cuts make k + 1 states: correct one of them"
     if not all(isfinite(cut) for cut in cuts) or any(a >= b for a, b in pairwise(cuts)):
@@ -174,6 +174,16 @@ def shortened(texts: Sequence[str], most: int = 8) -> str:
     return ", ".join(texts[:most]) + ", ..." * (len(texts) > most)
 
 
+def brief(text: object) -> str:
+    """A name or label as a message shows it, however long it is.
+
+    >>> brief("rain"), len(brief("r" * 5000))
+    ("'rain'", 82)
+    """
+    shown = repr(text)
+    return shown if len(shown) <= 82 else f"{shown[:80]}…{shown[0]}"
+
+
 def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
     """How many states each of the variables has.
 
@@ -193,8 +203,8 @@ def index_of(name: str, names: Sequence[str]) -> int:
         return names.index(name)
     close = get_close_matches(str(name), names, n=3) or names[:5]
     more = ", ..." if len(close) < len(names) else ""
-    known = ", ".join(map(repr, close)) + more
-    raise ValueError(f"no variable is called {name!r} among the {len(names)} here ({known}): use one of them")
+    known = ", ".join(map(brief, close)) + more
+    raise ValueError(f"no variable is called {brief(name)} among the {len(names)} here ({known}): use one of them")
 
 
 def first_repeated(names: Sequence[str]) -> str:

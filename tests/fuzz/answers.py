@@ -122,6 +122,7 @@ def warm_up() -> None:
                 _check_learning(Random(f"{kind} {k}"), kind, prior)
     for k in range(40):
         check_questions(Random(k))
+    for k in range(8):
         check_rounds(Random(k))
 
 

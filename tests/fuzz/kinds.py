@@ -7,18 +7,18 @@ from random import Random
 from fuzz import answers, commands, network_files, pages, table_files
 
 KINDS: dict[str, tuple[Callable[[Random], str], int]] = {
-    **{name: (network_files.reader(name), 100) for name in network_files.FORMATS},
-    "packed": (network_files.check_packed, 25),
-    "arcs": (network_files.check_arcs, 12),
-    "text": (table_files.check_text, 60),
-    "sound text": (table_files.check_sound_text, 10),
-    "parquet": (table_files.check_parquet, 15),
-    "objects": (table_files.check_objects, 35),
+    **{name: (network_files.reader(name), 200) for name in network_files.FORMATS},
+    "packed": (network_files.check_packed, 50),
+    "arcs": (network_files.check_arcs, 25),
+    "text": (table_files.check_text, 80),
+    "sound text": (table_files.check_sound_text, 15),
+    "parquet": (table_files.check_parquet, 20),
+    "objects": (table_files.check_objects, 70),
     "commands": (commands.check_command, 10),
     "questions": (answers.check_questions, 10),
     "learning": (answers.check_learning, 2),
     "rounds": (answers.check_rounds, 1),
-    "requests": (pages.check_request, 35),
+    "requests": (pages.check_request, 70),
 }
 
 

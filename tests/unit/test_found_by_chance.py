@@ -10,6 +10,7 @@ from strategies import make_table
 
 import leafwise
 from leafwise import priors
+from leafwise.cli import run
 from leafwise.formats import arcs, json, libra, net, uai, xmlbif
 from leafwise.network import Network
 from leafwise.table import Variable
@@ -95,3 +96,23 @@ def test_a_search_on_noise_ends(monkeypatch):
     search = leafwise.Tables(threads=1, patience=1)
     network = leafwise.learn(table, prior="bdeu:1e8", structure_prior="uniform", search=search)
     assert network.learned["stopped"] == "no operator gains"
+
+
+def test_names_of_5000_letters_are_shortened():
+    for make in (
+        lambda: Variable("n" * 5000, ("s" * 5000, "s" * 5000)),
+        lambda: leafwise.table.index_of("x" * 5000, ()),
+    ):
+        with pytest.raises(ValueError, match="…") as refusal:
+            make()
+        assert len(str(refusal.value)) < 500
+
+
+def test_a_kind_of_file_that_cannot_be_is_refused_before_anything_is_said(tmp_path, capsys):
+    leafwise.learn(make_table([2], [[0, 1, 0, 1]])).save(tmp_path / "model.json")
+    name = Network.load(tmp_path / "model.json").variables[0]
+    line = ["sample", str(tmp_path / "model.json"), "--do", f"{name.name}={name.labels[0]}", "-o", "out.bif"]
+    assert run(line) == 2
+    told = capsys.readouterr().err
+    assert "is no kind of data file here" in told
+    assert told.count("\n") == 1

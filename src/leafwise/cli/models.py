@@ -153,10 +153,15 @@ def sample(
     """Draw cases from the network MODEL, given what is known of some variables or of none."""
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
-    if output is not None:
-        check_output(output, model)
+    from leafwise.columns import check_ending
     from leafwise.encoding import write
     from leafwise.inference.sampling import sample as draw
+
+    if output is not None:
+        check_output(output, model)
+        is_device = output.exists() and not output.is_file()  # or a pipe: it is written to, not replaced
+        if not is_device and output != STANDARD:
+            check_ending(output)
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
@@ -170,7 +175,7 @@ def sample(
         with standard_table() as stream:
             _write_to(stream, table)
         return
-    if output.exists() and not output.is_file():  # a pipe or a device: it is written to, not replaced
+    if is_device:
         with output.open("wb") as stream:
             _write_to(stream, table)
     else:
