@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,8 +8,9 @@ from random_networks import EVIDENCE, STATES, random_network, single, variables
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
+from leafwise.inference.estimates import Cells
 from leafwise.inference.evidence import weights_of
-from leafwise.inference.gibbs import gibbs
+from leafwise.inference.gibbs import _Run, _tables, gibbs
 from leafwise.network import Network, Node
 
 
@@ -75,6 +77,24 @@ def test_errors_are_calibrated():
         scores.append((found.probabilities[0][0] - expected) / found.standard_errors[0][0])
     assert abs(np.mean(scores)) < 0.25
     assert 0.8 < np.std(scores) < 1.25
+
+
+def test_slow_chains_are_sure_of_nothing():
+    """What moves seldom may move any state: none is called surer than the slowest, unless samples are just few."""
+    random = np.random.default_rng(1)
+    slow = np.repeat(random.random((8, 10, 1)), 100, axis=1)  # chains that move ten times
+    quick = 0.3 + 0.001 * random.random((8, 1000, 1))
+    means = np.concatenate([slow, 1 - slow, quick, 1 - quick], axis=2)
+    part = SimpleNamespace(free=np.arange(3), is_rigid=lambda _least: False)
+    widths = {}
+    for n_samples in (100_000, 200):
+        run = _Run(part, np.arange(4), means, random.random((8, 1000, 1)), 1 / 12, n_samples, 100.0)
+        assert run.worth < 400
+        assert run.is_slow == (n_samples > 200)
+        tables = _tables(Cells(((0,), (1,)), (2, 2)), run)
+        widths[n_samples] = [float(np.diff(table.interval, axis=0).max()) for table in tables]
+    assert widths[100_000][1] > widths[100_000][0] / 2
+    assert widths[200][1] < widths[200][0] / 5
 
 
 def test_threads_change_nothing_and_seeds_do():

@@ -25,6 +25,7 @@ _MOST_NUMBERS = 1 << 22  # as many as there are numbers for
 _FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
 _NANOSECONDS = 700.0  # what drawing a variable costs, roughly
 _MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
+_SLOW = 10.0  # samples for each independent draw
 _LARGEST_R_HAT = 4.0  # beyond, chains are as good as one draw, or less
 _FEW_RETURNS, _SELDOM = 100, 10.0  # a state that comes up less often in a chain may as well be impossible
 
@@ -158,6 +159,16 @@ class _Run:
         size = self.log_variance / variance if variance > 0 else np.inf
         return min(size, self.n_samples, self.n_returns)
 
+    @property
+    def worth(self) -> float:
+        """How many independent draws the chains are worth where they are slowest."""
+        return min(self.mixing.bulk_size, self.mixing.tail_size)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether that is little, and not for want of samples: what moves so slowly may move any state."""
+        return self.worth < min(_LEAST_SIZE, self.n_samples / _SLOW)
+
     def warnings(self) -> Iterator[str]:
         """Why the answer may be further off than it says."""
         if self.mixing.r_hat > _MOST_R_HAT:
@@ -165,10 +176,10 @@ class _Run:
                 f"the chains disagree (R-hat is {self.mixing.r_hat:.3g}, and {_MOST_R_HAT} is the most for a sure "
                 f"answer): ask for more samples, or exactly."
             )
-        if (size := min(self.mixing.bulk_size, self.mixing.tail_size)) < _LEAST_SIZE:
+        if self.worth < _LEAST_SIZE:
             yield (
-                f"the chains are worth {size:.3g} independent draws, and {_LEAST_SIZE:.0f} are the least for a sure "
-                f"answer: ask for more samples, or exactly."
+                f"the chains are worth {self.worth:.3g} independent draws, and {_LEAST_SIZE:.0f} are the least for a "
+                f"sure answer: ask for more samples, or exactly."
             )
         if self.n_returns < _FEW_RETURNS:
             yield (
@@ -187,7 +198,10 @@ def _tables(cells: Cells, run: _Run) -> list[Found]:
     else:
         with np.errstate(divide="ignore", invalid="ignore"):
             sizes = np.where(variances > 0, probabilities * (1 - probabilities) / variances, run.n_samples)
-        sizes = np.minimum(sizes, run.n_returns) / min(run.mixing.r_hat, _LARGEST_R_HAT) ** 2
+        sizes = (
+            np.minimum(sizes, min(run.n_returns, run.worth if run.is_slow else np.inf))
+            / min(run.mixing.r_hat, _LARGEST_R_HAT) ** 2
+        )
         intervals = of_draws(probabilities, sizes, np.minimum(sizes, run.n_draws))
     errors = np.maximum(np.sqrt(variances), abs(intervals - probabilities).max(axis=0) / 2)
     tables = zip(cells.asked, *map(cells.tables, (probabilities, errors, intervals, sizes)), strict=True)
