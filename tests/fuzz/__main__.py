@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from fuzz.kinds import KINDS, one
@@ -141,7 +142,8 @@ def main() -> None:
     print(f"seed {seed}", flush=True)
     run = Run(seed, given.kinds.split(","))
     began = time.monotonic()
-    run.go(given.seconds, given.begin, given.rounds)
+    with suppress(KeyboardInterrupt):  # what was done until then is told
+        run.go(given.seconds, given.begin, given.rounds)
     print(run.summary() + f"\n{time.monotonic() - began:.0f} s")
     if given.json:
         found = {"seed": seed, "outcomes": run.outcomes, "failures": run.failures}
