@@ -19,19 +19,19 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check
-from leafwise import Edges, Greedy, Restarts, Table, Tables, learn, read
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, read
 from leafwise.cli.saving import dumped
 
-ONE = Greedy(threads=1)  # a process with threads cannot be copied
+ONE = LeafSearch(threads=1)  # a process with threads cannot be copied
 SEARCHES: dict[str, tuple[dict[str, Any], int]] = {  # what learn is told, and how many cases
     "greedy": ({"search": ONE}, 20_000),
     "greedy, best-first, BDeu": (
-        {"search": Greedy("CBM", "best-first", delete_parents=True, threads=1), "prior": "bdeu:10"},
+        {"search": LeafSearch("CBM", "best-first", delete_parents=True, threads=1), "prior": "bdeu:10"},
         10_000,
     ),
-    "complete tables": ({"search": Tables(threads=1), "prior": "bdeu:1"}, 20_000),
-    "edges": ({"search": Edges(ONE)}, 100),
-    "restarts": ({"search": Restarts(ONE, rounds=100, keep=3)}, 500),
+    "complete tables": ({"search": TableArcSearch(threads=1), "prior": "bdeu:1"}, 20_000),
+    "edges": ({"search": GraphArcSearch(ONE)}, 100),
+    "restarts": ({"search": LeafSearchRestarts(ONE, rounds=100, keep=3)}, 500),
     "missing cells inferred": ({"search": ONE, "missing": "infer"}, 200),
     "hidden causes": ({"search": ONE, "hidden": "auto"}, 100),
     "12 networks": ({"search": ONE, "networks": 12}, 100),

@@ -64,7 +64,7 @@ class _Member:
     logs: Floats  # (kinds of leaves, cases)
 
 
-class MixtureUnderWay:
+class MixtureRun:
     """Members being learned, one after the other; `network` is the mixture of those there are, at any time."""
 
     def __init__(

@@ -17,7 +17,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
-from leafwise.search.tables import Tables
+from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Resumable, Settings
 from leafwise.table import Table, Variable, code_type
 from leafwise.workers import Workers
@@ -123,7 +123,7 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers, state)
-    if isinstance(search, Tables):
+    if isinstance(search, TableArcSearch):
         raise ValueError(
             "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
             "use another search, or missing='drop'"

@@ -18,7 +18,7 @@ from fuzz.mutation import mutated
 from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
-from leafwise.learner import learning, learning_mixture
+from leafwise.learner import start_mixture, start_search
 
 PRIORS = [
     "auto",
@@ -108,9 +108,9 @@ def _refused(call):
 
 SEARCHES = {
     "greedy": lambda greedy, _seed: greedy,
-    "tables": lambda greedy, _seed: leafwise.Tables(threads=greedy.threads),
-    "edges": lambda greedy, _seed: leafwise.Edges(replace(greedy, max_steps=None)),
-    "restarts": lambda greedy, seed: leafwise.Restarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
+    "tables": lambda greedy, _seed: leafwise.TableArcSearch(threads=greedy.threads),
+    "edges": lambda greedy, _seed: leafwise.GraphArcSearch(replace(greedy, max_steps=None)),
+    "restarts": lambda greedy, seed: leafwise.LeafSearchRestarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
 }
 
 
@@ -138,7 +138,7 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
         "structure_prior": random.choice(STRUCTURE_PRIORS),
         "target": random.choice([None, None, random.choice(table.names)]) if kind == "greedy" else None,
     }
-    greedy = leafwise.Greedy(
+    greedy = leafwise.LeafSearch(
         random.choice(["CBIM", "CBIM", "CBM", "CB", "C", "B", "CM", "BM", "IM"]),
         random.choice(["best-first", "splits-first"]),
         max_steps=random.choice([None, None, 3]),
@@ -162,7 +162,7 @@ def _check_going_on(network, table, random, **options):
     """A search that is given up after some steps goes on from its checkpoint; from a changed one, or not at all."""
     path = folder() / "run.checkpoint"
     path.unlink(missing_ok=True)
-    begun = learning(table, checkpoint=path, every=0, **options)
+    begun = start_search(table, checkpoint=path, every=0, **options)
     for _ in range(random.randrange(0, 8)):
         next(begun, None)
     sound = path.read_bytes() if path.exists() else b""
@@ -192,7 +192,7 @@ def check_rounds(random: Random) -> str:
             {"missing": "state", "networks": 3, "target": table.names[0]},
         ]
     )
-    options |= {"seed": random.randrange(100), "search": leafwise.Greedy(threads=1)}
+    options |= {"seed": random.randrange(100), "search": leafwise.LeafSearch(threads=1)}
     path = folder() / "rounds.checkpoint"
     path.unlink(missing_ok=True)
     try:
@@ -201,7 +201,7 @@ def check_rounds(random: Random) -> str:
         check_refusal(error)
         return "refused"
     networks = options.pop("networks", None)
-    begin = learning if networks is None else partial(learning_mixture, networks=networks)
+    begin = learning if networks is None else partial(start_mixture, networks=networks)
     begun = begin(frame, checkpoint=path, every=0, **options)
     for _ in range(random.randrange(0, 6)):
         next(begun, None)

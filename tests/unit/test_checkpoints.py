@@ -14,18 +14,18 @@ from leafwise.examples import alarm
 from leafwise.formats import mixture_json
 from leafwise.formats.json import dumps
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning, learning_mixture
+from leafwise.learner import start_mixture, start_search
 from leafwise.search import checkpoints
 from leafwise.table import Table
 
 compiled = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="takes long without compiled loops")
-GREEDY = leafwise.Greedy(threads=1)
+GREEDY = leafwise.LeafSearch(threads=1)
 SEARCHES = {
     "greedy": GREEDY,
-    "best-first": leafwise.Greedy("CBM", "best-first", delete_parents=True, threads=1),
-    "tables": leafwise.Tables(threads=1),
-    "edges": leafwise.Edges(GREEDY),
-    "restarts": leafwise.Restarts(GREEDY, rounds=12, seed=3, keep=3),
+    "best-first": leafwise.LeafSearch("CBM", "best-first", delete_parents=True, threads=1),
+    "tables": leafwise.TableArcSearch(threads=1),
+    "edges": leafwise.GraphArcSearch(GREEDY),
+    "restarts": leafwise.LeafSearchRestarts(GREEDY, rounds=12, seed=3, keep=3),
 }
 
 
@@ -49,7 +49,7 @@ def killed_at(monkeypatch, number):
 
 def run(table, kind, path, **options):
     """A search that saves whenever it could be stopped, step by step; its networks as texts."""
-    search = learning(table, search=SEARCHES[kind], checkpoint=path, every=0, **options)
+    search = start_search(table, search=SEARCHES[kind], checkpoint=path, every=0, **options)
     for _ in search:
         pass
     found = [network for network, _, _ in search.networks] if kind == "restarts" else [search.network]
@@ -61,7 +61,7 @@ def run(table, kind, path, **options):
 def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
     cases = sample(alarm(), 400, seed=1)
     table = Table(cases.variables[6:13], np.ascontiguousarray(cases.codes[6:13]))
-    search = learning(table, search=SEARCHES[kind], prior=prior)
+    search = start_search(table, search=SEARCHES[kind], prior=prior)
     search.run()
     found = [network for network, _, _ in search.networks] if kind == "restarts" else [search.network]
     path, n_kills = tmp_path / "run.checkpoint", 0
@@ -80,14 +80,14 @@ def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
 
 IN_ROUNDS = {
     "infer": {"missing": "infer"},
-    "infer, edges": {"missing": "infer", "search": leafwise.Edges(GREEDY)},
+    "infer, edges": {"missing": "infer", "search": leafwise.GraphArcSearch(GREEDY)},
     "infer, one target": {"missing": "infer", "target": "b"},
     "hidden": {"missing": "infer", "hidden": (2, 2)},
     "hidden, auto": {"missing": "infer", "hidden": "auto"},
     "hidden, auto, no holes": {"missing": "state", "hidden": "auto"},
     "networks": {"missing": "state", "networks": 7},
     "networks, one target": {"missing": "state", "networks": 7, "target": "b"},
-    "networks, tables": {"missing": "state", "networks": 7, "search": leafwise.Tables(threads=1)},
+    "networks, tables": {"missing": "state", "networks": 7, "search": leafwise.TableArcSearch(threads=1)},
 }
 
 
@@ -104,7 +104,7 @@ def test_what_repeats_rounds_goes_on(kind, is_run, tmp_path, monkeypatch):
     whole = texts(leafwise.learn(frame, **options))
     path, n_kills = tmp_path / "run.checkpoint", 0
     networks = options.pop("networks", None)
-    begin = learning if networks is None else partial(learning_mixture, networks=networks)
+    begin = learning if networks is None else partial(start_mixture, networks=networks)
     for number in range(200):
         with monkeypatch.context() as patch:
             killed_at(patch, 1 + number % 4)
@@ -128,13 +128,13 @@ def test_what_repeats_rounds_goes_on(kind, is_run, tmp_path, monkeypatch):
 def test_rounds_are_of_one_run(tmp_path):
     cells = np.random.default_rng(1).choice(["0", "1", None], (60, 3), p=[0.5, 0.4, 0.1])
     frame, path = pandas.DataFrame(cells, columns=list("abc")), tmp_path / "run.checkpoint"
-    own = {"checkpoint": path, "missing": "infer", "search": leafwise.Greedy(max_steps=2)}
+    own = {"checkpoint": path, "missing": "infer", "search": leafwise.LeafSearch(max_steps=2)}
     leafwise.learn(frame, **own)
     for other in ({"seed": 2}, {"completions": 2}, {"hidden": 2}, {"missing": "state"}):
         with pytest.raises(ValueError, match=r"this is the checkpoint of a run with other (rounds or networks|data)"):
             leafwise.learn(frame, **{**own, **other})
     with pytest.raises(ValueError, match="a run with other search"):  # each round has this limit
-        leafwise.learn(frame, **{**own, "search": leafwise.Greedy(max_steps=3)})
+        leafwise.learn(frame, **{**own, "search": leafwise.LeafSearch(max_steps=3)})
     path.unlink()
     own["missing"] = "state"
     leafwise.learn(frame, networks=3, **own)
@@ -148,7 +148,7 @@ def test_a_round_that_was_stopped_is_gone_on_with():
     """In one process, too: whoever stopped a search may go on with it."""
     cells = np.random.default_rng(1).choice(["0", "1", None], (60, 3), p=[0.5, 0.4, 0.1])
     frame = pandas.DataFrame(cells, columns=list("abc"))
-    for begin in (partial(learning, missing="infer"), partial(learning_mixture, networks=6, missing="state")):
+    for begin in (partial(learning, missing="infer"), partial(start_mixture, networks=6, missing="state")):
         whole, stopped, n_stops = begin(frame), begin(frame), 0
         whole.run()
 
@@ -173,12 +173,12 @@ def test_a_round_that_was_stopped_is_gone_on_with():
 def test_scores_of_tables_do_not_depend_on_the_way(tmp_path):
     """Under priors worth many cases what a search adds up depends in its last digits on what it counted before."""
     table = sample(alarm(), 100, seed=5)
-    options = {"search": leafwise.Tables(threads=1), "prior": "bdeu:1e5", "structure_prior": "uniform"}
+    options = {"search": leafwise.TableArcSearch(threads=1), "prior": "bdeu:1e5", "structure_prior": "uniform"}
     options["constraints"] = Constraints(max_parents=3)
     whole = leafwise.learn(table, **options)
     for number in (1, 5, 30):
         path = tmp_path / f"{number}.checkpoint"
-        begun = learning(table, checkpoint=path, every=0, **options)
+        begun = start_search(table, checkpoint=path, every=0, **options)
         for _ in range(number):
             next(begun)
         assert dumps(leafwise.learn(table, checkpoint=path, **options)) == dumps(whole)
@@ -189,13 +189,13 @@ def test_scores_of_tables_do_not_depend_on_the_way(tmp_path):
 def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     """Inside the two greedy searches, and inside a round, all is saved too: `run` says so to whoever watches."""
     table = sample(alarm(), 300, seed=1)
-    settings = leafwise.Restarts(GREEDY, rounds=6, keep=2)
-    whole = learning(table, search=settings)
+    settings = leafwise.LeafSearchRestarts(GREEDY, rounds=6, keep=2)
+    whole = start_search(table, search=settings)
     whole.run()
     path, seen = tmp_path / "run.checkpoint", set()
     monkeypatch.setattr("leafwise.search.restarts._MOMENT", -1.0)
     for number in range(40):
-        search, n_told = learning(table, search=settings, checkpoint=path, every=1e9), 0
+        search, n_told = start_search(table, search=settings, checkpoint=path, every=1e9), 0
 
         def stop(_search):
             nonlocal n_told
@@ -216,13 +216,15 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
 @compiled
 def test_twenty_and_twenty_are_forty(tmp_path):
     table, path = sample(alarm(), 200, seed=1), tmp_path / "run.checkpoint"
-    settings = [leafwise.Restarts(GREEDY, rounds=rounds, seed=7) for rounds in (20, 40)]
+    settings = [leafwise.LeafSearchRestarts(GREEDY, rounds=rounds, seed=7) for rounds in (20, 40)]
     twenty, forty = (leafwise.learn(table, search=search, checkpoint=path) for search in settings)
     assert dumps(forty) == dumps(leafwise.learn(table, search=settings[1]))
     assert dumps(forty) != dumps(twenty)
-    steps = [leafwise.learn(table, search=leafwise.Greedy(max_steps=n), checkpoint=tmp_path / "c") for n in (5, 9, 9)]
+    steps = [
+        leafwise.learn(table, search=leafwise.LeafSearch(max_steps=n), checkpoint=tmp_path / "c") for n in (5, 9, 9)
+    ]
     assert [network.learned["steps"] for network in steps] == [5, 9, 9]
-    assert dumps(steps[1]) == dumps(steps[2]) == dumps(leafwise.learn(table, search=leafwise.Greedy(max_steps=9)))
+    assert dumps(steps[1]) == dumps(steps[2]) == dumps(leafwise.learn(table, search=leafwise.LeafSearch(max_steps=9)))
 
 
 @compiled
@@ -232,14 +234,14 @@ def test_a_prior_network_and_rules(tmp_path, monkeypatch):
     options = {
         "prior": f"network:{tmp_path / 'prior.json'}:10",
         "constraints": Constraints(max_parents=2, max_leaves=5, required=[("HR", "HRBP")]),
-        "search": leafwise.Greedy("BM", max_steps=20, threads=1),
+        "search": leafwise.LeafSearch("BM", max_steps=20, threads=1),
     }
     whole = leafwise.learn(table, **options)
     scores = leafwise.log_score(whole, table).values()
     assert whole.learned["log_score"] == pytest.approx(sum(score.log_score for score in scores), rel=1e-9)
     killed_at(monkeypatch, 8)
     with pytest.raises(Killed):
-        for _ in learning(table, **options, checkpoint=path, every=0):
+        for _ in start_search(table, **options, checkpoint=path, every=0):
             pass
     monkeypatch.undo()
     assert dumps(leafwise.learn(table, **options, checkpoint=path)) == dumps(whole)
@@ -247,15 +249,15 @@ def test_a_prior_network_and_rules(tmp_path, monkeypatch):
 
 def test_it_is_of_one_run(tmp_path):
     table, path = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint"
-    own = {"target": "HR", "checkpoint": path, "search": leafwise.Greedy(max_steps=1)}
+    own = {"target": "HR", "checkpoint": path, "search": leafwise.LeafSearch(max_steps=1)}
     leafwise.learn(table, **own)
     others = {
         "target (.*'CO')": {"target": "CO"},
         "prior (.*bdeu:1)": {"prior": "bdeu:1"},
         "structure prior (choices, and this is uniform)": {"structure_prior": "uniform"},
         "constraints: name": {"constraints": Constraints(max_parents=1)},
-        r"search \(Greedy.*Greedy": {"search": leafwise.Greedy("BM")},
-        "network to begin with": {"start": leafwise.learn(table, target="HR", search=leafwise.Greedy(max_steps=0))},
+        r"search \(LeafSearch.*LeafSearch": {"search": leafwise.LeafSearch("BM")},
+        "network to begin with": {"start": leafwise.learn(table, target="HR", search=leafwise.LeafSearch(max_steps=0))},
     }
     for words, other in others.items():
         match = words.replace("(choices", r"\(choices").replace("uniform)", r"uniform\)")
@@ -263,7 +265,7 @@ def test_it_is_of_one_run(tmp_path):
             leafwise.learn(table, **{**own, **other})
     with pytest.raises(ValueError, match="other data: name another file, or delete it"):
         leafwise.learn(sample(alarm(), 50, seed=2), **own)
-    leafwise.learn(table, **{**own, "search": leafwise.Greedy(max_steps=2, threads=2)})  # limits may be others
+    leafwise.learn(table, **{**own, "search": leafwise.LeafSearch(max_steps=2, threads=2)})  # limits may be others
 
 
 def test_what_is_no_checkpoint(tmp_path):
@@ -288,7 +290,7 @@ def test_what_is_no_checkpoint(tmp_path):
 @compiled
 def test_a_full_disk_does_not_end_a_search(tmp_path, monkeypatch):
     table, path = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint"
-    leafwise.learn(table, checkpoint=path, search=leafwise.Greedy(max_steps=3))
+    leafwise.learn(table, checkpoint=path, search=leafwise.LeafSearch(max_steps=3))
     before = path.read_bytes()
 
     def full(*_):
