@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
+from leafwise.errors import AdvisedError
 from leafwise.table import Table
 
 NO_LIMIT = 2**31 - 1
@@ -124,7 +125,8 @@ def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) ->
     crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
     if len(crowded):
         name = table.names[crowded[0]]
-        raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
+        limit = ("max_parents", most_parents)
+        raise AdvisedError(f"{name!r} must have more parents than ", limit, ": raise it or drop arcs")
     cycle = dag.find_cycle(dag.parent_lists(is_parent))
     if cycle:
         arrows = " -> ".join(table.names[variable] for variable in cycle)
@@ -137,5 +139,7 @@ def _limit(value: int | None, what: str, least: int) -> int:
     if not isinstance(value, int | np.integer):
         raise TypeError(f"{what} is {value!r}, and must be a whole number: give an int, or leave it out")
     if value < least:
-        raise ValueError(f"{what} is {value}, and must be at least {least}: raise it, or leave it out for no limit")
+        raise AdvisedError(
+            (what,), f" is {value}, and must be at least {least}: raise it, or leave it out for no limit"
+        )
     return int(value)

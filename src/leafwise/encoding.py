@@ -19,7 +19,7 @@ from leafwise.columns import Column, Source, open_source
 from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
-from leafwise.new_data import as_known, assembled, complete
+from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
 from leafwise.table import Table, Variable
 from leafwise.text_files import Format
 from leafwise.writing import write_table
@@ -27,7 +27,6 @@ from leafwise.writing import write_table
 __all__ = ["Reading", "describe", "read", "write"]
 
 MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
-INFER_OR_STATE = "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own"
 Names = str | Sequence[str]
 
 
@@ -201,7 +200,11 @@ class _Options:
                 f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'"
             )
         if self.missing == "unknown" and self.variables is None:
-            raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
+            raise AdvisedError(
+                ("missing", "unknown"),
+                " needs the variables of a network: pass variables, or ",
+                ("missing", "state"),
+            )
         if self.unseen not in ("error", "missing"):
             raise ValueError(f"unseen={self.unseen!r} is not known: use 'error' or 'missing'")
         if self.unseen != "error" and self.variables is None:
@@ -325,7 +328,7 @@ def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> 
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
     plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
     if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
-        raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
+        raise ValueError("a Table is encoded already: give bins, missing and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
         return table
     return as_known(table, options.variables, options.missing, options.unseen, optional)
@@ -363,7 +366,7 @@ def _chosen(opened: Source, options: _Options) -> Source:
 
 def _columns(opened: Source, options: _Options) -> list[Column]:
     columns = [opened.column(index) for index in range(len(opened.names))]
-    return complete(columns, columns, "drop", "") if options.missing == "drop" else columns
+    return complete(columns, columns, "drop", INFER_OR_STATE) if options.missing == "drop" else columns
 
 
 def _understood(columns: Sequence[Column], options: _Options) -> list[Understood]:

@@ -49,9 +49,13 @@ class Completing:
         given = self.hidden
         sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
-            raise ValueError(
-                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as "
-                f"hidden=8, several such as hidden=(4, 4), or hidden='auto'"
+            raise AdvisedError(
+                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as ",
+                ("hidden", 8),
+                ", several such as ",
+                ("hidden", (4, 4)),
+                ", or ",
+                ("hidden", "auto"),
             )
         return sizes
 
@@ -112,9 +116,11 @@ def _begin(
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
     if isinstance(search, TableArcSearch):
-        raise ValueError(
-            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
-            "use another search, or missing='drop'"
+        raise AdvisedError(
+            "a search with complete tables takes no ",
+            ("missing", "infer"),
+            " and no hidden causes, which need decision graphs: use another search, or ",
+            ("missing", "drop"),
         )
     start = how.start
     is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)

@@ -17,7 +17,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureRun
-from leafwise.errors import check_type
+from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.questions import routes
@@ -137,7 +137,7 @@ def learn(
         others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers}
         if networks is not None:
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
-        _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
+        _refuse_beside(Argument("leaves", leaves) if networks is None else Argument("networks", networks), others)
     if networks is not None:
         mixture = start_mixture(
             data,
@@ -178,12 +178,12 @@ def learn(
     return averaged(under_way.network, data) if leaves == "average" else under_way.network
 
 
-def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
+def _refuse_beside(what: Argument, others: Mapping[str, object]) -> None:
     """Refuse what was given besides something that does without it."""
     for name, value in others.items():
         if value is not None:
-            shown = "missing='infer'" if name == "missing" else name
-            raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
+            shown = Argument(name, "infer") if name == "missing" else Argument(name)
+            raise AdvisedError(shown, " and ", what, " were both given, which do not go together yet: leave one out")
 
 
 def start_mixture(
@@ -209,8 +209,9 @@ def start_mixture(
     _check_types(search, prior, structure_prior, constraints, start)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     if start is not None or leaves != "plain":
-        what = "start" if start is not None else f"leaves={leaves!r}"
-        raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
+        what = Argument("start") if start is not None else Argument("leaves", leaves)
+        its = Argument("networks", networks)
+        raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
     table = read(data, target=target, **reading)
     kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
@@ -316,8 +317,9 @@ def start_search(
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
         if checkpoint is not None or device != "cpu":
-            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
-            raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+            what = Argument("checkpoint") if checkpoint is not None else Argument("device", device)
+            its = Argument("missing", "infer")
+            raise AdvisedError(what, " does not go with ", its, " or hidden causes yet: leave one of them out")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
@@ -399,9 +401,12 @@ def log_score(
     prior_text = network.prior if prior is None else prior
     structure_text = network.structure_prior if structure_prior is None else structure_prior
     if prior_text is None or structure_text is None:
-        raise ValueError(
-            "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
-            "for instance 'uniform' and 'kappa:0.1'"
+        raise AdvisedError(
+            "the network was not learned, so it has no priors to score with: give ",
+            ("prior",),
+            " and ",
+            ("structure_prior",),
+            ", for instance 'uniform' and 'kappa:0.1'",
         )
     structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
     given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
@@ -502,9 +507,10 @@ def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int,
                 raise ValueError(f"the starting network has the arc {arc}, which the constraints rule out: change one")
             is_parent[target, parent] = 1
         if node is not None and node.graph.n_leaves > rules.most_leaves:
-            raise ValueError(
-                f"the starting network has {node.graph.n_leaves} leaves for {table.names[target]!r}, more than "
-                f"max_leaves={rules.most_leaves}: raise it, or start from a smaller network"
+            raise AdvisedError(
+                f"the starting network has {node.graph.n_leaves} leaves for {table.names[target]!r}, more than ",
+                ("max_leaves", rules.most_leaves),
+                ": raise it, or start from a smaller network",
             )
     check_arcs(is_parent, rules.most_parents, table)
     return rules._replace(is_parent=is_parent)

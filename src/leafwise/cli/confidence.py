@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options
+from leafwise.cli.data import data_argument, reading_options
 from leafwise.cli.learn import COUNT, KILLED_BY
 from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows
 from leafwise.cli.progress import asked_to_stop, telling
@@ -58,8 +58,7 @@ def confidence(
     from leafwise.search.greedy import LeafSearch
     from leafwise.search.tables import TableArcSearch
 
-    with advice_in_options():
-        table = read(list(data), **reading)
+    table = read(list(data), **reading)
     settings = {"search": TableArcSearch() if search == "tables" else LeafSearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:

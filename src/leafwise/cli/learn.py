@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from leafwise.cli.data import READING, advice_in_options, column_names, reading_options
+from leafwise.cli.data import READING, column_names, reading_options
 from leafwise.cli.options import (
     INPUT_FILE,
     OUTPUT_FILE,
@@ -265,8 +265,7 @@ def learn(**given: Any) -> int:
         from leafwise.kernels.compiling.cache import when_compiling
 
         when_compiling(lambda: click.echo("leafwise: compiling, once: the next run starts at once.", err=True))
-    with advice_in_options():
-        search = _search(request, table, start, weights)
+    search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
@@ -369,11 +368,10 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
         return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
     files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
-    with advice_in_options():
-        if request.weights is not None:
-            table, understood, weights = read_weighted(files, request.weights, **given)
-            return table, understood, start, weights
-        table, understood = read_and_describe(files, **given)
+    if request.weights is not None:
+        table, understood, weights = read_weighted(files, request.weights, **given)
+        return table, understood, start, weights
+    table, understood = read_and_describe(files, **given)
     return table, understood, start, None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import Advice
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
@@ -196,9 +197,13 @@ def _sampled_pairs(
     weight = np.exp(log_weights - log_weights.max())
     worth = weight.sum() ** 2 / (weight**2).sum()
     warnings.warn(
-        f"estimated from samples worth {worth:,.0f} draws, so values below about {1 / worth:.1g} nats mean nothing: "
-        f"{refusal}",
-        Approximate,
+        Approximate(
+            Advice(
+                f"estimated from samples worth {worth:,.0f} draws, so values below about {1 / worth:.1g} nats mean "
+                "nothing: ",
+                refusal,
+            )
+        ),
         stacklevel=4,
     )
     out = []
