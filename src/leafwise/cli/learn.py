@@ -262,7 +262,7 @@ def learn(**given: Any) -> int:
     _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
     if not request.quiet and not request.as_json and sys.stderr.isatty():
-        from leafwise.kernels.compiling.cache import when_compiling
+        from leafwise.kernels.compiling.sources import when_compiling
 
         when_compiling(lambda: click.echo("leafwise: compiling, once: the next run starts at once.", err=True))
     search = _search(request, table, start, weights)
