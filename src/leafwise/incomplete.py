@@ -14,9 +14,9 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.errors import AdvisedError
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
+from leafwise.search.problem import Problem
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.table import Table, Variable, code_type

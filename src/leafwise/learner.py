@@ -28,7 +28,8 @@ from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScores, log_prior, node_score
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
-from leafwise.search.greedy import LeafSearch, Problem
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.problem import Problem
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior

@@ -66,7 +66,7 @@ def mutual_information(
 
 
 @dataclass(frozen=True)
-class Value:
+class InformationValue:
     """What observing a variable is worth for a target: how much surer it makes one on average."""
 
     information: float  # nats: the mutual information, by which the target's entropy falls on average
@@ -83,7 +83,7 @@ def value_of_information(
     given: Given | None = None,
     utilities: Mapping[str, Mapping[str, float]] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> dict[str, Value]:
+) -> dict[str, InformationValue]:
     """What it is worth to observe each candidate before one judges the target; the most informative first.
 
     `utilities` gives each decision a value in each state of the target, {"treat": {"TRUE": 10, "FALSE": -1}, ...}; then
@@ -103,7 +103,7 @@ def value_of_information(
         left = float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held])))
         before = float(-(margin[margin > 0] @ np.log(margin[margin > 0])))
         gain = None if worth is None else float((worth @ joint).max(axis=0).sum() - (worth @ margin).max())
-        out[name] = Value(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
+        out[name] = InformationValue(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
     return dict(sorted(out.items(), key=lambda item: -item[1].information))
 
 

@@ -5,7 +5,6 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,29 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.constraints import NO_LIMIT, ParentRules
+from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
-from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.priors import Bdeu
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
-from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
-from leafwise.search.limits import check_numbers
+from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
-from leafwise.structure_priors import StructurePrior
-from leafwise.table import Variable, count_states
+from leafwise.search.under_way import MOMENT, Run, check_numbers
 from leafwise.workers import Workers
 
 SCHEDULES = ("best-first", "splits-first")
-_CHUNK = 4096  # steps, and
-_MOST_CELLS = 2**30  # 4 GiB of counts
-_MOMENT = 0.05  # seconds, between two looks at the clock
+_CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
@@ -69,62 +63,13 @@ class LeafSearch:
         check_numbers(self, max_steps=0, seconds=0, threads=1)
 
     def begin(
-        self, problem: "Problem", counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "LeafSearchRun":
         """The search with these settings; where another one was, if its state is given."""
         return LeafSearchRun(problem, counter, self, workers, state)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operator, and the network's size and score after it."""
-
-    operator: Operator
-    log_score: float
-    n_leaves: int
-    n_arcs: int
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is searched: variables, targets, priors, constraints, and where to begin."""
-
-    variables: tuple[Variable, ...]
-    targets: tuple[int, ...]
-    prior: ParameterPrior
-    structure_prior: StructurePrior
-    parents: ParentRules
-    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
-    start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
-
-    @property
-    def counted(self) -> dict[str, list[int]]:
-        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
-        n_candidates: list[int] = self.n_candidates.tolist()
-        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
-
-    def log_prior(self, target: int, graph: DecisionGraph) -> float:
-        """Of a target's graph."""
-        n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
-        return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
-
-    def layout(self) -> Layout:
-        """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
-        n_states = count_states(self.variables)
-        targets = np.array(self.targets)
-        layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
-        n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
-        if n_cells > _MOST_CELLS:
-            largest = sorted(self.variables, key=lambda variable: -variable.n_states)[:2]
-            which = " and ".join(f"{variable.name!r} ({variable.n_states} states)" for variable in largest)
-            raise ValueError(
-                f"counting all pairs of variables takes {n_cells} cells, more than the limit of {_MOST_CELLS}: "
-                f"bin or drop those with the most states, such as {which}, or allow fewer parents"
-            )
-        return layout
-
-
-class LeafSearchRun:
+class LeafSearchRun(Run):
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
@@ -138,15 +83,20 @@ class LeafSearchRun:
         workers: Workers,
         state_before: Mapping[str, Any] | None = None,
     ) -> None:
-        began = time.perf_counter()
         self._taken = taken = Taken() if state_before is None else Taken.of(state_before)
+        super().__init__(problem, counter, taken.seconds)
+        self.settings = settings
+        with self._clock:
+            self._begin(workers, state_before is not None)
+
+    def _begin(self, workers: Workers, goes_on: bool) -> None:
+        problem, counter, settings, taken = self._problem, self._counter, self.settings, self._taken
         if counter.local is not None:
             counter.local.prepare()
         layout = problem.layout()
-        self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
         limits, start = problem.parents, problem.start
-        if state_before is not None:
+        if goes_on:
             limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
         most_states = int(self._n_states.max())
         rules = state.Rules(
@@ -180,16 +130,14 @@ class LeafSearchRun:
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
-        self.stopped = ""
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
         self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
         self._refund = taken.refund  # for tests that went with the parents that were deleted
-        self.seconds = taken.seconds + time.perf_counter() - began
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Step[Operator]]:
         return self
 
-    def __next__(self) -> Step:
+    def __next__(self) -> Step[Operator]:
         before = self._leaves.n_steps
         while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
@@ -281,7 +229,7 @@ class LeafSearchRun:
             nodes,
             prior=str(self._problem.prior),
             structure_prior=str(self._problem.structure_prior),
-            learned=self._summary(nodes.graphs),
+            learned=self._told(nodes.graphs),
         )
 
     def node(self, target: int) -> Node:
@@ -326,28 +274,13 @@ class LeafSearchRun:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
-        variables, targets = self._problem.variables, self._problem.targets
-        target = variables[targets[0]].name if len(targets) < len(variables) else None
-        return {
-            "cases": round(self._counter.n_cases * self._counter.unit),
-            "variables": len(variables),
-            "target": target,
-            "operators": self.settings.operators,
-            "schedule": self.settings.schedule,
-            **self._problem.counted,
-            "log_score": self.log_score + self._log_prior_left_out(graphs),
-            "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
-            "parameters": self.n_parameters,
-            "arcs": len(self._arcs(graphs)),
-            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
-            "splits": self.n_splits,
-            "merges": self.n_merges,
-            "steps": self.n_steps,
-            "deleted_parents": self.n_deleted,
-            "stopped": self.stopped,
-        }
+    def _told(self, graphs: DrawnGraphs) -> dict[str, Any]:
+        how = {"operators": self.settings.operators, "schedule": self.settings.schedule, **self._problem.counted}
+        taken = {"splits": self.n_splits, "merges": self.n_merges}
+        taken |= {"steps": self.n_steps, "deleted_parents": self.n_deleted}
+        n_tests = int(np.count_nonzero(graphs.tests != LEAF))
+        left = {"log_score": self.log_score + self._log_prior_left_out(graphs), "arcs": len(self._arcs(graphs))}
+        return self._summary(how, n_tests, self.n_steps, taken) | left
 
     def _nodes(self) -> DrawnNodes:
         """All nodes as they are now, without what does not matter."""
@@ -411,9 +344,8 @@ class LeafSearchRun:
 
     def _price(self) -> None:
         """See to it that the leaves it began with are priced."""
-        began = time.perf_counter()
-        self._leaves.price_planted()
-        self.seconds += time.perf_counter() - began
+        with self._clock:
+            self._leaves.price_planted()
 
     def _draw(self, n_steps: int, reduces: bool = False) -> Drawing:
         self._price()
@@ -422,22 +354,18 @@ class LeafSearchRun:
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
-        began, before = time.perf_counter(), self.n_steps
-        if self.settings.delete_parents:
-            self._delete_parents()
-        most = self.settings.max_steps
-        goal = before + n if most is None else min(before + n, most)
-        if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
-            self.stopped = "seconds"
-        elif goal <= before:
-            self.stopped = "max_steps"
-        else:
-            status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
+        with self._clock:
+            if self.settings.delete_parents:
+                self._delete_parents()
+            before, most = self.n_steps, self.settings.max_steps
+            if self._is_over(self.settings.seconds, "max_steps", before, most):
+                return
+            goal = before + n if most is None else min(before + n, most)
+            status = self._leaves.advance(goal - self._taken.n_steps, MOMENT)
             if status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
                 self._delete_parents()
-        self.seconds += time.perf_counter() - began
 
     def _delete_parents(self) -> None:
         """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may."""

@@ -20,7 +20,7 @@ from leafwise.inference.completion import Completions
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
-from leafwise.search.greedy import Problem
+from leafwise.search.problem import Problem
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.workers import Workers
 
