@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description, ReadColumn
     from leafwise.encoding import describe, read, write
-    from leafwise.errors import AdvisedError
+    from leafwise.errors import Advice, AdvisedError, Argument
     from leafwise.imputation import CellProbabilities, impute
     from leafwise.inference.convergence import Mixing
     from leafwise.inference.exact import Limits
@@ -68,11 +68,13 @@ if TYPE_CHECKING:
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
     "AddArc": "search.tables",
+    "Advice": "errors",
     "AdvisedError": "errors",
     "Answer": "inference.query",
     "Answers": "inference.prepared",
     "Approximate": "inference.sampling",
     "Arcs": "structure_priors",
+    "Argument": "errors",
     "Bdeu": "priors",
     "BinarySplit": "operators",
     "CPD": "cpd",
@@ -152,11 +154,13 @@ _MODULES = ("estimators", "examples")
 __all__ = [
     "CPD",
     "AddArc",
+    "Advice",
     "AdvisedError",
     "Answer",
     "Answers",
     "Approximate",
     "Arcs",
+    "Argument",
     "Bdeu",
     "BinarySplit",
     "CellProbabilities",
