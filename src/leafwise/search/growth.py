@@ -35,12 +35,13 @@ class Drawing:
     ) -> "Drawing":
         """The graphs after these steps; `reduces`: without tests that tell nothing."""
         gone = np.array(deletions, np.int64).reshape(-1, 3)
-        most = len(start.numbers) + int(steps["n_new"].sum())
-        most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
+        n_parted, n_kids = int(np.count_nonzero(steps["part"])), np.append(n_states, [replay.N_PIECES, 0])
+        most = len(start.numbers) + int(steps["n_new"].sum()) + n_parted
+        most_kids = len(start.kids) + int(n_kids[steps["variable"]].sum()) + n_parted * replay.N_PIECES
         begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
         tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
         drawn = replay.Replayed(begin, tests, records, first_kids, kids)
-        n = replay.replay(start, steps, gone, n_leaves, regions, n_states, reduces, drawn)
+        n = replay.replay(start, steps, gone, n_leaves, regions, n_kids, reduces, drawn)
         return cls(replay.Replayed(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
 
     @property
