@@ -10,9 +10,10 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs
 from leafwise.kernels.leaf_search import replay
 from leafwise.kernels.leaf_search.state import COMPLETE, ONE_STATE
-from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit
+from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit, PartialSplit
 
 Integers = NDArray[np.int64]
+_PIECES = ("switch", "part", "rest")
 Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 
 
@@ -95,9 +96,13 @@ def operator(step: np.void, leaves: list[int], groups: tuple[int, ...]) -> Opera
     leaf, state = leaves.index(step["leaf"]), int(step["state"])
     if step["other"] >= 0:
         return Merge(target, leaf, leaves.index(step["other"]), gain)
+    n_groups = max(groups) + 1
+    parts = tuple(frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(n_groups))
+    if step["part"]:
+        part = frozenset(s for s in range(int(step["part"]).bit_length()) if step["part"] >> s & 1)
+        return PartialSplit(target, leaf, variable, part, _PIECES[step["piece"]], parts, gain)
     if step["kind"] == ONE_STATE:
         return BinarySplit(target, leaf, variable, state, len(groups), gain)
-    parts = tuple(frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(step["n_new"]))
     if step["kind"] == COMPLETE:
         return CompleteSplit(target, leaf, variable, parts, gain)
     return OrderedSplit(target, leaf, variable, parts, gain)

@@ -366,12 +366,12 @@ def _count_children(parent: Any, begin: Int, n: Int, first: int, state: State, s
 
 @bare
 def _make_pieces(at: Int, first: int, split: Any, state: State, scratch: Scratch) -> None:
-    """What the new leaves of a leaf that is parted are about, and the cases and histograms of pieces that stay whole."""
+    """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
     leaf, cases, new = state.leaves[at], state.cases, first
     piece = np.int64(SWITCH)
     for value in range(state.scoring.layout.n_states[split["variable"]]):
         scratch.groups[value] = 0
-    for k in range(n_pieces(split)):
+    for _ in range(n_pieces(split)):
         is_split = piece == split["piece"]
         for child in range(new, new + (n_kids(split) if is_split else 1)):
             set_piece(state.leaves[child], piece, at, leaf, split["part"], state.scoring)
@@ -484,9 +484,7 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
     if not state.rules.remote:
         scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
     n_words = one["n_words"] + two["n_words"] if state.rules.tracks_regions else np.int64(0)
-    new = _add_leaves(
-        target, np.int64(1), np.int64(0), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state
-    )
+    new = _add_leaves(target, np.int64(1), np.int64(0), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
     if new < 0:
         return False
     merged = state.leaves[new]
@@ -563,8 +561,8 @@ def _plan_all(splits: Array, groups: Array, largest: Array, kids: Array, state: 
 def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state: State) -> None:
     """For each of these splits: the child that each state goes to, one split after the other, and its largest child.
 
-    The largest child (the earliest of equal ones) need not be counted. `kids` tells which child each new leaf is; -1: it
-    is a piece of a leaf that was parted, and has all its cases.
+    The largest child (the earliest of equal ones) need not be counted. `kids` tells which child each new leaf is; -1:
+    it is a piece of a leaf that was parted, and has all its cases.
     """
     scratch = make_scratch(refer(state))
     _plan_all(splits, groups, largest, kids, refer(state), refer(scratch))

@@ -3,7 +3,7 @@
 A leaf is about some of its target's states, a mask of bits (`states`; 0: all). To part it by a mask A makes a *switch*
 (is it in A, or not?), a leaf about A, unless that is a single state, and a leaf about the rest. A switch has A for its
 `part`, and two outcomes. Exponents add over the states of an outcome, so parting alone gains nothing
-(docs/mathematics.md): it comes together with a split of one of the pieces, and all these gains are in the leaf's histogram.
+(docs/mathematics.md): it comes with a split of one of the pieces, and what that gains is in the leaf's histogram.
 
 For a vector of counts (those of a would-be child) its *terms* are Equation 5 for the leaf's own outcomes, and then,
 part by part, for the switch, for the part and for the rest.
@@ -264,19 +264,33 @@ def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own
     _set_terms(leaf, own.before, scoring, own)
 
 
-@bare
-def _load(counts: Array, at: Int, weights: Array, weights_at: Int, exponent: float, own: OwnScratch, r: Int) -> None:
-    for k in range(r):
-        own.vector[k] = counts[at + k]
-        own.exponents[k] = weights[weights_at + k] if weights.shape[0] > 0 else exponent
+class Block(NamedTuple):
+    """What is known of the children that a variable's states would make, and of the leaf.
+
+    Their exponents come from tables, from weights in the layout of the histogram, or, under BDeu, from shares.
+    """
+
+    variable: Int
+    counts: Array  # the histogram,
+    at: Int  # ... where the variable's rows begin in it,
+    totals: Array  # ... and the leaf's own
+    weights: Array
+    weights_at: Int
+    shares: Array  # of all assignments, for each state,
+    first_share: Int
+    is_restricted: bool  # ... if tests on the way restrict the variable; else it is the same for all
 
 
 @bare
-def _load_rest(totals: Array, own: OwnScratch, r: Int) -> None:
-    """What the vector that is loaded leaves of the whole."""
+def _load(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch) -> None:
+    """The counts and exponents of the child that one state would make."""
+    r, n_values = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable]
+    exponent = leaf["exponent"] / n_values
+    if block.is_restricted:
+        exponent = block.shares[block.first_share + value] * scoring.equivalent_sample_size / r
     for k in range(r):
-        own.vector[k] = totals[k] - own.vector[k]
-        own.exponents[k] = max(own.whole_exponents[k] - own.exponents[k], 0.0)
+        own.vector[k] = block.counts[block.at + value * r + k]
+        own.exponents[k] = block.weights[block.weights_at + value * r + k] if block.weights.shape[0] > 0 else exponent
 
 
 @bare
@@ -301,7 +315,7 @@ def _offer_all(
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """Offer the split of every piece into n children, of which the terms are added up; from the first term on."""
+    """Offer the split of every piece into n children, whose terms were added up: the leaf (first: 0), or pieces (1)."""
     fixed = -scoring.log_ways[variable]
     cost = part_cost(leaf, scoring) if own.n[1] > 0 else 0.0
     n_states = count_bits(states_of(leaf, scoring))
@@ -322,86 +336,87 @@ def _offer_all(
 
 
 @bare
-def price_pieces(
+def _price_complete(
+    split: Any, leaf: Any, block: Block, most: Int, first: Int, scoring: Scoring, own: OwnScratch
+) -> bool:
+    """Offer the complete split of every piece; whether any split of any piece can tell cases apart."""
+    variable = block.variable
+    n_values = scoring.layout.n_states[variable]
+    n_possible, most_seen = n_values, np.int64(0)
+    for value in range(n_values):
+        _load(np.int64(value), leaf, block, scoring, own)
+        size = 0.0
+        for k in range(block.totals.shape[0]):
+            size += own.exponents[k]
+        if (block.weights.shape[0] > 0 and size <= 0.0) or (
+            block.is_restricted and block.shares[block.first_share + value] <= 0.0
+        ):
+            n_possible -= 1
+        _add_child(leaf, value == 0, scoring, own)
+    for term in range(own.n[0]):
+        most_seen = max(most_seen, own.n_seen[term])
+    if scoring.complete:
+        _offer_all(split, leaf, variable, np.int64(COMPLETE), np.int64(0), n_possible, first, most, scoring, own)
+    return most_seen > 1
+
+
+@bare
+def _price_two(
     split: Any,
     leaf: Any,
-    variable: Int,
-    counts: Array,
-    at: Int,
-    weights: Array,
-    weights_at: Int,
-    shares: Array,
-    first_share: Int,
-    is_restricted: bool,
-    totals: Array,
+    block: Block,
+    kind: Int,
+    value: Int,
     most: Int,
     first: Int,
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """All splits on one variable of the leaf as it is (first: 0), or of the pieces that it can be parted into (1).
+    """Offer the split of every piece in two: what is loaded, and what that leaves."""
+    _add_child(leaf, True, scoring, own)
+    for k in range(block.totals.shape[0]):
+        own.vector[k] = block.totals[k] - own.vector[k]
+        own.exponents[k] = max(own.whole_exponents[k] - own.exponents[k], 0.0)
+    _add_child(leaf, False, scoring, own)
+    _offer_all(split, leaf, block.variable, kind, value, np.int64(2), first, most, scoring, own)
 
-    Exponents of children come from tables, from weights in the layout of the histogram, or, under BDeu, from shares.
-    """
-    n_states, r = scoring.layout.n_states, scoring.layout.n_states[leaf["target"]]
-    n_values, own_exponent = n_states[variable], leaf["exponent"]
-    scale = scoring.equivalent_sample_size / r
-    n_possible = n_values
-    for value in range(n_values):
-        exponent = shares[first_share + value] * scale if is_restricted else own_exponent / n_values
-        _load(counts, at + value * r, weights, weights_at + value * r, exponent, own, r)
-        if weights.shape[0] > 0:
-            size = 0.0
-            for k in range(r):
-                size += own.exponents[k]
-            n_possible -= np.int64(size <= 0.0)
-        elif is_restricted and shares[first_share + value] <= 0.0:
-            n_possible -= 1
-        _add_child(leaf, value == 0, scoring, own)
-    most_seen = np.int64(0)
-    for term in range(own.n[0]):
-        most_seen = max(most_seen, own.n_seen[term])
-    if most_seen < 2:
-        return
-    if scoring.complete:
-        _offer_all(
-            split, leaf, variable, np.int64(COMPLETE), np.int64(0), n_possible, first, most, scoring, own
-        )
-    if scoring.binary and not (scoring.complete and n_values == 2):
-        for value in range(n_values):
-            exponent = shares[first_share + value] * scale if is_restricted else own_exponent / n_values
-            _load(counts, at + value * r, weights, weights_at + value * r, exponent, own, r)
-            _add_child(leaf, True, scoring, own)
-            _load_rest(totals, own, r)
-            _add_child(leaf, False, scoring, own)
-            _offer_all(
-                split, leaf, variable, np.int64(ONE_STATE), np.int64(value), np.int64(2), first, most, scoring, own
-            )
-    n_ordered = scoring.n_ordered[variable]
-    if not scoring.ordered or n_ordered <= 2:
-        return
+
+@bare
+def _price_ordered(
+    split: Any, leaf: Any, block: Block, most: Int, first: Int, scoring: Scoring, own: OwnScratch
+) -> None:
+    """Offer all splits of every piece below a state of a variable; missing cells on either side."""
+    r, n_values = block.totals.shape[0], scoring.layout.n_states[block.variable]
+    n_ordered = scoring.n_ordered[block.variable]
     for side in range(1 if n_ordered == n_values else 2):
-        last = n_values - 1
         for k in range(r):
             own.prefix[k], own.prefix_exponents[k] = 0, 0.0
-        for value in range(0, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
-            if value == 0 and side == 0:
-                continue
-            new = last if value == 0 else value - 1
-            exponent = shares[first_share + new] * scale if is_restricted else own_exponent / n_values
-            _load(counts, at + new * r, weights, weights_at + new * r, exponent, own, r)
+        for value in range(1 - side, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
+            _load(np.int64(n_values - 1 if value == 0 else value - 1), leaf, block, scoring, own)
             for k in range(r):
                 own.prefix[k] += own.vector[k]
                 own.prefix_exponents[k] += own.exponents[k]
-            if value == 0:
-                continue
-            for k in range(r):
                 own.vector[k], own.exponents[k] = own.prefix[k], own.prefix_exponents[k]
-            _add_child(leaf, True, scoring, own)
-            _load_rest(totals, own, r)
-            _add_child(leaf, False, scoring, own)
-            kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
-            _offer_all(split, leaf, variable, kind, np.int64(value), np.int64(2), first, most, scoring, own)
+            if value > 0:
+                kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
+                _price_two(split, leaf, block, kind, np.int64(value), most, first, scoring, own)
+
+
+@bare
+def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
+    """All splits on one variable: of a leaf that is a piece, and then of the pieces that a leaf can be parted into."""
+    n_values = scoring.layout.n_states[block.variable]
+    for first in range(0 if leaf["states"] != 0 else 1, 2 if own.n[1] > 0 else 1):
+        if not _price_complete(split, leaf, block, most, np.int64(first), scoring, own):
+            return
+        if scoring.binary and not (scoring.complete and n_values == 2):
+            for value in range(n_values):
+                _load(np.int64(value), leaf, block, scoring, own)
+                _price_two(
+                    split, leaf, block, np.int64(ONE_STATE), np.int64(value), most, np.int64(first), scoring, own
+                )
+        if scoring.ordered and scoring.n_ordered[block.variable] > 2:
+            _price_ordered(split, leaf, block, most, np.int64(first), scoring, own)
 
 
 @bare

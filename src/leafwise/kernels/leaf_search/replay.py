@@ -3,7 +3,7 @@
 Every leaf that ever was has a number of its own (its place in the search's records), and so has every test of the
 graphs that the search began with; here these come first. A split turns a leaf into a test of its new leaves; a merge,
 or the deletion of a parent, makes one number stand for another. A leaf that is parted becomes a node of its own kind,
-OWN, above the graphs of its pieces: the switch, the part (or once more the rest, if that is a single state) and the rest.
+OWN, above the graphs of its pieces: the switch, the part (the rest once more, if that is a single state) and the rest.
 
 Numbers of states have two entries more: how many children a node of that kind has, and a leaf.
 """

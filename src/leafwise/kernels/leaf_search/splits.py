@@ -13,7 +13,7 @@ from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import lowest
 from leafwise.kernels.counting.arrays import Layout
-from leafwise.kernels.leaf_search.own_values import OwnScratch, begin_pieces, make_own_scratch, price_pieces
+from leafwise.kernels.leaf_search.own_values import Block, OwnScratch, begin_pieces, make_own_scratch, price_pieces
 from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -305,27 +305,21 @@ def _price_candidate(
     scratch: PricingScratch,
 ) -> None:
     """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
-    own = scratch.own
     if leaf["states"] == 0:
         _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-    for first in range(0 if leaf["states"] != 0 else 1, 2 if own.n[1] > 0 else 1):
-        price_pieces(
-            split,
-            leaf,
+    if scratch.own.n[0] > 0:
+        block = Block(
             candidate.variable,
             counts,
             candidate.at,
-            own.no_weights,
+            totals,
+            scratch.own.no_weights,
             np.int64(0),
             scratch.region.shares,
             candidate.first,
             candidate.is_restricted,
-            totals,
-            most,
-            np.int64(first),
-            scoring,
-            own,
         )
+        price_pieces(split, leaf, block, most, scoring, scratch.own)
 
 
 @bare
