@@ -54,6 +54,7 @@ class Leaves:
         prior: ParameterPrior,
         structure_prior: StructurePrior,
         operators: str,
+        parts: bool,
         rules: state.Rules,
         parents: ParentRules,
         n_candidates: Integers,
@@ -78,7 +79,7 @@ class Leaves:
         self._allowed = parents.allowed.copy()
         self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
         self._per_variable = _per_variable(variables, n_states, self._costs.tests)
-        self._operators = operators
+        self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
         self._below = np.zeros_like(self._above)
@@ -222,6 +223,12 @@ class Leaves:
             if time.perf_counter() > until:
                 return state.AT_STEP_LIMIT
 
+    def begin_to_part(self) -> None:
+        """From now on leaves may be parted, too: nothing gains without that."""
+        self.parts = self._priced = True
+        for target in self.targets.tolist():
+            schedule.start_afresh(target, self._state())
+
     def price_planted(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
         if self.n_steps == 0 and not self._is_priced:
@@ -326,7 +333,7 @@ class Leaves:
             "C" in self._operators,
             "B" in self._operators,
             "I" in self._operators,
-            "O" in self._operators,
+            self.parts,
         )
 
     def _state(self) -> Any:
