@@ -134,6 +134,11 @@ class Node:
         return self.graph if self.own is None else self.own.graph
 
     @property
+    def leaf_rows(self) -> Sequence[int]:
+        """Where the leaves of the whole graph are among the rows of its distributions."""
+        return range(len(self.probabilities)) if self.own is None else self.own.leaf_rows
+
+    @property
     def n_tests(self) -> int:
         """How many tests there are, own-value tests included."""
         return self.whole_graph.n_tests
