@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.search.own_form import own_tests
 from leafwise.search.taken import Taken
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
@@ -51,7 +53,7 @@ class LeafSearch:
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -60,9 +62,10 @@ class LeafSearch:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBIM") or not letters & set("CBI"):
+        if len(letters) != len(self.operators) or not letters <= set("CBIMO") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I and M, each once, and not M alone"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M and O, each once, with C, B "
+                f"or I among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -155,7 +158,7 @@ class LeafSearchRun:
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            most_states,
+            most_states + 2,  # of a leaf that is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
@@ -231,6 +234,8 @@ class LeafSearchRun:
 
     @property
     def n_parameters(self) -> int:
+        if "O" in self.settings.operators:
+            return int((self._leaves.records["n_outcomes"][self._draw(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
@@ -275,26 +280,29 @@ class LeafSearchRun:
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        nodes = self._nodes()
-        return network_of(
-            self._problem.variables,
-            nodes,
-            prior=str(self._problem.prior),
-            structure_prior=str(self._problem.structure_prior),
-            learned=self._summary(nodes.graphs),
-        )
+        graphs, leaves = self._reduced()
+        others: dict[str, Any] = {
+            "prior": str(self._problem.prior),
+            "structure_prior": str(self._problem.structure_prior),
+            "learned": self._summary(graphs),
+        }
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
+        return Network(self._problem.variables, self._nodes_with_own_tests(graphs, leaves, parted), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes().made()[target]
+        node = self.network.nodes[target]
         assert node is not None
         return node
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, records = self._draw(self._leaves.n_steps, reduces=True), self._leaves.records
-        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
-        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
+        (graphs, leaves), records = self._reduced(), self._leaves.records
+        likelihoods = np.bincount(
+            records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
+        ).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
     def state(self) -> dict[str, Any]:
@@ -349,10 +357,35 @@ class LeafSearchRun:
             "stopped": self.stopped,
         }
 
-    def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now, without what does not matter."""
+    def _reduced(self) -> tuple[DrawnGraphs, NDArray[np.int64]]:
+        """All graphs as they are now, without what does not matter, and the records of their leaves."""
         drawing = self._draw(self._leaves.n_steps, reduces=True)
-        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
+        return self._without_irrelevant(drawing.graphs), drawing.leaves
+
+    def _nodes_with_own_tests(
+        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], parted: list[int]
+    ) -> tuple[Node | None, ...]:
+        """All nodes, where some graphs test their own variable."""
+        made, records, owners = graphs.made(), self._leaves.records, graphs.owners_of_leaves
+        all_parents = dag.parents_at(self._arcs(graphs), len(self._n_states))
+        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, len(self._n_states))
+        nodes = list(self._drawn_nodes(plain, leaves[~np.isin(owners, parted)]).made())
+        for target in parted:
+            own, graph = leaves[owners == target], made[target]
+            about = list(zip(records["states"][own].tolist(), records["part"][own].tolist(), strict=True))
+            r = int(self._n_states[target])
+            about = [(states or (1 << r) - 1, part) for states, part in about]
+            found = own_tests(
+                graph,
+                target,
+                dict(zip(graph.leaves, about, strict=True)),
+                self._leaves.counts(own),
+                self._exponents(own, r),
+            )
+            nodes[target] = Node.with_own_tests(found, all_parents[target])
+        return tuple(nodes)
+
+    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
@@ -374,13 +407,16 @@ class LeafSearchRun:
             return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
-        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
+        n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
         n_states, changed = self._n_states.tolist(), {}
         for target in dict.fromkeys(doubtful[:n, 0].tolist()):
-            graph = graphs.graph(target)
-            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
-                graph = graph.without(variable, n_states)
-            changed[target] = graph.simplified()
+            graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
+                graph = graph.without(variable, n_values)
+            graph, n = graph.simplified(), len(n_states)
+            tests = tuple(replay.OWN if test >= n else test for test in graph.tests)
+            changed[target] = DecisionGraph(tests, graph.children)
         return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
@@ -463,3 +499,10 @@ class LeafSearchRun:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
+    """A graph in which every parting is a test of one more variable, which piece; and the numbers of states of all."""
+    names = count(len(n_states))
+    tests = tuple(next(names) if test == replay.OWN else test for test in graph.tests)
+    return DecisionGraph(tests, graph.children), [*n_states, *[replay.N_PIECES] * graph.tests.count(replay.OWN)]
