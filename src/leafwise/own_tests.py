@@ -136,9 +136,29 @@ class OwnTests:
         """Whether a row is that of an own-value test."""
         return self.graph.tests[self.places[row]] != LEAF
 
-    def over_parts(self, row: int, values: NDArray[Any]) -> NDArray[Any]:
-        """A row's values, one for each state, added up over its parts."""
-        return _over_parts(self.parts[row], values)
+    def over_parts(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values by distribution and state, added up over parts: each sum is at the first state of its part."""
+        return _over_parts(self.parts, values)
+
+    def partitions(self) -> list[tuple[States, ...]]:
+        """The parts of each partition: own-value tests that lead to the same places, below tests that lead to no other.
+
+        Such tests make one switch that depends on parents.
+        """
+        graph, ends = self.graph, dict[int, States | None]()  # where own-value tests lead, and tests only above such
+        for node in reversed(range(len(graph.tests))):
+            below = {ends[child] for child in graph.children[node]}
+            ends[node] = below.pop() if len(below) == 1 else None
+            if graph.tests[node] == self.target:
+                ends[node] = tuple(graph.children[node][state] for state in self.states[node])
+        tops = {0} | {
+            child for node in range(len(graph.tests)) for child in graph.children[node] if ends[child] != ends[node]
+        }
+        return [
+            tuple(self.states[child] for child in dict.fromkeys(end))
+            for top in sorted(tops)
+            if (end := ends[top]) is not None
+        ]
 
     def expanded(self) -> tuple[DecisionGraph, Floats]:
         """The same conditional distribution as a graph over parents alone with a full row in each leaf.
@@ -146,15 +166,23 @@ class OwnTests:
         Its leaves are the combinations of switches and leaves that some assignment of the parents reaches, in the
         order in which a walk through their states meets them.
         """
-        return self._expanded
+        graph, takes = self._combinations
+        factors = np.where(self.reached, self.probabilities, 1.0)
+        return graph, np.array([factors[row].prod(axis=0) for row in takes])
+
+    def folded(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What the leaves of the expanded graph hold, counts for instance, added up for each distribution."""
+        sums = np.zeros((len(self.places), self.n_states), values.dtype)
+        for row, here in zip(self._combinations[1], values, strict=True):
+            sums[row] += here
+        return np.where(self.reached, sums, 0)
 
     @cached_property
-    def _expanded(self) -> tuple[DecisionGraph, Floats]:
+    def _combinations(self) -> tuple[DecisionGraph, list[NDArray[np.int64]]]:
+        """The expanded graph, and for each of its leaves the distributions on the way."""
         graph, ways = combinations(self.graph, self.target, min(MOST_COMBINATIONS, _MOST_CELLS // self.n_states))
         row_of = {place: row for row, place in enumerate(self.places)}
-        factors = np.where(self.reached, self.probabilities, 1.0)
-        rows = np.array([factors[[row_of[place] for place in way]].prod(axis=0) for way in ways])
-        return graph, rows
+        return graph, [np.array([row_of[place] for place in way]) for way in ways]
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
@@ -224,20 +252,28 @@ def parts_of(graph: DecisionGraph, target: int, states: tuple[States, ...]) -> t
     return tuple(found)
 
 
-def _over_parts(parts: tuple[States, ...], values: NDArray[Any]) -> NDArray[Any]:
-    return np.array([values[list(part)].sum() for part in parts])
+def _first_states(every: tuple[tuple[States, ...], ...], n_states: int) -> NDArray[np.int64]:
+    """For each distribution and state, the first state of its part; a state that cannot come there is its own."""
+    first = np.tile(np.arange(n_states), (len(every), 1))
+    for row, parts in enumerate(every):
+        for part in parts:
+            first[row, list(part)] = part[0]
+    return first
+
+
+def _over_parts(every: tuple[tuple[States, ...], ...], values: NDArray[Any]) -> NDArray[Any]:
+    if len(every) != len(values):
+        raise ValueError(f"counts and exponents have {len(values)} rows for {len(every)} distributions: match them.")
+    sums = np.zeros_like(values)
+    np.add.at(sums, (np.arange(len(every))[:, None], _first_states(every, values.shape[1])), values)
+    return sums
 
 
 def _posterior_means(every: tuple[tuple[States, ...], ...], weights: Floats) -> Floats:
-    means = np.zeros(weights.shape)
-    if len(every) != len(weights):
-        raise ValueError(f"counts and exponents have {len(weights)} rows for {len(every)} distributions: match them.")
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused later
-        for row, parts in enumerate(every):
-            sums = _over_parts(parts, weights[row])
-            for part, share in zip(parts, sums / sums.sum(), strict=True):
-                means[row, list(part)] = share
-    return means
+        sums = _over_parts(every, weights)
+        means: Floats = sums / sums.sum(axis=1, keepdims=True)
+    return np.take_along_axis(means, _first_states(every, means.shape[1]), axis=1)
 
 
 def _check_graph(own: OwnTests) -> None:
@@ -254,19 +290,16 @@ def _check_graph(own: OwnTests) -> None:
 
 def _check_rows(own: OwnTests) -> None:
     """Raise a ValueError unless the arrays are well-formed."""
-    for array, name in ((own.counts, "counts"), (own.exponents, "exponents"), (own.probabilities, "probabilities")):
-        if array is None:
-            continue
-        if array.shape != own.probabilities.shape:
-            raise ValueError(f"the {name} have the shape {array.shape}, not {own.probabilities.shape}: match them.")
-        if (array[~own.reached] != 0).any():
-            raise ValueError(f"the {name} of a state that cannot reach its distribution are not 0: set them to 0.")
+    for array, name in ((own.counts, "counts"), (own.exponents, "exponents")):
+        if array is not None:
+            _check_zeros(own, array, name)
     if own.counts is not None and own.exponents is not None:
         here = own.exponents[own.reached]
         if not (own.counts >= 0).all() or not ((here > 0) & np.isfinite(here)).all():
             raise ValueError("own-value tests need counts of at least 0 and finite exponents above 0: check both.")
         if not np.array_equal(own.probabilities, _posterior_means(own.parts, own.counts + own.exponents)):
             raise ValueError("the probabilities are not those of the counts and exponents: use OwnTests.learned.")
+    _check_zeros(own, own.probabilities, "probabilities")
     for row, parts in enumerate(own.parts):
         values = own.probabilities[row]
         shares = values[[part[0] for part in parts]]
@@ -276,3 +309,10 @@ def _check_rows(own: OwnTests) -> None:
             )
         if any((values[list(part)] != share).any() for part, share in zip(parts, shares, strict=True)):
             raise ValueError(f"distribution {row} gives the states of a part different numbers: give them its switch.")
+
+
+def _check_zeros(own: OwnTests, array: NDArray[Any], name: str) -> None:
+    if array.shape != own.probabilities.shape:
+        raise ValueError(f"the {name} have the shape {array.shape}, not {own.probabilities.shape}: match them.")
+    if (array[~own.reached] != 0).any():
+        raise ValueError(f"the {name} of a state that cannot reach its distribution are not 0: set them to 0.")

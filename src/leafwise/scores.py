@@ -44,7 +44,12 @@ def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
     node, variables = network.nodes[target], network.variables
     if node is None:
         raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
-    return prior.log_prior(node.graph, node.n_states, variables, candidates(network, target))
+    n_candidates = candidates(network, target)
+    if node.own is None:
+        value = prior.log_prior(node.graph, node.n_states, variables, n_candidates)
+    else:
+        value = prior.own_log_prior(node.own, variables, n_candidates)
+    return value + prior.log_prior_of_ties(network, target)
 
 
 def candidates(network: Network, target: int) -> int:
@@ -62,3 +67,27 @@ def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_prior: 
     -2.9957
     """
     return NodeScore(math.fsum(log_likelihoods(counts, exponents)), log_prior)
+
+
+def score_with(
+    network: Network, target: int, counts: NDArray[Any], exponents: NDArray[np.float64], prior: StructurePrior
+) -> NodeScore:
+    """The score of a network's node with these counts and exponents, one row for each of its distributions.
+
+    Those of tied leaves must be pooled; they count for the first leaf of a group.
+    """
+    node = network.nodes[target]
+    later = {tied.leaf for group in network.ties for tied in group[1:] if tied.variable == target}
+    rows = [row for row in range(len(counts)) if row not in later]
+    if node is not None and node.own is not None:
+        counts, exponents = node.own.over_parts(counts), node.own.over_parts(exponents)
+    return node_score(counts[rows], exponents[rows], log_prior(network, target, prior))
+
+
+def score_as_learned(network: Network, target: int, prior: StructurePrior) -> NodeScore | None:
+    """The score of a node with the counts it was learned with; None where it was not learned."""
+    node = network.nodes[target]
+    holder = None if node is None else node.own or node
+    if holder is None or holder.counts is None or holder.exponents is None:
+        return None
+    return score_with(network, target, holder.counts, holder.exponents, prior)
