@@ -187,6 +187,13 @@ def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
             raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
 
 
+def _refuse_shared(search: Settings, what: str) -> None:
+    """Refuse operators that tie distributions together, where leaves are averaged."""
+    letters = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    if letters:
+        raise ValueError(f"the operators {', '.join(letters)} and {what} do not go together yet: leave one out")
+
+
 def start_mixture(
     data: Any,
     networks: int,
@@ -212,6 +219,7 @@ def start_mixture(
     if start is not None or leaves != "plain":
         what = "start" if start is not None else f"leaves={leaves!r}"
         raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
+    _refuse_shared(search, f"networks={networks}")
     table = read(data, target=target, **reading)
     kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
@@ -240,6 +248,7 @@ def grown_for(
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
     if leaves == "plain" or not isinstance(search, LeafSearch):
         return search, structure_prior
+    _refuse_shared(search, f"leaves={leaves!r}")
     if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
@@ -473,6 +482,8 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
         return {}
     n_states = [variable.n_states for variable in start.variables]
     nodes = {target: start.nodes[target] for target in targets}
+    if start.ties or any(node is not None and node.own is not None for node in nodes.values()):
+        raise ValueError("the starting network has own-value tests or ties, and search begins without: give another")
     graphs = {target: node.graph for target, node in nodes.items() if node is not None}
     for target, graph in graphs.items():
         if not _is_all_in_reach(graph, n_states):

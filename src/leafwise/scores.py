@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from leafwise.kernels.leaf_search.weights import log_likelihoods
 from leafwise.network import Network
 from leafwise.structure_priors import StructurePrior
+from leafwise.tied_leaves import later_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class NodeScores(dict[str, NodeScore]):
         return math.fsum(score.log_score for score in self.values())
 
 
-def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
+def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates: int | None = None) -> float:
     """Of the structure of a node; what its graph may have tested is what the network says, or all other variables.
 
     >>> from leafwise.examples import alarm
@@ -44,7 +45,7 @@ def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
     node, variables = network.nodes[target], network.variables
     if node is None:
         raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
-    n_candidates = candidates(network, target)
+    n_candidates = candidates(network, target) if n_candidates is None else n_candidates
     if node.own is None:
         value = prior.log_prior(node.graph, node.n_states, variables, n_candidates)
     else:
@@ -77,11 +78,11 @@ def score_with(
     Those of tied leaves must be pooled; they count for the first leaf of a group.
     """
     node = network.nodes[target]
-    later = {tied.leaf for group in network.ties for tied in group[1:] if tied.variable == target}
-    rows = [row for row in range(len(counts)) if row not in later]
+    later = later_rows(network, target)
     if node is not None and node.own is not None:
         counts, exponents = node.own.over_parts(counts), node.own.over_parts(exponents)
-    return node_score(counts[rows], exponents[rows], log_prior(network, target, prior))
+    counts, exponents = np.delete(counts, later, axis=0), np.delete(exponents, later, axis=0)
+    return node_score(counts, exponents, log_prior(network, target, prior))
 
 
 def score_as_learned(network: Network, target: int, prior: StructurePrior) -> NodeScore | None:

@@ -1,6 +1,6 @@
 """Leaves that share a distribution: what each of them holds, put together. Knows networks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,12 @@ def weighted_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> 
     return means
 
 
-def without_ties_of(network: Network, variables: Sequence[int]) -> tuple[tuple[TiedLeaf, ...], ...]:
+def later_rows(network: Network, variable: int) -> list[int]:
+    """The distributions of a variable that count elsewhere: they are tied, and not the first of their group."""
+    return [tied.leaf for group in network.ties for tied in group[1:] if tied.variable == variable]
+
+
+def without_ties_of(network: Network, variables: Collection[int]) -> tuple[tuple[TiedLeaf, ...], ...]:
     """The ties that are left where the leaves of some variables are tied no more."""
     left = [tuple(tied for tied in group if tied.variable not in variables) for group in network.ties]
     return tuple(group for group in left if len(group) > 1)

@@ -99,8 +99,8 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
                 "labels": variable.labels,
                 "parents": () if (node := network.nodes[index]) is None else node.parents,
                 "at": [*map(round, layout.centres[index]), *map(round, sizes[index])],
-                "tests": None if node is None else node.graph.n_tests,
-                "leaves": None if node is None else node.graph.n_leaves,
+                "tests": None if node is None else node.n_tests,
+                "leaves": None if node is None else node.n_leaves,
                 "parameters": None if node is None else node.n_parameters,
                 "score": scores[index],
             }
@@ -199,7 +199,7 @@ def _graphs(network: Network) -> list[list[str]]:
 
 def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
     """The decision graph, and where it is folded what is below each fold."""
-    if node is None or node.graph.n_leaves > _MOST_LEAVES:
+    if node is None or node.n_leaves > _MOST_LEAVES:
         return [element("pre", escape(printable_lines(node_text(network, variable))))]
     title = f"The decision graph of {network.variables[variable].name}"
     drawings = [drawing(g.parts, g.width, g.height, title) for g in folded_drawings(network, variable, node)]
