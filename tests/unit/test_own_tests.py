@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from network_strategies import assignments, own_tests, reached_states
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_expansion import combinations
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
-from tests.network_strategies import assignments, own_tests, reached_states
 
 GRAPH = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))  # y is a, or not, given x
 COUNTS = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 4, 6]])
@@ -97,7 +97,7 @@ def changed(array, row, column, value):
         (lambda: OwnTests(GRAPH, 0, changed(example().probabilities, 3, 0, 0.1)), "that cannot reach"),
         (lambda: OwnTests.learned(GRAPH, changed(COUNTS, 0, 0, -1), EXPONENTS, 0), "counts of at least 0"),
         (lambda: OwnTests.learned(GRAPH, COUNTS, changed(EXPONENTS, 0, 0, 0), 0), "exponents above 0"),
-        (lambda: OwnTests.learned(GRAPH, COUNTS[:3], EXPONENTS[:3], 0), "not (4, 3): match them"),
+        (lambda: OwnTests.learned(GRAPH, COUNTS[:3], EXPONENTS[:3], 0), "3 rows for 4 distributions: match them"),
         (lambda: OwnTests(GRAPH, 0, example().probabilities, COUNTS), "take both or neither"),
         (
             lambda: OwnTests(DecisionGraph((0, LEAF), ((1, 1, 1), ())), 0, np.ones((2, 3)) / 3),

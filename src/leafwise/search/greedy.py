@@ -26,6 +26,7 @@ from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.scores import log_prior
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
@@ -111,6 +112,13 @@ class Problem:
         """Of a target's graph."""
         n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
         return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
+
+    def log_prior_of(self, network: Network) -> float:
+        """Of all structures of a network, with their own-value tests and ties."""
+        targets = [target for target, node in enumerate(network.nodes) if node is not None]
+        return math.fsum(
+            log_prior(network, target, self.structure_prior, int(self.n_candidates[target])) for target in targets
+        )
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
