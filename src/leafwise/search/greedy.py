@@ -7,7 +7,7 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any
@@ -22,6 +22,8 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
+from leafwise.kernels.leaf_search.own_values import MOST_STATES
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
@@ -33,7 +35,7 @@ from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
 from leafwise.search.own_form import own_tests
 from leafwise.search.taken import Taken
-from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import LOG_SHARED, StructurePrior, n_sets
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
@@ -148,17 +150,22 @@ class LeafSearchRun:
         counter: Counter,
         settings: LeafSearch,
         workers: Workers,
-        state_before: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | Taken | None = None,
     ) -> None:
+        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        self._begin(before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before))
+
+    def _begin(self, taken: Taken) -> None:
+        """Make all ready to go on from there."""
         began = time.perf_counter()
-        self._taken = taken = Taken() if state_before is None else Taken.of(state_before)
+        problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
+        self._taken = taken
         if counter.local is not None:
             counter.local.prepare()
         layout = problem.layout()
-        self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
         limits, start = problem.parents, problem.start
-        if state_before is not None:
+        if taken.graphs:
             limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
         most_states = int(self._n_states.max())
         rules = state.Rules(
@@ -203,9 +210,11 @@ class LeafSearchRun:
         return self
 
     def __next__(self) -> Step:
-        before = self._leaves.n_steps
+        leaves, before = self._leaves, self._leaves.n_steps
         while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
+            if self._leaves is not leaves:  # it began again
+                leaves, before = self._leaves, 0
         if self._leaves.n_steps == before:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
@@ -313,7 +322,67 @@ class LeafSearchRun:
         likelihoods = np.bincount(
             records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
         ).tolist()
-        return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
+        log_priors = self._log_priors(graphs, leaves)
+        return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
+
+    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[int, float]:
+        """Of each target's graph, with what it takes to part leaves; `leaves` are the records of its leaves."""
+        problem, records, made = self._problem, self._leaves.records, graphs.made()
+        found = {target: problem.log_prior(target, made[target]) for target in problem.targets}
+        if "O" in self.settings.operators:
+            costs, own = problem.structure_prior.costs, records["target"][leaves]
+            too_many = (self._n_states[own] - records["n_outcomes"][leaves]) * -costs.log_kappa
+            for target, extra in zip(own.tolist(), too_many.tolist(), strict=True):
+                found[target] += extra
+            switches = records[["target", "partition", "states"]][leaves[records["part"][leaves] != 0]]
+            for target, _, states in set(switches.tolist()) if costs.tests else ():
+                reached = [state for state in range(states.bit_length()) if states >> state & 1]
+                found[target] -= LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+        return found
+
+    def _begin_to_part(self) -> None:
+        """Nothing gains without partial splits: look whether they would have, and go on with them.
+
+        The graphs of targets with several states are learned anew over the parents that were found, with partial
+        splits from the beginning, and a node keeps whichever graph has the higher score.
+        """
+        problem, left = self._problem, self.settings.seconds
+        parents = self._leaves.is_parent.copy()
+        targets = tuple(t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any())
+        if not targets or problem.start or self.settings.delete_parents or self.settings.max_steps is not None:
+            self._leaves.begin_to_part()
+            return
+        other = LeafSearchRun(
+            replace(problem, targets=targets, parents=problem.parents._replace(allowed=parents)),
+            self._counter,
+            replace(self.settings, seconds=None if left is None else max(left - self.seconds, 0.0)),
+            self._workers,
+            Taken(parts=True),
+        )
+        try:
+            other.run()
+            self._take_better(other)
+        finally:
+            other.close()
+
+    def _take_better(self, other: "LeafSearchRun") -> None:
+        """Go on, with partial splits, from the better graph of each node."""
+        scores, priors = zip(self._whole_scores(), other._whole_scores(), strict=True)
+        chosen = {t for t in scores[1] if scores[1][t] > scores[0][t] + TIE}
+        if not chosen:
+            self._leaves.begin_to_part()
+            return
+        gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
+        taken = Taken.of(self.state()).with_nodes_of(Taken.of(other.state()), chosen, *gained)
+        self._leaves.close()
+        self._begin(taken)
+
+    def _whole_scores(self) -> tuple[dict[int, float], dict[int, float]]:
+        """The log score of each node with all its tests, and the part of it that is the structure prior's."""
+        drawing, records = self._draw(self._leaves.n_steps), self._leaves.records
+        leaves, log_priors = drawing.leaves, self._log_priors(drawing.graphs, drawing.leaves)
+        likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
+        return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
@@ -488,7 +557,7 @@ class LeafSearchRun:
         else:
             status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
             if status == state.FINISHED and "O" in self.settings.operators and not self._leaves.parts:
-                self._leaves.begin_to_part()
+                self._begin_to_part()
             elif status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
