@@ -226,8 +226,7 @@ class Leaves:
     def begin_to_part(self) -> None:
         """From now on leaves may be parted, too: nothing gains without that."""
         self.parts = self._priced = True
-        for target in self.targets.tolist():
-            schedule.start_afresh(target, self._state())
+        schedule.start_afresh(self.targets, self._state())
 
     def price_planted(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
@@ -263,12 +262,11 @@ class Leaves:
         allowed[full] &= is_parent[full]
         was_allowed = self._allowed & ~_matrix(self._below)
         self._priced = True
-        for child in np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1)).tolist():
-            if self.nodes[child]["head"] >= 0:
-                schedule.start_afresh(child, self._state())
+        changed = np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1))
+        schedule.start_afresh(changed[self.nodes["head"][changed] >= 0], self._state())
         self._note_tests(target, graph)
         self._note_arcs(target, graph, records)
-        schedule.start_afresh(target, self._state())
+        schedule.start_afresh(np.array([target]), self._state())
         self._allowed[:], self._above[:], self._below[:] = allowed, _packed(above), _packed(above.T)
         self.nodes["n_parents"] = n_parents
         self.is_parent[:] = is_parent  # last: before that, who looks finds the arcs still there

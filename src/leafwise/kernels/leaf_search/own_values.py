@@ -230,9 +230,14 @@ def _add_terms(leaf: Any, is_first: bool, scoring: Scoring, own: OwnScratch) -> 
     n_seen[0] += 1
     if n_masks == 0:
         return
+    has_tables = scoring.multiples.shape[0] > 0
+    row = scoring.multiples[r, n_states - 1] if has_tables else np.int64(0)
     for k in range(n_states):
         left = n - counts[k]
-        after[1 + k] += rises[k] + _rise(n_states - 1, size - exponents[k], left, r, scoring) - whole
+        rest = rise(row, left, scoring.rises) if has_tables else 0.0
+        if not has_tables:
+            rest = _rise(n_states - 1, size - exponents[k], left, r, scoring)
+        after[1 + k] += rises[k] + rest - whole
         n_seen[1 + k] += left > 0
     value, m, a = rises[0], counts[0], exponents[0]
     for at in range(n_states, n_masks):
