@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.decision_graph import DecisionGraph
 from leafwise.table import Variable
 
 LOG_SHARED = math.log(4)  # for each arc that leads to a place to which another leads
@@ -82,7 +82,7 @@ class Choices:
         return Costs(shared=LOG_SHARED, tests=True, parents=True)
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        tests = [test for test in graph.tests if test != LEAF]
+        tests = [test for test in graph.tests if test >= 0]
         p, n = len(set(tests)), max(n_candidates, len(set(tests)))
         n_arcs = sum(len(set(row)) for row in graph.children)
         n_shared = n_arcs - (len(graph.tests) - 1)

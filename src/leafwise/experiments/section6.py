@@ -16,10 +16,10 @@ from leafwise.encoding import read
 from leafwise.examples import alarm
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.network import Network, Node
 from leafwise.report.tables import Report
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import Table, Variable
 
 WITHOUT, WITH = "CBM", "CBMOR"
@@ -97,7 +97,7 @@ def is_found(network: Network) -> bool:
 
 def _outcome(cases: Table, new: Table, letters: str, **options: Any) -> tuple[dict[str, float], Network]:
     """What comes of learning with some operators: score, parameters, mean log-likelihood of new cases, seconds."""
-    search = learning(cases, search=Greedy(letters), **options)
+    search = start_search(cases, search=LeafSearch(letters), **options)
     search.run()
     network = search.network
     return {

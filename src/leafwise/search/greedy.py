@@ -29,6 +29,7 @@ from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.search.own_form import own_tests
 from leafwise.search.taken import Taken
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
@@ -42,16 +43,16 @@ _WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
 @dataclass(frozen=True)
-class Greedy:
+class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
     `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
 
-    >>> Greedy(operators="BM", schedule="best-first").seconds is None
+    >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -60,9 +61,10 @@ class Greedy:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBIM") or not letters & set("CBI"):
+        if len(letters) != len(self.operators) or not letters <= set("CBIMO") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I and M, each once, and not M alone"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M and O, each once, with C, B or I "
+                f"among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -70,9 +72,9 @@ class Greedy:
 
     def begin(
         self, problem: "Problem", counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "Search":
+    ) -> "LeafSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        return Search(problem, counter, self, workers, state)
+        return LeafSearchRun(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Problem:
         return layout
 
 
-class Search:
+class LeafSearchRun:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
@@ -134,7 +136,7 @@ class Search:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Greedy,
+        settings: LeafSearch,
         workers: Workers,
         state_before: Mapping[str, Any] | None = None,
     ) -> None:
@@ -155,7 +157,7 @@ class Search:
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            most_states,
+            most_states + 2,  # of a leaf that is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
@@ -197,7 +199,7 @@ class Search:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["Search"], None] | None = None) -> None:
+    def run(self, progress: Callable[["LeafSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         while not self.stopped:
             self._advance(_CHUNK)
@@ -231,6 +233,8 @@ class Search:
 
     @property
     def n_parameters(self) -> int:
+        if "O" in self.settings.operators:
+            return int((self._leaves.records["n_outcomes"][self._draw(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
@@ -275,26 +279,29 @@ class Search:
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        nodes = self._nodes()
-        return network_of(
-            self._problem.variables,
-            nodes,
-            prior=str(self._problem.prior),
-            structure_prior=str(self._problem.structure_prior),
-            learned=self._summary(nodes.graphs),
-        )
+        graphs, leaves = self._reduced()
+        others = {
+            "prior": str(self._problem.prior),
+            "structure_prior": str(self._problem.structure_prior),
+            "learned": self._summary(graphs),
+        }
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
+        return Network(self._problem.variables, self._nodes_with_own_tests(graphs, leaves, parted), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes().made()[target]
+        node = self.network.nodes[target]
         assert node is not None
         return node
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, records = self._draw(self._leaves.n_steps, reduces=True), self._leaves.records
-        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
-        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
+        (graphs, leaves), records = self._reduced(), self._leaves.records
+        likelihoods = np.bincount(
+            records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
+        ).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
     def state(self) -> dict[str, Any]:
@@ -349,10 +356,35 @@ class Search:
             "stopped": self.stopped,
         }
 
-    def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now, without what does not matter."""
+    def _reduced(self) -> tuple[DrawnGraphs, NDArray[np.int64]]:
+        """All graphs as they are now, without what does not matter, and the records of their leaves."""
         drawing = self._draw(self._leaves.n_steps, reduces=True)
-        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
+        return self._without_irrelevant(drawing.graphs), drawing.leaves
+
+    def _nodes_with_own_tests(
+        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], parted: list[int]
+    ) -> tuple[Node | None, ...]:
+        """All nodes, where some graphs test their own variable."""
+        made, records, owners = graphs.made(), self._leaves.records, graphs.owners_of_leaves
+        all_parents = dag.parents_at(self._arcs(graphs), len(self._n_states))
+        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, len(self._n_states))
+        nodes = list(self._drawn_nodes(plain, leaves[~np.isin(owners, parted)]).made())
+        for target in parted:
+            own, graph = leaves[owners == target], made[target]
+            about = list(zip(records["states"][own].tolist(), records["part"][own].tolist(), strict=True))
+            r = int(self._n_states[target])
+            about = [(states or (1 << r) - 1, part) for states, part in about]
+            found = own_tests(
+                graph,
+                target,
+                dict(zip(graph.leaves, about, strict=True)),
+                self._leaves.counts(own),
+                self._exponents(own, r),
+            )
+            nodes[target] = Node.with_own_tests(found, all_parents[target])
+        return tuple(nodes)
+
+    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
@@ -374,13 +406,15 @@ class Search:
             return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
-        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
+        n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
         n_states, changed = self._n_states.tolist(), {}
         for target in dict.fromkeys(doubtful[:n, 0].tolist()):
-            graph = graphs.graph(target)
-            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
-                graph = graph.without(variable, n_states)
-            changed[target] = graph.simplified()
+            graph = _renamed(graphs.graph(target), replay.OWN, len(n_states))  # to part is like one more variable
+            n_values = [*n_states, replay.N_PIECES]
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
+                graph = graph.without(variable, n_values)
+            changed[target] = _renamed(graph.simplified(), len(n_states), replay.OWN)
         return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
@@ -463,3 +497,8 @@ class Search:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _renamed(graph: DecisionGraph, variable: int, new: int) -> DecisionGraph:
+    """The graph with tests of one variable called those of another."""
+    return DecisionGraph(tuple(new if test == variable else test for test in graph.tests), graph.children)

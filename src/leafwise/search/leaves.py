@@ -22,6 +22,7 @@ from leafwise.kernels.compiling.references import Packed
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.kernels.counting.sets import SET, Cases
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
@@ -39,6 +40,7 @@ _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _COPYING_NS = 1.0  # to copy a cell
+_SHORTER = 2**14  # counts in the tables of several states together
 
 
 class Leaves:
@@ -73,7 +75,7 @@ class Leaves:
         self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit)
+        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
         self._per_variable = _per_variable(variables, n_states, self._costs.tests)
         self._operators = operators
         self.is_parent = parents.is_parent.copy()
@@ -96,7 +98,7 @@ class Leaves:
         self._no_cases = _no_cases(len(n_states))
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
-        self._wanted = np.zeros(state.FIRST_WANTED_SET + int(n_states.max()), np.int64)
+        self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
@@ -165,7 +167,7 @@ class Leaves:
         names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
         cases = names if self._local is None else self._local.take(self._session, names)
         targets = planted.targets
-        self._wanted[: state.FIRST_WANTED_SET] = (
+        self._wanted[: state.WANTED_SETS] = (
             len(targets),
             self.histograms.pool.sizes[self.nodes["size_class"][targets]].sum(),
             self.nodes["n_states"][targets].sum(),
@@ -294,6 +296,7 @@ class Leaves:
             table.rises,
             table.cells,
             table.totals,
+            table.multiples,
             *self._per_variable,
             self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
             costs.log_kappa,
@@ -303,6 +306,7 @@ class Leaves:
             "C" in self._operators,
             "B" in self._operators,
             "I" in self._operators,
+            "O" in self._operators,
         )
 
     def _state(self) -> Any:
@@ -344,7 +348,7 @@ class Leaves:
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
         totals = self._totals
-        n_leaves, n_cells, n_counts, n_words, n_arcs = self._wanted[: state.FIRST_WANTED_SET].tolist()
+        n_leaves, n_cells, n_counts, n_words, n_arcs, n_sets = self._wanted[: state.FIRST_WANTED_SET].tolist()
         if totals[state.N_LEAVES] + n_leaves > len(self.records):
             records = grown(self.records, int(totals[state.N_LEAVES]) + n_leaves, np.empty)
             self._dropped = grown(self._dropped, len(records), np.empty)
@@ -360,7 +364,7 @@ class Leaves:
             self._arcs = grown(self._arcs, int(totals[state.N_ARCS]) + 2 * n_arcs + _LEAVES, np.empty)
         self.histograms.make_room(n_cells, n_counts)
         if self._local is not None:
-            self._local.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_leaves])
+            self._local.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_sets])
         self._wanted[:] = 0
 
     def _serve(self) -> None:
@@ -388,14 +392,20 @@ class Leaves:
         if len(joined):
             self._session.join(*joined.T.copy())
             totals[state.N_JOINED] = 0
-        largest = np.zeros(len(split), np.int64)
+        largest, whole = np.zeros(len(split), np.int64), np.zeros(0, np.int64)
         if len(split):
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
             groups = np.empty(int(self._layout.n_states[variables].sum()), np.int64)
-            expand.plan_splits(split, groups, largest, now)
-            self._session.cut(parents, variables, groups, records["cases"][children])
-        by_subtraction = self._splits["first_child"][split] + largest
-        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], by_subtraction)
+            kid = np.empty(len(children), np.int64)
+            expand.plan_splits(split, groups, largest, kid, now)
+            self._session.cut(parents, variables, groups, records["cases"][children[kid >= 0]])
+            whole, n_children = children[kid < 0], self._splits["n_children"][split]
+            if len(whole):  # pieces with all cases of the leaf that was parted
+                owners = np.arange(len(split)).repeat(n_children)[kid < 0]
+                nothing = np.zeros(int(self._layout.n_states[variables[owners]].sum()), np.int64)
+                self._session.cut(parents[owners], variables[owners], nothing, records["cases"][whole])
+        known = np.append(self._splits["first_child"][split] + largest, whole)
+        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], known)
         if len(to_count):
             sets, targets = records["cases"][to_count], records["target"][to_count]
             counts, sizes = self._session.count(sets, targets, self._layout), self._sizes(to_count)
@@ -408,7 +418,7 @@ class Leaves:
         if len(split):
             self._workers.run(
                 lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
-                3 * _COPYING_NS * self._sizes(by_subtraction),
+                3 * _COPYING_NS * self._sizes(self._splits["first_child"][split]),
             )
         dropped = self._dropped[self._n_released : totals[state.N_DROPPED]]
         if len(dropped):
@@ -484,44 +494,56 @@ def _count_up(sizes: Integers) -> Integers:
 class _Rises:
     """Where compiled code finds log gamma functions of counts and exponents, under priors that are alike everywhere."""
 
-    def __init__(self, table: state.Rises, cells: Integers, totals: Integers) -> None:
-        self.rises, self.cells, self.totals = table, cells, totals
+    def __init__(self, table: rises.Rises, cells: Integers, totals: Integers, multiples: Integers) -> None:
+        self.rises, self.cells, self.totals, self.multiples = table, cells, totals, multiples
 
 
-def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float) -> _Rises:
-    """For each number of states that targets have: the row of a cell, and that of a leaf's total."""
+def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float, with_pieces: bool) -> _Rises:
+    """For each number of states that targets have: the row of a cell, and that of a leaf's total.
+
+    With pieces, also those of several states together, up to all.
+    """
     most = max(int(n_states.max()), 2)
     cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     if isinstance(prior, Bdeu | PriorNetwork):
-        return _Rises(_table((1.0,), 0, unit), cells, totals)
+        return _Rises(_table((1.0,), 1, 0, unit), cells, totals, np.zeros((0, 0), np.int64))
     rows: dict[float, int] = {}
     for r in sorted(set(n_states.tolist())):
         exponent = prior.exponent(r)
         cells[r] = rows.setdefault(exponent, len(rows))
         totals[r] = rows.setdefault(exponent * r, len(rows))
-    return _Rises(_table(tuple(rows), n_cases, unit), cells, totals)
+    n_rows, multiples = len(rows), np.zeros((most + 1, most + 1) if with_pieces else (0, 0), np.int64)
+    for r in set(n_states[(n_states > 2) & (n_states <= MOST_STATES)].tolist()) if with_pieces else ():
+        multiples[r, 1 : r + 1] = [rows.setdefault(prior.exponent(r) * n, len(rows)) for n in range(1, r + 1)]
+    return _Rises(_table(tuple(rows), n_rows, n_cases, unit), cells, totals, multiples)
 
 
 @lru_cache(1)
-def _table(exponents: tuple[float, ...], n_cases: int, unit: float) -> state.Rises:
-    """A table that the next search will want, too."""
+def _table(exponents: tuple[float, ...], n_long: int, n_cases: int, unit: float) -> rises.Rises:
+    """A table that the next search will want, too; the first exponents are asked for most, and get longer ones."""
     length = min(n_cases, rises.MOST) + 1 if n_cases else 0
+    short, shorter = exponents[n_long:], min(length, _SHORTER)
+    exponents = exponents[:n_long]
     alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # those share a table
     least = {key: min(e for e, other in zip(exponents, alike, strict=True) if other == key) for key in alike}
     shifts = [round(exponent - least[key]) for exponent, key in zip(exponents, alike, strict=True)]
     sizes = {key: length + max(s for s, other in zip(shifts, alike, strict=True) if other == key) for key in least}
     begin = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-    values = np.empty(sum(sizes.values()))
+    n_values = sum(sizes.values())
+    values = np.empty(n_values + len(short) * shorter)
     for key, first in least.items():
         rises.fill(first, unit, values[begin[key] : begin[key] + sizes[key]])
-    starts = np.array([begin[key] + shift for key, shift in zip(alike, shifts, strict=True)], np.int64)
-    return state.Rises(
+    starts = [begin[key] + shift for key, shift in zip(alike, shifts, strict=True)]
+    for number, exponent in enumerate(short):
+        starts.append(n_values + number * shorter)
+        rises.fill(exponent, unit, values[starts[-1] : starts[-1] + shorter])
+    return rises.Rises(
         values,
-        starts,
-        np.full(len(exponents), length),
-        values[starts] if length else np.zeros(len(exponents)),
-        np.array(exponents),
-        np.array([math.lgamma(exponent) for exponent in exponents]),
+        np.array(starts, np.int64),
+        np.array([length] * n_long + [shorter] * len(short)),
+        values[starts] if length else np.zeros(len(starts)),
+        np.array(exponents + short),
+        np.array([math.lgamma(exponent) for exponent in exponents + short]),
         unit,
     )
 
