@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,8 @@ class LeafSearch:
         letters = set(self.operators)
         if len(letters) != len(self.operators) or not letters <= set("CBIMO") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I, M and O, each once, with C, B or I "
-                f"among them"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M and O, each once, with C, B "
+                f"or I among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -280,7 +281,7 @@ class LeafSearchRun:
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
         graphs, leaves = self._reduced()
-        others = {
+        others: dict[str, Any] = {
             "prior": str(self._problem.prior),
             "structure_prior": str(self._problem.structure_prior),
             "learned": self._summary(graphs),
@@ -410,11 +411,12 @@ class LeafSearchRun:
         n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
         n_states, changed = self._n_states.tolist(), {}
         for target in dict.fromkeys(doubtful[:n, 0].tolist()):
-            graph = _renamed(graphs.graph(target), replay.OWN, len(n_states))  # to part is like one more variable
-            n_values = [*n_states, replay.N_PIECES]
+            graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
             for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
                 graph = graph.without(variable, n_values)
-            changed[target] = _renamed(graph.simplified(), len(n_states), replay.OWN)
+            graph, n = graph.simplified(), len(n_states)
+            tests = tuple(replay.OWN if test >= n else test for test in graph.tests)
+            changed[target] = DecisionGraph(tests, graph.children)
         return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
@@ -499,6 +501,8 @@ class LeafSearchRun:
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
 
 
-def _renamed(graph: DecisionGraph, variable: int, new: int) -> DecisionGraph:
-    """The graph with tests of one variable called those of another."""
-    return DecisionGraph(tuple(new if test == variable else test for test in graph.tests), graph.children)
+def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
+    """A graph in which every parting is a test of one more variable, which piece; and the numbers of states of all."""
+    names = count(len(n_states))
+    tests = tuple(next(names) if test == replay.OWN else test for test in graph.tests)
+    return DecisionGraph(tests, graph.children), [*n_states, *[replay.N_PIECES] * graph.tests.count(replay.OWN)]

@@ -314,7 +314,7 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
 
 
 @inlined
-def _cut_regions(leaf: Any, split: Any, first: int, state: State, scratch: Scratch) -> None:
+def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scratch) -> None:
     """Where the new leaves are; and, for a partial complete split, which states can occur, for whoever replays it."""
     n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.pricing.region.mask
     variable, to = split["variable"], state.leaves[first]["region"]
@@ -343,7 +343,7 @@ def _cut_regions(leaf: Any, split: Any, first: int, state: State, scratch: Scrat
 
 
 @inlined
-def _count_children(parent: Any, begin: Int, n: Int, first: int, state: State, scratch: Scratch) -> None:
+def _count_children(parent: Any, begin: Int, n: Int, first: Int, state: State, scratch: Scratch) -> None:
     """The smaller of n children by counting, the largest (the earliest of equal ones) by subtraction."""
     sizes, largest = scratch.sizes[begin:], 0
     for k in range(1, n):
@@ -365,7 +365,7 @@ def _count_children(parent: Any, begin: Int, n: Int, first: int, state: State, s
 
 
 @bare
-def _make_pieces(at: Int, first: int, split: Any, state: State, scratch: Scratch) -> None:
+def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch) -> None:
     """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
     leaf, cases, new = state.leaves[at], state.cases, first
     piece = np.int64(SWITCH)
@@ -540,7 +540,7 @@ def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> Non
 
 @bare
 def _plan_all(splits: Array, groups: Array, largest: Array, kids: Array, state: State, scratch: Scratch) -> None:
-    at, new = 0, 0
+    at, new = 0, np.int64(0)
     for k in range(splits.shape[0]):
         split, leaf = state.splits[splits[k]], state.leaves[splits[k] // N_SLOTS]
         _plan_split(leaf, split, state, scratch)
@@ -591,10 +591,10 @@ def subtract_counts(splits: Array, largest: Array, begin: int, end: int, state: 
         whole = histogram_of(state.leaves[splits[k] // N_SLOTS], state)
         for cell in range(rest.shape[0]):
             rest[cell] = whole[cell]
-        begin, end = first_kid(split), first_kid(split) + n_kids(split)
+        first, last = first_kid(split), first_kid(split) + n_kids(split) - 1
         for child in range(split["n_children"]):
             part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
-            if not begin <= child < end:
+            if not first <= child <= last:
                 for cell in range(rest.shape[0]):
                     part_of_it[cell] = whole[cell]
                 state.leaves[split["first_child"] + child]["is_counted"] = 1

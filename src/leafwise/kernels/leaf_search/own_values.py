@@ -122,12 +122,10 @@ def part_cost(leaf: Any, scoring: Scoring) -> float:
     """What the structure prior charges for parting the leaf, whatever the part."""
     if not scoring.charges_tests:
         return 0.0
-    states, n_prefixes = states_of(leaf, scoring), np.int64(0)
+    states = states_of(leaf, scoring)
     n_states = count_bits(states)
-    for k in range(scoring.n_ordered[leaf["target"]]):
-        n_prefixes += states >> k & 1
-    n_prefixes = min(n_prefixes, n_states - 2) - 1
-    return scoring.shared_cost + math.log(n_states + max(n_prefixes, np.int64(0)))
+    n_ordered = count_bits(states & ((np.int64(1) << scoring.n_ordered[leaf["target"]]) - 1))
+    return scoring.shared_cost + math.log(n_states + max(min(n_ordered, n_states - 2) - 1, 0))
 
 
 @bare
@@ -357,7 +355,7 @@ def _price_complete(
         most_seen = max(most_seen, own.n_seen[term])
     if scoring.complete:
         _offer_all(split, leaf, variable, np.int64(COMPLETE), np.int64(0), n_possible, first, most, scoring, own)
-    return most_seen > 1
+    return bool(most_seen > 1)
 
 
 @bare
