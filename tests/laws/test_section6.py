@@ -89,17 +89,16 @@ def node_of(table, target, alpha=("uniform", None), log_kappa=0.0):
     return oracle_section6.Node(table, target, alpha, log_kappa, table.n_variables - 1)
 
 
-def joint_of(table, worth=7.0):
-    """A prior network's joint table: what is learned from a few other cases, worth so many."""
-    cases = Table(table.variables, np.ascontiguousarray(table.codes[:, ::3]))
-    return worth * joint_table(leafwise.learn(cases, prior="uniform"))
+def prior_network(table):
+    """What is learned from some of the cases."""
+    return leafwise.learn(Table(table.variables, np.ascontiguousarray(table.codes[:, ::3])), prior="uniform")
 
 
 @examples(60)
 @given(problems(letters=("CBIMO",), **SMALL))
 def test_an_own_value_test_alone_leaves_the_score_as_it_was(problem):
     table, setup, target = problem
-    for alpha in (PRIORS[setup.prior], ("network", joint_of(table))):
+    for alpha in (PRIORS[setup.prior], ("network", 7 * joint_table(prior_network(table)))):
         node = node_of(table, target, alpha)
         (leaf,) = node.leaves
         for part in node.sets(leaf) if len(leaf.states) > 2 else ():
@@ -279,11 +278,14 @@ def check_step(slow, operator):
     slow.take(expected)
 
 
-def check_against_oracle(table, setup, target=None, max_steps=None):
+def check_against_oracle(table, setup, target=None, max_steps=None, prior=None):
     """Step by step; then every probability, the parameters and the score of the network."""
     targets, name = (None, None) if target is None else ([target], table.names[target])
-    slow = oracle_section6.Search(table, targets=targets, **setup.for_oracle())
-    fast = leafwise.start_search(table, target=name, **setup.for_library(max_steps=max_steps))
+    its, ours = setup.for_oracle(), setup.for_library(max_steps=max_steps)
+    if prior is not None:
+        its["alpha"], ours["prior"] = ("network", 7 * joint_table(prior)), leafwise.PriorNetwork(prior, 7)
+    slow = oracle_section6.Search(table, targets=targets, **its)
+    fast = leafwise.start_search(table, target=name, **ours)
     for step in fast:
         check_step(slow, step.operator)
         assert step.log_score == pytest.approx(slow.log_score, abs=1e-6)
@@ -315,6 +317,12 @@ def test_partial_splits_of_one_target(problem):
 @given(problems(letters=OWN, **SMALL))
 def test_partial_splits_of_all_nodes_at_once(problem):
     check_against_oracle(*problem[:2], max_steps=12)
+
+
+@examples(30)
+@given(problems(letters=OWN, make_rules=free, **SMALL))
+def test_partial_splits_with_a_prior_network(problem):
+    check_against_oracle(*problem, prior=prior_network(problem[0]))
 
 
 @shares
