@@ -179,7 +179,7 @@ class LeafSearchRun:
             np.array(problem.targets),
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions)
+        self._leaves.plant(start, others, taken.regions, taken.pieces)
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
@@ -286,14 +286,17 @@ class LeafSearchRun:
             "structure_prior": str(self._problem.structure_prior),
             "learned": self._summary(graphs),
         }
-        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
-        if not parted:
-            return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
-        return Network(self._problem.variables, self._nodes_with_own_tests(graphs, leaves, parted), **others)
+        if (graphs.tests == replay.OWN).any():
+            nodes = self._nodes(graphs, leaves)
+            there = [node for node in nodes if node is not None]
+            others["learned"]["leaves"] = sum(node.n_leaves for node in there)
+            others["learned"]["tests"] = sum(node.n_tests for node in there)
+            return Network(self._problem.variables, nodes, **others)
+        return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self.network.nodes[target]
+        node = self._nodes(*self._reduced())[target]
         assert node is not None
         return node
 
@@ -314,6 +317,7 @@ class LeafSearchRun:
         return {
             "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
             "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "pieces": self._leaves.pieces(drawing.leaves),
             "arcs": np.argwhere(parents)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
@@ -362,10 +366,11 @@ class LeafSearchRun:
         drawing = self._draw(self._leaves.n_steps, reduces=True)
         return self._without_irrelevant(drawing.graphs), drawing.leaves
 
-    def _nodes_with_own_tests(
-        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], parted: list[int]
-    ) -> tuple[Node | None, ...]:
-        """All nodes, where some graphs test their own variable."""
+    def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> tuple[Node | None, ...]:
+        """All nodes; some graphs may test their own variable."""
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return self._drawn_nodes(graphs, leaves).made()
         made, records, owners = graphs.made(), self._leaves.records, graphs.owners_of_leaves
         all_parents = dag.parents_at(self._arcs(graphs), len(self._n_states))
         plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, len(self._n_states))
@@ -485,7 +490,8 @@ class LeafSearchRun:
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
             graph = self._draw(n_steps).graphs.graph(target)
-            gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
+            as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
+            gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
                 deleted = [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
