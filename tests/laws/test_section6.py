@@ -122,7 +122,7 @@ def test_to_split_the_switch_is_to_test_the_parent_above_and_share_the_parts_bel
             assert below.log_marginal_likelihood() == pytest.approx(score, abs=1e-9)
 
 
-@examples(80)
+@examples(40)
 @given(problems(**SMALL))
 def test_the_oracle_adds_up(problem):
     """Probabilities sum to one for every parent state; what the steps gain is the difference of the scores."""
@@ -306,7 +306,7 @@ OWN = tuple(letters for letters in LETTERS if not set(letters) & set("RT"))
 
 
 @pytest.mark.interpreted
-@examples(120)
+@examples(100)
 @given(problems(letters=OWN, **SMALL))
 def test_partial_splits_of_one_target(problem):
     check_against_oracle(*problem)
@@ -329,6 +329,30 @@ def test_partial_splits_with_a_prior_network(problem):
 @examples(60)
 @given(problems(letters=("CBMR", "CBMOR", "CBR"), make_rules=free, **SMALL))
 def test_relabelled_merges(problem):
+    check_against_oracle(*problem)
+
+
+def alike(random):
+    """A table whose variables are distributed alike, by label, or up to the names of the states."""
+    n_states = [int(r) for r in random.choice([2, 3, 3, 4], int(random.integers(2, 6)))]
+    n_cases, weights = int(random.choice([30, 200, 1000])), random.dirichlet(np.full(4, 2))
+    columns = []
+    for r in n_states:
+        shares = weights[:r] / weights[:r].sum()
+        column = random.choice(r, size=n_cases, p=random.permutation(shares) if random.random() < 0.4 else shares)
+        if columns and random.random() < 0.6:
+            names = np.array([random.permutation(r) for _ in range(4)])
+            column = names[columns[int(random.integers(len(columns)))], column]
+        columns.append(column)
+    table = make_table(n_states, columns)
+    letters = str(random.choice(["CBMT", "CBMRT", "CBRT", "CR", "CBMOR", "CBMORT"]))
+    return table, replace(random_setup(random, table, free), operators=letters)
+
+
+@shares
+@examples(120)
+@given(generators().map(alike))
+def test_leaves_that_are_alike(problem):
     check_against_oracle(*problem)
 
 
