@@ -13,6 +13,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.network import Network, Node
 from leafwise.priors import ParameterPrior
+from leafwise.scores import log_prior
 from leafwise.search.histograms import make_layout
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
@@ -77,3 +78,10 @@ class Problem:
     def log_prior_of(self, nodes: Sequence[Node | None]) -> float:
         """Of the graphs of all nodes that are there."""
         return fsum(self.log_prior(target, node.graph) for target, node in enumerate(nodes) if node is not None)
+
+    def log_prior_of_network(self, network: Network) -> float:
+        """Of all structures of a network, with their own-value tests and ties."""
+        targets = [target for target, node in enumerate(network.nodes) if node is not None]
+        return fsum(
+            log_prior(network, target, self.structure_prior, int(self.n_candidates[target])) for target in targets
+        )

@@ -23,7 +23,7 @@ from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun
 from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
 from leafwise.search.perturbing import Moves, perturbed
 from leafwise.search.problem import Problem, Step
-from leafwise.search.under_way import Run, check_numbers, now_and_then
+from leafwise.search.under_way import Run, check_numbers, check_operators, now_and_then
 from leafwise.workers import Workers
 
 Progress = Callable[[Any], None]
@@ -52,6 +52,7 @@ class LeafSearchRestarts:
 
     def __post_init__(self) -> None:
         check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
+        check_operators(self.greedy.operators, "search with restarts")
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:

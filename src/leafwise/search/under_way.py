@@ -74,6 +74,15 @@ def check_numbers(settings: Any, **least: int) -> None:
             raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
 
 
+def check_operators(operators: str, what: str) -> None:
+    """Raise a ValueError where letters are given that only greedy search on its own has."""
+    own = [letter for letter in operators if letter not in "CBIM"]
+    if own:
+        raise ValueError(
+            f"operators are {operators!r}, and {what} goes without {', '.join(own)}: leave that out, or search greedily"
+        )
+
+
 class Clock:
     """Seconds of work: of all calls so far, and of the one under way. Calls inside it count once."""
 
