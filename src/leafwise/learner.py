@@ -29,6 +29,7 @@ from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScores, score_with
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import LeafSearch, Problem
+from leafwise.search.limits import check_operators
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
@@ -328,6 +329,7 @@ def start_search(
         if checkpoint is not None or device != "cpu":
             what = "checkpoint" if checkpoint is not None else f"device={device!r}"
             raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+        check_operators(getattr(search, "operators", ""), "learning from cases that are completed")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
@@ -485,6 +487,12 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
     if start.ties or any(node is not None and node.own is not None for node in nodes.values()):
         raise ValueError("the starting network has own-value tests or ties, and search begins without: give another")
     graphs = {target: node.graph for target, node in nodes.items() if node is not None}
+    for target, node in nodes.items():
+        if node is not None and node.own is not None:
+            raise ValueError(
+                f"the starting network's graph of {start.names[target]!r} tests its own variable, and a search begins "
+                f"without such tests: learn it without O, or begin without a network"
+            )
     for target, graph in graphs.items():
         if not _is_all_in_reach(graph, n_states):
             raise ValueError(

@@ -48,7 +48,8 @@ _WITNESSES = 64  # assignments drawn, to see which variables matter
 class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
-    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
+    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains, and has
+    partial splits, which make graphs test their own variable, only when nothing else gains any more.
 
     >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
@@ -179,6 +180,7 @@ class LeafSearchRun:
             problem.prior,
             problem.structure_prior,
             settings.operators,
+            "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
@@ -187,7 +189,7 @@ class LeafSearchRun:
             np.array(problem.targets),
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions)
+        self._leaves.plant(start, others, taken.regions, taken.pieces)
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
@@ -292,16 +294,16 @@ class LeafSearchRun:
         others: dict[str, Any] = {
             "prior": str(self._problem.prior),
             "structure_prior": str(self._problem.structure_prior),
-            "learned": self._summary(graphs),
+            "learned": self._summary(graphs, leaves),
         }
-        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
-        if not parted:
-            return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
-        return Network(self._problem.variables, self._nodes_with_own_tests(graphs, leaves, parted), **others)
+        if (graphs.tests == replay.OWN).any():
+            variables = self._problem.variables
+            return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **others)
+        return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self.network.nodes[target]
+        node = self._nodes(*self._reduced())()[target]
         assert node is not None
         return node
 
@@ -322,6 +324,8 @@ class LeafSearchRun:
         return {
             "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
             "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "pieces": self._leaves.pieces(drawing.leaves),
+            "parts": self._leaves.parts,
             "arcs": np.argwhere(parents)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
@@ -342,9 +346,12 @@ class LeafSearchRun:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
+    def _summary(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[str, Any]:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
+        n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
+        kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... below which single states are leaves
+        n_single = int(np.count_nonzero(graphs.children[kids + 1] == graphs.children[kids + 2]))
         return {
             "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(variables),
@@ -354,10 +361,10 @@ class LeafSearchRun:
             **self._problem.counted,
             "log_score": self.log_score + self._log_prior_left_out(graphs),
             "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
+            "leaves": len(leaves) - n_switches + n_single,
             "parameters": self.n_parameters,
             "arcs": len(self._arcs(graphs)),
-            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
+            "tests": int(np.count_nonzero(graphs.tests >= 0)) + n_switches,
             "splits": self.n_splits,
             "merges": self.n_merges,
             "steps": self.n_steps,
@@ -370,28 +377,31 @@ class LeafSearchRun:
         drawing = self._draw(self._leaves.n_steps, reduces=True)
         return self._without_irrelevant(drawing.graphs), drawing.leaves
 
-    def _nodes_with_own_tests(
-        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], parted: list[int]
-    ) -> tuple[Node | None, ...]:
-        """All nodes, where some graphs test their own variable."""
-        made, records, owners = graphs.made(), self._leaves.records, graphs.owners_of_leaves
-        all_parents = dag.parents_at(self._arcs(graphs), len(self._n_states))
-        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, len(self._n_states))
-        nodes = list(self._drawn_nodes(plain, leaves[~np.isin(owners, parted)]).made())
-        for target in parted:
-            own, graph = leaves[owners == target], made[target]
-            about = list(zip(records["states"][own].tolist(), records["part"][own].tolist(), strict=True))
-            r = int(self._n_states[target])
-            about = [(states or (1 << r) - 1, part) for states, part in about]
-            found = own_tests(
-                graph,
-                target,
-                dict(zip(graph.leaves, about, strict=True)),
-                self._leaves.counts(own),
-                self._exponents(own, r),
-            )
-            nodes[target] = Node.with_own_tests(found, all_parents[target])
-        return tuple(nodes)
+    def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
+        """What makes all nodes, when they are asked for; some graphs may test their own variable."""
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return self._drawn_nodes(graphs, leaves).made
+        made, n, owners = graphs.made(), len(self._n_states), graphs.owners_of_leaves
+        all_parents = dag.parents_at(self._arcs(graphs), n)
+        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
+        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)])
+        parts = [self._with_pieces(made[target], target, leaves[owners == target]) for target in parted]
+
+        def make() -> tuple[Node | None, ...]:
+            nodes = list(others.made())
+            for target, part in zip(parted, parts, strict=True):
+                nodes[target] = Node.with_own_tests(own_tests(*part), all_parents[target])
+            return tuple(nodes)
+
+        return make
+
+    def _with_pieces(self, graph: DecisionGraph, target: int, leaves: NDArray[np.int64]) -> tuple[Any, ...]:
+        """A graph with leaves that were parted, and what these are about and hold."""
+        r, own = int(self._n_states[target]), self._leaves.records[leaves]
+        about = [(states or (1 << r) - 1, part) for states, part in own[["states", "part"]].tolist()]
+        held = self._leaves.counts(leaves), self._exponents(leaves, r)
+        return graph, target, dict(zip(graph.leaves, about, strict=True)), *held
 
     def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
@@ -477,7 +487,9 @@ class LeafSearchRun:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
-            if status == state.FINISHED:
+            if status == state.FINISHED and "O" in self.settings.operators and not self._leaves.parts:
+                self._leaves.begin_to_part()
+            elif status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
                 self._delete_parents()
@@ -493,7 +505,8 @@ class LeafSearchRun:
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
             graph = self._draw(n_steps).graphs.graph(target)
-            gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
+            as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
+            gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
                 deleted = [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]

@@ -40,6 +40,7 @@ _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _COPYING_NS = 1.0  # to copy a cell
+_PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _SHORTER = 2**14  # counts in the tables of several states together
 
 
@@ -53,6 +54,7 @@ class Leaves:
         prior: ParameterPrior,
         structure_prior: StructurePrior,
         operators: str,
+        parts: bool,
         rules: state.Rules,
         parents: ParentRules,
         n_candidates: Integers,
@@ -77,7 +79,7 @@ class Leaves:
         self._allowed = parents.allowed.copy()
         self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
         self._per_variable = _per_variable(variables, n_states, self._costs.tests)
-        self._operators = operators
+        self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
         self._below = np.zeros_like(self._above)
@@ -156,12 +158,26 @@ class Leaves:
         begin, n_words = int(leaf["region"]), int(leaf["n_words"])
         return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
 
+    def pieces(self, records: Integers) -> list[list[int]]:
+        """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
+
+        Partitions are numbered so that none is that of a leaf to come.
+        """
+        own = self.records[list(_PIECE[:3])][records].tolist()
+        numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
+        return [[place, leaf[0], leaf[1], numbers[leaf[2]]] for place, leaf in enumerate(own) if leaf[0]]
+
     def plant(
-        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+        self,
+        graphs: Mapping[int, DecisionGraph],
+        others: Integers,
+        regions: Sequence[Sequence[int]] = (),
+        pieces: Sequence[Sequence[int]] = (),
     ) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
-        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
+        these leaves are about some states only, and what, as `pieces` tells.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
@@ -185,6 +201,10 @@ class Leaves:
         schedule.add_initial_leaves(targets, sets, planted.places, self._state())
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
+        for record, states, part, partition in pieces:
+            n_outcomes = 2 if part else states.bit_count()
+            for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
+                self.records[field][record] = value
         self._n_planted, self._is_priced = len(targets), False
         n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
         self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
@@ -202,6 +222,12 @@ class Leaves:
                 return status
             if time.perf_counter() > until:
                 return state.AT_STEP_LIMIT
+
+    def begin_to_part(self) -> None:
+        """From now on leaves may be parted, too: nothing gains without that."""
+        self.parts = self._priced = True
+        for target in self.targets.tolist():
+            schedule.start_afresh(target, self._state())
 
     def price_planted(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
@@ -249,12 +275,13 @@ class Leaves:
 
     def _note_tests(self, target: int, graph: DecisionGraph) -> None:
         """What the structure prior counts of a node's graph."""
-        self.nodes[target]["n_tests"] = len(graph.tests) - graph.n_leaves
+        tests = [test for test in graph.tests if test >= 0]  # to part a leaf is paid for apart
+        self.nodes[target]["n_tests"] = len(tests)
         if self._costs.tests or self._costs.parents:
             row = np.zeros((1, len(self.nodes)), np.bool_)
-            row[0, list(graph.tested)] = True
+            row[0, tests] = True
             self._tested[target] = _packed(row)[0]
-            self.nodes[target]["n_tested"] = len(graph.tested)
+            self.nodes[target]["n_tested"] = row.sum()
 
     def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
         """Which tests lead to each leaf of a node's graph."""
@@ -306,7 +333,7 @@ class Leaves:
             "C" in self._operators,
             "B" in self._operators,
             "I" in self._operators,
-            "O" in self._operators,
+            self.parts,
         )
 
     def _state(self) -> Any:

@@ -5,8 +5,8 @@ A leaf is about some of its target's states, a mask of bits (`states`; 0: all). 
 `part`, and two outcomes. Exponents add over the states of an outcome, so parting alone gains nothing
 (docs/mathematics.md): it comes with a split of one of the pieces, and what that gains is in the leaf's histogram.
 
-For a vector of counts (those of a would-be child) its *terms* are Equation 5 for the leaf's own outcomes, and then,
-part by part, for the switch, for the part and for the rest.
+Of the counts of a would-be child its *terms* are Equation 5 for the leaf's own outcomes, and, part by part, for the
+switch and for the part. What is left of the first is that of the rest, as the three add up to it.
 """
 
 import math
@@ -32,21 +32,23 @@ MOST_STATES = 62  # of a target whose graph may test itself: masks are whole num
 
 
 class OwnScratch(NamedTuple):
-    """Where one thread prices pieces."""
+    """Where one thread prices pieces. Counts and exponents are those of the states that a leaf is about, in order."""
 
-    n: Array  # terms that are priced, and masks in `parts`
-    parts: Array
-    vector: Array  # counts of the target's states in one child,
-    exponents: Array  # ... and their exponents, where there is no table for them;
-    prefix: Array  # the same below a state of a variable
+    n: Array  # how many these are, and by how many masks the leaf can be parted: each state, and then prefixes
+    states: Array
+    masks: Array
+    is_chosen: Array  # of a switch: whether they are in its part
+    counts: Array  # of one child, or of several together
+    exponents: Array
+    prefix: Array  # below a state of a variable
     prefix_exponents: Array
-    whole_exponents: Array  # of the leaf
+    whole: Array  # of the leaf
+    whole_exponents: Array
     rises: Array  # of the states' counts
-    before: Array  # terms of the leaf itself,
-    after: Array  # ... of all children together,
-    here: Array  # ... of one,
-    sizes: Array  # ... and how many cases that has in each piece
-    n_seen: Array  # children with cases, by piece
+    before: Array  # terms of the leaf itself: its own, those of switches, those of parts
+    after: Array  # ... of all children together
+    n_seen: Array  # children with cases: of the leaf, of the rests, of the parts
+    cost: Array  # of parting
     no_weights: Array
 
 
@@ -58,21 +60,23 @@ def make_own_scratch(scoring: Scoring) -> OwnScratch:
         for variable in range(scoring.layout.n_states.shape[0]):
             if scoring.layout.n_states[variable] <= MOST_STATES:
                 most = max(most, scoring.layout.n_states[variable])
-    n_terms = 1 + 6 * most
+    n_terms = 1 + 4 * most
     return OwnScratch(
         np.zeros(2, np.int64),
+        np.empty(most, np.int64),
         np.empty(2 * most, np.int64),
+        np.empty(most, np.bool_),
         np.empty(most, np.int64),
         np.empty(most),
         np.empty(most, np.int64),
         np.empty(most),
+        np.empty(most, np.int64),
         np.empty(most),
         np.empty(most),
         np.empty(n_terms),
         np.empty(n_terms),
-        np.empty(n_terms),
         np.empty(n_terms, np.int64),
-        np.empty(n_terms, np.int64),
+        np.empty(1),
         np.empty(0),
     )
 
@@ -96,25 +100,22 @@ def states_of(leaf: Any, scoring: Scoring) -> Int:
 
 
 @bare
-def list_parts(leaf: Any, scoring: Scoring, parts: Array) -> Int:
-    """The masks by which the leaf can be parted: each state, and the first ones of several in order; how many."""
-    states, r, n = states_of(leaf, scoring), scoring.layout.n_states[leaf["target"]], np.int64(0)
-    n_states = count_bits(states)
-    if leaf["part"] != 0 or n_states < 3:
-        return n
-    for k in range(r):
+def _list_masks(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
+    """The leaf's states, and the masks by which it can be parted: each state, and the first several in order."""
+    states, target = states_of(leaf, scoring), leaf["target"]
+    n, n_ordered, n_masks = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(scoring.layout.n_states[target]):
         if states >> k & 1:
-            parts[n] = np.int64(1) << k
+            own.states[n], own.is_chosen[n], own.masks[n] = k, leaf["part"] >> k & 1, np.int64(1) << k
             n += 1
-    prefix, size = np.int64(0), 0
-    for k in range(scoring.n_ordered[leaf["target"]]):
-        if states >> k & 1:
-            prefix |= np.int64(1) << k
-            size += 1
-            if 2 <= size <= n_states - 2:
-                parts[n] = prefix
-                n += 1
-    return n
+            n_ordered += k < scoring.n_ordered[target]
+    if leaf["part"] == 0 and n > 2:
+        n_masks, prefix = n, own.masks[0]
+        for size in range(2, min(n_ordered, n - 2) + 1):
+            prefix |= own.masks[size - 1]
+            own.masks[n_masks] = prefix
+            n_masks += 1
+    own.n[0], own.n[1] = n, n_masks
 
 
 @bare
@@ -191,59 +192,57 @@ def _rise(n: Int, exponent: float, count: Int, r: Int, scoring: Scoring) -> floa
 
 
 @bare
-def _score_switch(leaf: Any, counts: Array, exponents: Array, r: Int, scoring: Scoring) -> tuple[float, Int]:
-    """Equation 5 for the outcomes of a switch, and its cases."""
-    n, m, a, size, chosen, others = np.int64(0), np.int64(0), 0.0, 0.0, np.int64(0), np.int64(0)
-    for k in range(r):
-        if leaf["part"] >> k & 1:
-            chosen += 1
-            n += counts[k]
-            a += exponents[k]
-        elif leaf["states"] >> k & 1:
-            others += 1
-            m += counts[k]
-            size += exponents[k]
-    value = _rise(chosen, a, n, r, scoring) + _rise(others, size, m, r, scoring)
-    return value - _rise(chosen + others, a + size, n + m, r, scoring), n + m
+def _add_switch(is_first: bool, r: Int, scoring: Scoring, own: OwnScratch) -> None:
+    """Add the term of a switch for the counts that are loaded."""
+    n, m, a, b, chosen = np.int64(0), np.int64(0), 0.0, 0.0, np.int64(0)
+    for k in range(own.n[0]):
+        if own.is_chosen[k]:
+            n, a, chosen = n + own.counts[k], a + own.exponents[k], chosen + 1
+        else:
+            m, b = m + own.counts[k], b + own.exponents[k]
+    value = _rise(chosen, a, n, r, scoring) + _rise(own.n[0] - chosen, b, m, r, scoring)
+    value -= _rise(own.n[0], a + b, n + m, r, scoring)
+    own.after[0] = value if is_first else own.after[0] + value
+    own.n_seen[0] = np.int64(n + m > 0) + (0 if is_first else own.n_seen[0])
 
 
 @bare
-def _set_terms(leaf: Any, out: Array, scoring: Scoring, own: OwnScratch) -> None:
-    """All terms of the vector that is loaded, and how many cases are in each piece."""
-    vector, exponents, sizes, rises = own.vector, own.exponents, own.sizes, own.rises
-    r, states = scoring.layout.n_states[leaf["target"]], states_of(leaf, scoring)
+def _add_terms(leaf: Any, is_first: bool, scoring: Scoring, own: OwnScratch) -> None:
+    """Add the terms for the counts that are loaded to those of other children."""
+    r, n_states, n_masks = scoring.layout.n_states[leaf["target"]], own.n[0], own.n[1]
+    counts, exponents, rises, after, n_seen = own.counts, own.exponents, own.rises, own.after, own.n_seen
     if leaf["part"] != 0:
-        out[0], sizes[0] = _score_switch(leaf, vector, exponents, r, scoring)
+        _add_switch(is_first, r, scoring, own)
         return
-    total, n, size, n_states = 0.0, np.int64(0), 0.0, np.int64(0)
-    for k in range(r):
-        if states >> k & 1:
-            rises[k] = _rise(np.int64(1), exponents[k], vector[k], r, scoring)
-            total += rises[k]
-            n += vector[k]
-            size += exponents[k]
-            n_states += 1
+    if is_first:
+        for term in range(1 + 2 * n_masks):
+            after[term], n_seen[term] = 0.0, 0
+    total, n, size = 0.0, np.int64(0), 0.0
+    for k in range(n_states):
+        rises[k] = _rise(np.int64(1), exponents[k], counts[k], r, scoring)
+        total += rises[k]
+        n += counts[k]
+        size += exponents[k]
+    if n == 0:
+        return
     whole = _rise(n_states, size, n, r, scoring)
-    out[0], sizes[0] = total - whole, n
-    for at in range(own.n[1]):
-        part_ = own.parts[at]
-        value, m, a, chosen = 0.0, np.int64(0), 0.0, np.int64(0)
-        left = part_
-        k = 0
-        while left != 0:
-            if left & 1:
-                value += rises[k]
-                m += vector[k]
-                a += exponents[k]
-                chosen += 1
-            left >>= 1
-            k += 1
-        one = value if chosen == 1 else _rise(chosen, a, m, r, scoring)
-        two = _rise(n_states - chosen, size - a, n - m, r, scoring)
-        term = 1 + 3 * at
-        out[term + SWITCH], sizes[term + SWITCH] = one + two - whole, n
-        out[term + PART], sizes[term + PART] = value - one, 0 if chosen == 1 else m
-        out[term + REST], sizes[term + REST] = total - value - two, n - m
+    after[0] += total - whole
+    n_seen[0] += 1
+    if n_masks == 0:
+        return
+    for k in range(n_states):
+        left = n - counts[k]
+        after[1 + k] += rises[k] + _rise(n_states - 1, size - exponents[k], left, r, scoring) - whole
+        n_seen[1 + k] += left > 0
+    value, m, a = rises[0], counts[0], exponents[0]
+    for at in range(n_states, n_masks):
+        chosen = at - n_states + 2
+        value, m, a = value + rises[chosen - 1], m + counts[chosen - 1], a + exponents[chosen - 1]
+        one = _rise(chosen, a, m, r, scoring)
+        after[1 + at] += one + _rise(n_states - chosen, size - a, n - m, r, scoring) - whole
+        after[1 + n_masks + at] += value - one
+        n_seen[1 + at] += n - m > 0
+        n_seen[1 + n_masks + at] += m > 0
 
 
 @bare
@@ -253,13 +252,16 @@ def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own
     own.n[0] = own.n[1] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
         return
-    own.n[1] = list_parts(leaf, scoring, own.parts)
-    own.n[0] = 1 + 3 * own.n[1]
-    for k in range(r):
-        own.vector[k] = totals[k]
-        own.whole_exponents[k] = weights[k] if weights.shape[0] > 0 else leaf["exponent"]
+    _list_masks(leaf, scoring, own)
+    own.cost[0] = part_cost(leaf, scoring)
+    for k in range(own.n[0]):
+        state = own.states[k]
+        own.whole[k] = own.counts[k] = totals[state]
+        own.whole_exponents[k] = weights[state] if weights.shape[0] > 0 else leaf["exponent"]
         own.exponents[k] = own.whole_exponents[k]
-    _set_terms(leaf, own.before, scoring, own)
+    _add_terms(leaf, True, scoring, own)
+    for term in range(1 + 2 * own.n[1]):
+        own.before[term] = own.after[term]
 
 
 class Block(NamedTuple):
@@ -286,76 +288,106 @@ def _load(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch
     exponent = leaf["exponent"] / n_values
     if block.is_restricted:
         exponent = block.shares[block.first_share + value] * scoring.equivalent_sample_size / r
-    for k in range(r):
-        own.vector[k] = block.counts[block.at + value * r + k]
-        own.exponents[k] = block.weights[block.weights_at + value * r + k] if block.weights.shape[0] > 0 else exponent
+    for k in range(own.n[0]):
+        at = value * r + own.states[k]
+        own.counts[k] = block.counts[block.at + at]
+        own.exponents[k] = block.weights[block.weights_at + at] if block.weights.shape[0] > 0 else exponent
 
 
 @bare
-def _add_child(leaf: Any, is_first: bool, scoring: Scoring, own: OwnScratch) -> None:
-    """Add the terms of the vector that is loaded to those of other children."""
-    _set_terms(leaf, own.here, scoring, own)
-    for term in range(own.n[0]):
-        own.after[term] = own.here[term] + (0.0 if is_first else own.after[term])
-        own.n_seen[term] = np.int64(own.sizes[term] > 0) + (0 if is_first else own.n_seen[term])
+def _take(
+    split: Any, gain: float, variable: Int, kind: Int, value: Int, n_children: Int, mask: Int, piece: Int, most: Int
+) -> None:
+    if gain > split["gain"] + TIE and n_children <= most:
+        split["gain"], split["variable"], split["kind"], split["state"] = gain, variable, kind, value
+        split["n_children"], split["part"], split["piece"] = n_children, mask, piece
 
 
 @bare
-def _offer_all(
+def _offer_leaf(
     split: Any,
     leaf: Any,
     variable: Int,
     kind: Int,
     value: Int,
     n: Int,
-    first: Int,
     most: Int,
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """Offer the split of every piece into n children, whose terms were added up: the leaf (first: 0), or pieces (1)."""
-    fixed = -scoring.log_ways[variable]
-    cost = part_cost(leaf, scoring) if own.n[1] > 0 else 0.0
-    n_states = count_bits(states_of(leaf, scoring))
-    for term in range(first, own.n[0] if first > 0 else np.int64(1)):
-        if own.n_seen[term] < 2:
-            continue
-        gain, outcomes, n_children, part_ = own.after[term] - own.before[term], leaf["n_outcomes"], n, np.int64(0)
-        if term > 0:
-            part_ = own.parts[(term - 1) // 3]
-            chosen, piece = count_bits(part_), (term - 1) % 3
-            n_children += 1 if chosen == 1 else 2
-            outcomes = np.int64(2) if piece == SWITCH else chosen if piece == PART else n_states - chosen
-            gain -= cost
-        gain += (n - 1) * (outcomes - 1) * scoring.log_kappa + fixed
-        if gain > split["gain"] + TIE and n_children <= most:
-            split["gain"], split["variable"], split["kind"], split["state"] = gain, variable, kind, value
-            split["n_children"], split["part"], split["piece"] = n_children, part_, (term - 1) % 3
+    """Offer the split of the leaf as it is into n children, whose terms were added up."""
+    if own.n_seen[0] > 1:
+        gain = own.after[0] - own.before[0] - scoring.log_ways[variable]
+        gain += (n - 1) * (leaf["n_outcomes"] - 1) * scoring.log_kappa
+        _take(split, gain, variable, kind, value, n, np.int64(0), np.int64(0), most)
+
+
+@bare
+def _offer_pieces(
+    split: Any, variable: Int, kind: Int, value: Int, n: Int, most: Int, scoring: Scoring, own: OwnScratch
+) -> None:
+    """Offer the split of every piece that the leaf can be parted into."""
+    n_states, n_masks, before, after = own.n[0], own.n[1], own.before, own.after
+    fixed, per_outcome = -scoring.log_ways[variable] - own.cost[0], (n - 1) * scoring.log_kappa
+    gain = after[0] - before[0]
+    for at in range(n_masks):
+        chosen = 1 if at < n_states else at - n_states + 2
+        of_switch, of_part = after[1 + at] - before[1 + at], 0.0
+        n_new = n + (1 if chosen == 1 else 2)
+        if own.n_seen[0] > 1:
+            here = of_switch + per_outcome + fixed
+            _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(SWITCH), most)
+        if chosen > 1:
+            of_part = after[1 + n_masks + at] - before[1 + n_masks + at]
+            if own.n_seen[1 + n_masks + at] > 1:
+                here = of_part + (chosen - 1) * per_outcome + fixed
+                _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(PART), most)
+        if own.n_seen[1 + at] > 1:
+            here = gain - of_switch - of_part + (n_states - chosen - 1) * per_outcome + fixed
+            _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(REST), most)
+
+
+@bare
+def _offer(
+    split: Any,
+    leaf: Any,
+    variable: Int,
+    kind: Int,
+    value: Int,
+    n: Int,
+    parts: bool,
+    most: Int,
+    scoring: Scoring,
+    own: OwnScratch,
+) -> None:
+    if parts:
+        _offer_pieces(split, variable, kind, value, n, most, scoring, own)
+    else:
+        _offer_leaf(split, leaf, variable, kind, value, n, most, scoring, own)
 
 
 @bare
 def _price_complete(
-    split: Any, leaf: Any, block: Block, most: Int, first: Int, scoring: Scoring, own: OwnScratch
+    split: Any, leaf: Any, block: Block, parts: bool, most: Int, scoring: Scoring, own: OwnScratch
 ) -> bool:
-    """Offer the complete split of every piece; whether any split of any piece can tell cases apart."""
+    """Offer complete splits; whether any split on the variable can tell cases apart."""
     variable = block.variable
     n_values = scoring.layout.n_states[variable]
-    n_possible, most_seen = n_values, np.int64(0)
+    n_possible = n_values
     for value in range(n_values):
         _load(np.int64(value), leaf, block, scoring, own)
         size = 0.0
-        for k in range(block.totals.shape[0]):
+        for k in range(own.n[0]):
             size += own.exponents[k]
         if (block.weights.shape[0] > 0 and size <= 0.0) or (
             block.is_restricted and block.shares[block.first_share + value] <= 0.0
         ):
             n_possible -= 1
-        _add_child(leaf, value == 0, scoring, own)
-    for term in range(own.n[0]):
-        most_seen = max(most_seen, own.n_seen[term])
+        _add_terms(leaf, value == 0, scoring, own)
     if scoring.complete:
-        _offer_all(split, leaf, variable, np.int64(COMPLETE), np.int64(0), n_possible, first, most, scoring, own)
-    return bool(most_seen > 1)
+        kind = np.int64(COMPLETE)
+        _offer(split, leaf, variable, kind, np.int64(0), n_possible, parts, most, scoring, own)
+    return bool(own.n_seen[0] > 1)
 
 
 @bare
@@ -365,56 +397,54 @@ def _price_two(
     block: Block,
     kind: Int,
     value: Int,
+    parts: bool,
     most: Int,
-    first: Int,
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """Offer the split of every piece in two: what is loaded, and what that leaves."""
-    _add_child(leaf, True, scoring, own)
-    for k in range(block.totals.shape[0]):
-        own.vector[k] = block.totals[k] - own.vector[k]
+    """Offer splits in two: what is loaded, and what that leaves."""
+    _add_terms(leaf, True, scoring, own)
+    for k in range(own.n[0]):
+        own.counts[k] = own.whole[k] - own.counts[k]
         own.exponents[k] = max(own.whole_exponents[k] - own.exponents[k], 0.0)
-    _add_child(leaf, False, scoring, own)
-    _offer_all(split, leaf, block.variable, kind, value, np.int64(2), first, most, scoring, own)
+    _add_terms(leaf, False, scoring, own)
+    _offer(split, leaf, block.variable, kind, value, np.int64(2), parts, most, scoring, own)
 
 
 @bare
 def _price_ordered(
-    split: Any, leaf: Any, block: Block, most: Int, first: Int, scoring: Scoring, own: OwnScratch
+    split: Any, leaf: Any, block: Block, parts: bool, most: Int, scoring: Scoring, own: OwnScratch
 ) -> None:
-    """Offer all splits of every piece below a state of a variable; missing cells on either side."""
-    r, n_values = block.totals.shape[0], scoring.layout.n_states[block.variable]
-    n_ordered = scoring.n_ordered[block.variable]
+    """Offer all splits below a state of a variable; missing cells on either side."""
+    n_values, n_ordered = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable]
     for side in range(1 if n_ordered == n_values else 2):
-        for k in range(r):
+        for k in range(own.n[0]):
             own.prefix[k], own.prefix_exponents[k] = 0, 0.0
         for value in range(1 - side, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
             _load(np.int64(n_values - 1 if value == 0 else value - 1), leaf, block, scoring, own)
-            for k in range(r):
-                own.prefix[k] += own.vector[k]
+            for k in range(own.n[0]):
+                own.prefix[k] += own.counts[k]
                 own.prefix_exponents[k] += own.exponents[k]
-                own.vector[k], own.exponents[k] = own.prefix[k], own.prefix_exponents[k]
+                own.counts[k], own.exponents[k] = own.prefix[k], own.prefix_exponents[k]
             if value > 0:
                 kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
-                _price_two(split, leaf, block, kind, np.int64(value), most, first, scoring, own)
+                _price_two(split, leaf, block, kind, np.int64(value), parts, most, scoring, own)
 
 
 @bare
 def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
     """All splits on one variable: of a leaf that is a piece, and then of the pieces that a leaf can be parted into."""
     n_values = scoring.layout.n_states[block.variable]
-    for first in range(0 if leaf["states"] != 0 else 1, 2 if own.n[1] > 0 else 1):
-        if not _price_complete(split, leaf, block, most, np.int64(first), scoring, own):
+    for parts in range(0 if leaf["states"] != 0 else 1, 2 if own.n[1] > 0 else 1):
+        if not _price_complete(split, leaf, block, parts == 1, most, scoring, own):
             return
         if scoring.binary and not (scoring.complete and n_values == 2):
+            kind = np.int64(ONE_STATE)
             for value in range(n_values):
                 _load(np.int64(value), leaf, block, scoring, own)
-                _price_two(
-                    split, leaf, block, np.int64(ONE_STATE), np.int64(value), most, np.int64(first), scoring, own
-                )
+                _price_two(split, leaf, block, kind, np.int64(value), parts == 1, most, scoring, own)
         if scoring.ordered and scoring.n_ordered[block.variable] > 2:
-            _price_ordered(split, leaf, block, most, np.int64(first), scoring, own)
+            _price_ordered(split, leaf, block, parts == 1, most, scoring, own)
 
 
 @bare
