@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from leafwise.inference.sampling import sample
     from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
-    from leafwise.network import Network, Node
+    from leafwise.network import Network, Node, TiedLeaf
     from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
+    from leafwise.own_tests import OwnTests
     from leafwise.predictions import Predictions, predict
     from leafwise.prior_network import PriorNetwork
     from leafwise.priors import Bdeu, Symmetric, Uniform
@@ -79,6 +80,7 @@ _HOME = {
     "Node": "network",
     "NodeScore": "scores",
     "OrderedSplit": "operators",
+    "OwnTests": "own_tests",
     "Predictions": "predictions",
     "PriorNetwork": "prior_network",
     "ShardedCounter": "counters.sharded",
@@ -86,6 +88,7 @@ _HOME = {
     "Symmetric": "priors",
     "Table": "table",
     "TableArcSearch": "search.tables",
+    "TiedLeaf": "network",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -144,6 +147,7 @@ __all__ = [
     "Node",
     "NodeScore",
     "OrderedSplit",
+    "OwnTests",
     "Predictions",
     "PriorNetwork",
     "ShardedCounter",
@@ -151,6 +155,7 @@ __all__ = [
     "Symmetric",
     "Table",
     "TableArcSearch",
+    "TiedLeaf",
     "Uniform",
     "Variable",
     "averaged",

@@ -151,26 +151,38 @@ def test_pictures_draw_own_value_tests_differently():
     assert golden_network_2().to_dot("shade").count("shape=diamond") == 2
 
 
-def data(n=800, seed=1):
-    """Four states: a switch that depends on a parent, and the rest that does not."""
+def data(n=300, seed=1):
+    """Ten states: how often the first one comes depends on the parent, and what is left of the others does not."""
     random = np.random.default_rng(seed)
-    x = random.integers(0, 3, n)
-    y = np.where(random.random(n) < np.array([0.7, 0.1, 0.4])[x], 0, 1 + random.choice(3, n, p=[0.2, 0.3, 0.5]))
+    x = random.integers(0, 2, n)
+    y = np.where(random.random(n) < np.array([0.8, 0.1])[x], 0, 1 + random.integers(0, 9, n))
     return leafwise.read(np.stack([x, y], axis=1), states=["x1", "x2"])
 
 
 @pytest.fixture(scope="module")
 def learned():
-    network = leafwise.learn(data(), search=LeafSearch("CBMO"), target="x2")
-    assert network.nodes[1].own is not None
-    return network
+    """What the data say of x2: a switch for each state of x1, and one distribution of all other states."""
+    x, y = data().codes
+    graph = DecisionGraph((0, 1, 1, -1, -1), ((1, 2), (3, *[4] * 9), (3, *[4] * 9), (), ()))
+    rows = [np.bincount(y[x == state], minlength=10) for state in (0, 1)]
+    counts = np.array([*rows, sum(rows), sum(rows)])
+    counts[2, 1:], counts[3, 0] = 0, 0
+    mask = np.array([[1] * 10, [1] * 10, [1] + [0] * 9, [0] + [1] * 9])
+    node = Node.with_own_tests(OwnTests.learned(graph, counts, mask * 0.2, 1))
+    first = Node.learned((), DecisionGraph.single(), np.bincount(x)[None], np.ones((1, 2)))
+    return Network(data().variables, (first, node), "symmetric:2", "choices")
 
 
-def test_log_score_is_that_of_learning(learned):
-    assert leafwise.log_score(learned, data()).total == pytest.approx(learned.learned["log_score"], abs=1e-8)
-    again = leafwise.log_score(learned, data(), prior="auto", structure_prior="auto")
-    assert again.total == pytest.approx(learned.learned["log_score"], abs=1e-8)
-    assert learned.n_parameters == learned.learned["parameters"] == 5
+def test_log_score_is_that_of_the_counts(learned):
+    scores = leafwise.log_score(learned, data())
+    assert scores == leafwise.log_score(learned, data(), prior="auto", structure_prior="auto")
+    own = learned.nodes[1].own
+    switches = [urn([row[0], row[1:].sum()], [0.2, 1.8]) for row in own.counts[:2]]
+    rest = urn(own.counts[3, 1:].tolist(), [0.2] * 9)
+    assert scores["x2"].log_marginal_likelihood == pytest.approx(sum(switches) + rest)
+    # one parent of one candidate, one test of one way; a partition among ten states and seven beginnings of them
+    assert scores["x2"].log_prior == pytest.approx(-math.log(2 * 3) - math.log(4) - math.log(17))
+    assert learned.nodes[1].n_parameters == 10  # two switches, and eight for nine states
 
 
 def test_log_score_pools_what_is_tied():
@@ -192,8 +204,8 @@ def test_smoothing_draws_parts_to_what_is_above(learned):
     assert np.array_equal(own.counts, counts)
     assert np.array_equal(own.exponents, own.reached * 1.0)
     strong = smoothed(learned, data(), 1e9).nodes[1]
-    all_of_them = np.bincount(data().codes[1], minlength=4) + 1.0
-    assert strong.probabilities == pytest.approx(np.tile(all_of_them / all_of_them.sum(), (3, 1)), rel=1e-4)
+    all_of_them = np.bincount(data().codes[1], minlength=10) + 1.0
+    assert strong.probabilities == pytest.approx(np.tile(all_of_them / all_of_them.sum(), (2, 1)), rel=1e-4)
     tied = smoothed(golden_network_2(), golden_network_2().sample(300, seed=1), 8)
     assert tied.ties == golden_network_2().ties
     assert tied.nodes[1].probabilities[0, [0, 2, 1]] == pytest.approx(tied.nodes[3].probabilities[0])
@@ -227,9 +239,8 @@ def test_what_is_set_is_tied_no_more():
     assert golden_network_2().do({"size": "M"}).ties == golden_network_2().ties
 
 
-def test_expected_counts_of_own_value_tests():
-    order = leafwise.Constraints(order=["x1", "x2"])
-    both = leafwise.learn(data(), search=LeafSearch("CBMO"), constraints=order)
+def test_expected_counts_of_own_value_tests(learned):
+    both = learned
     codes = data().codes.copy()
     whole = next(expectation_maximization(both, Completions(both.variables, codes, seed=1), 1))
     found, before = whole.network.nodes[1].own, both.nodes[1].own
@@ -242,7 +253,7 @@ def test_expected_counts_of_own_value_tests():
     assert posteriors == sorted(posteriors)
     last = rounds[-1].network.nodes[1].own
     switches = [row for row in range(len(last.places)) if last.is_switch(row)]
-    assert last.counts[switches].sum() == pytest.approx(800)
+    assert last.counts[switches].sum() == pytest.approx(300)
 
 
 def test_ties_stay_through_expected_counts():
