@@ -46,8 +46,9 @@ if TYPE_CHECKING:
     from leafwise.inference.sampling import Approximate, sample
     from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
-    from leafwise.network import Network, Node
+    from leafwise.network import Network, Node, TiedLeaf
     from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
+    from leafwise.own_tests import OwnTests
     from leafwise.predictions import Predictions, predict
     from leafwise.prior_network import PriorNetwork
     from leafwise.priors import Bdeu, Symmetric, Uniform
@@ -106,6 +107,7 @@ _HOME = {
     "NodeScore": "scores",
     "NodeScores": "scores",
     "OrderedSplit": "operators",
+    "OwnTests": "own_tests",
     "Perturbation": "search.restarts",
     "Picture": "report.svg",
     "Predictions": "predictions",
@@ -120,6 +122,7 @@ _HOME = {
     "Symmetric": "priors",
     "Table": "table",
     "TableArcSearch": "search.tables",
+    "TiedLeaf": "network",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -191,6 +194,7 @@ __all__ = [
     "NodeScore",
     "NodeScores",
     "OrderedSplit",
+    "OwnTests",
     "Perturbation",
     "Picture",
     "Predictions",
@@ -205,6 +209,7 @@ __all__ = [
     "Symmetric",
     "Table",
     "TableArcSearch",
+    "TiedLeaf",
     "Uniform",
     "Variable",
     "averaged",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
 from leafwise.network import Network
-from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import StructurePrior, log_prior_of_tie
 from leafwise.tied_leaves import later_rows
 
 
@@ -50,7 +50,19 @@ def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates
         value = prior.log_prior(node.graph, node.n_states, variables, n_candidates)
     else:
         value = prior.own_log_prior(node.own, variables, n_candidates)
-    return value + prior.log_prior_of_ties(network, target)
+    return value + _log_prior_of_ties(network, target, prior)
+
+
+def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior) -> float:
+    """What ties add to a node: its leaves that are not the first of their group have no parameters of their own."""
+    if not network.ties:
+        return 0.0
+    costs, variables = prior.costs, network.variables
+    later = [tied for group in network.ties for tied in group[1:] if tied.variable == target]
+    refund = -sum(len(tied.states) - 1 for tied in later) * costs.log_kappa
+    firsts = [[(tied.variable, tied.states) for tied in group] for group in network.ties if group[0].variable == target]
+    choices = costs._replace(log_kappa=0.0)
+    return refund + math.fsum(log_prior_of_tie(choices, group, variables) for group in firsts)
 
 
 def candidates(network: Network, target: int) -> int:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.network import Network, TiedLeaf
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
@@ -37,9 +36,6 @@ class StructurePrior(Protocol):
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
         """The same for a graph that tests its own variable, too."""
-
-    def log_prior_of_ties(self, network: Network, target: int) -> float:
-        """What the ties of a target's leaves add: what is shared counts for the first leaf of its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +66,6 @@ class Kappa:
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
         return own.n_parameters * math.log(self.kappa)
-
-    def log_prior_of_ties(self, network: Network, target: int) -> float:
-        later = [tied for group in network.ties for tied in group[1:] if tied.variable == target]
-        return -sum(len(tied.states) - 1 for tied in later) * math.log(self.kappa)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +110,6 @@ class Choices:
         sets = [math.log(n_sets(variables[own.target], [s for part in parts for s in part])) for parts in found]
         return -(cost + len(found) * LOG_SHARED + math.fsum(sets))
 
-    def log_prior_of_ties(self, network: Network, target: int) -> float:
-        return -math.fsum(_tie_cost(network, group) for group in network.ties if group[0].variable == target)
-
     def _cost(self, tests: Sequence[int], variables: Sequence[Variable], n_candidates: int) -> float:
         """Of the variables that are tested, and of the tests."""
         p, n = len(set(tests)), max(n_candidates, len(set(tests)))
@@ -153,12 +142,40 @@ class Arcs:
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
         return -len(own.parents) * self.arc_cost(len(variables))
 
-    def log_prior_of_ties(self, network: Network, target: int) -> float:
-        return 0.0
-
     def arc_cost(self, n_variables: int) -> float:
         """What each arc pays."""
         return math.log(max(n_variables - 1, 1))
+
+
+def log_prior_of_tie(
+    costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]], variables: Sequence[Variable]
+) -> float:
+    """For leaves that share a distribution, each given by its variable and its states, place by place.
+
+    Parameters are there once. With `choices` every leaf but the first pays for being shared; and, if it is of another
+    variable, for that having been chosen among those with these labels, else for its states being in another order.
+
+    >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
+    >>> crosswise, across = [(0, (0, 1)), (0, (1, 0))], [(0, (0, 1)), (1, (0, 1))]
+    >>> [round(math.exp(-log_prior_of_tie(Choices().costs, group, coins))) for group in (crosswise, across)]
+    [8, 12]
+    >>> round(math.exp(log_prior_of_tie(Kappa(0.1).costs, across, coins)))  # one parameter less
+    10
+    """
+    (first, states), size = group[0], len(group[0][1])
+    gained = -(len(group) - 1) * (size - 1) * costs.log_kappa
+    if not costs.shared:
+        return gained
+    tied = math.log(n_with_labels({variables[first].labels[state] for state in states}, variables))
+    relabelled = [states != others for variable, others in group[1:] if variable == first]
+    n_tied = len(group) - 1 - len(relabelled)
+    paid = (len(group) - 1) * costs.shared + n_tied * tied + sum(relabelled) * math.lgamma(size + 1)
+    return gained - paid
+
+
+def n_with_labels(labels: set[str], variables: Sequence[Variable]) -> int:
+    """How many variables have all these labels."""
+    return sum(labels.issubset(variable.labels) for variable in variables)
 
 
 def log_ways(variable: Variable) -> float:
@@ -185,21 +202,6 @@ def n_sets(variable: Variable, states: Sequence[int]) -> int:
     """
     in_order = sum(state < n_ordered(variable) for state in states)
     return len(states) + max(0, min(in_order, len(states) - 2) - 1)
-
-
-def _tie_cost(network: Network, group: Sequence[TiedLeaf]) -> float:
-    """Each leaf after the first: of another variable, for the choice of that; of one again, for the order of states."""
-    cost, first = 0.0, {group[0].variable: group[0]}
-    for tied in group[1:]:
-        cost += LOG_SHARED
-        if tied.variable in first:
-            alike = tied.states == first[tied.variable].states
-            cost += 0.0 if alike else math.lgamma(len(tied.states) + 1)
-        else:
-            first[tied.variable] = tied
-            labels = {network.variables[tied.variable].labels[state] for state in tied.states}
-            cost += math.log(max(1, sum(labels <= set(variable.labels) for variable in network.variables)))
-    return cost
 
 
 def n_ordered(variable: Variable) -> int:

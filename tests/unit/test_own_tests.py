@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from network_strategies import assignments, own_tests, reached_states
+from network_strategies import assignments, own_probability, own_tests, reached_states
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
@@ -22,19 +22,6 @@ VARIABLES = (Variable("y", ("a", "b", "c")), Variable("x", ("0", "1")))
 
 def example():
     return OwnTests.learned(GRAPH, COUNTS, EXPONENTS, 0)
-
-
-def naive(own, case, state):
-    """The probability of a state of the target given the others of a case, by the definition."""
-    rows = {node: k for k, node in enumerate(n for n, test in enumerate(own.graph.tests) if test in (LEAF, own.target))}
-    node, probability = 0, 1.0
-    while True:
-        test = own.graph.tests[node]
-        if test in (LEAF, own.target):
-            probability *= own.probabilities[rows[node], state]
-        if test == LEAF:
-            return probability
-        node = own.graph.children[node][state if test == own.target else case[test]]
 
 
 @st.composite
@@ -56,7 +43,7 @@ def test_expanded_form_is_the_product_of_switches_and_shares(drawn):
         leaf = graph.leaf_of(case)
         met.add(leaf)
         assert rows[leaf].sum() == pytest.approx(1)
-        assert rows[leaf, case[own.target]] == pytest.approx(naive(own, case, case[own.target]), rel=1e-12)
+        assert rows[leaf, case[own.target]] == pytest.approx(own_probability(own, case, case[own.target]), rel=1e-12)
     assert len(met) == graph.n_leaves  # none that no case reaches
 
 
