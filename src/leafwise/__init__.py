@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.encoding import describe, read, write
     from leafwise.imputation import CellProbabilities, impute
     from leafwise.inference.exact import Limits
@@ -67,6 +68,7 @@ _HOME = {
     "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
     "Description": "description",
+    "DynamicNetwork": "dynamic_network",
     "Edges": "search.edges",
     "Explanation": "inference.explanation",
     "Greedy": "search.greedy",
@@ -132,6 +134,7 @@ __all__ = [
     "CpuCounter",
     "DecisionGraph",
     "Description",
+    "DynamicNetwork",
     "Edges",
     "Explanation",
     "Greedy",

@@ -1,14 +1,15 @@
 """Constraints: which parents a node may have, and how large it may grow. Knows names and matrices, not search."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.table import Table
+from leafwise.series import lagged
+from leafwise.table import Table, index_of
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]
@@ -72,6 +73,44 @@ class Constraints:
             allowed[full] &= is_parent[full]
         most_leaves = _limit(self.max_leaves, "max_leaves", 1)
         return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
+
+    def over_slices(self, names: Sequence[str], lags: int) -> "Constraints":
+        """The same for windows over series: the past comes first, and what is said of arcs is said of every slice.
+
+        Order and tiers are those within a slice; in arcs, x[t-1] is x a step before.
+
+        >>> two = Constraints(forbidden=[("x[t-1]", "y")]).over_slices(["x", "y"], 2)
+        >>> two.forbidden, two.tiers[0]
+        ([('x[t-1]', 'y'), ('x[t-2]', 'y[t-1]')], ['x[t-2]', 'y[t-2]'])
+        """
+        lags_of = {lagged(name, lag): (name, lag) for lag in range(lags + 1) for name in names}
+        places = list(lags_of.values())
+
+        def shifted(*found: str) -> list[list[str]]:
+            """These names, and the same of all earlier slices that there are."""
+            known = [places[index_of(name, tuple(lags_of))] for name in found]
+            last = lags - max(lag for _, lag in known)
+            return [[lagged(name, lag + more) for name, lag in known] for more in range(last + 1)]
+
+        def arcs(given: Sequence[Arc]) -> list[Arc]:
+            return [(parent, child) for arc in given for parent, child in shifted(*arc)]
+
+        allowed: dict[str, list[str]] = {}
+        for child, parents in self.allowed_parents.items():
+            for (own,) in shifted(child):
+                allowed.setdefault(own, [])
+            for parent, own in arcs([(parent, child) for parent in parents]):
+                allowed[own].append(parent)
+        tiers, past = self.tiers or [names], range(lags, -1, -1)
+        return replace(
+            self,
+            order=[lagged(name, lag) for lag in past for name in self.order],
+            tiers=[[lagged(name, lag) for name in tier] for lag in past for tier in tiers],
+            required=arcs(self.required),
+            forbidden=arcs(self.forbidden),
+            allowed_parents=allowed,
+            dag=None if self.dag is None else arcs(self.dag),
+        )
 
     def _by_rank(self, table: Table) -> NDArray[np.uint8]:
         allowed = np.ones((table.n_variables, table.n_variables), np.uint8)

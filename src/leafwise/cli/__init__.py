@@ -28,12 +28,14 @@ from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 from leafwise.cli.structure import importance, independence, information
+from leafwise.cli.unroll import unroll
 from leafwise.report.signs import printable
 
 # The library's advice names its arguments; here they are options.
 SPELLINGS = (
     (re.compile(r"\bmissing='(\w+)'"), r"--missing \1"),
     (re.compile(r"\bhidden='?(\w+)'?"), r"--hidden \1"),
+    (re.compile(r"\blags=(\d+)"), r"--lags \1"),
     (re.compile(r"\bheader=False\b"), "--no-header"),
     (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
     (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
@@ -59,7 +61,7 @@ def cli(context: click.Context) -> None:
 
 COMMANDS = (
     *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
-    *(confidence, compare, convert, completion, reproduce, benchmark),
+    *(confidence, compare, convert, unroll, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from leafwise.description import Description
     from leafwise.encoding import Reading
     from leafwise.ensembles import MixtureUnderWay
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
     from leafwise.search.under_way import Settings, UnderWay
     from leafwise.table import Table
@@ -39,6 +40,7 @@ KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks")
 MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device")
+SERIES_WITHOUT = ("example", "target", "start", "hidden", "completions", "weights", "networks", "keep")
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -64,6 +66,9 @@ class Request:
     completions: int
     leaves: str
     networks: int | None
+    lags: int | None
+    by: str | None
+    time: str | None
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -173,6 +178,21 @@ search_options = stacked(
         type=COUNT,
         metavar="N",
         help="Learn N networks, and save the mixture of them: it predicts better than one.",
+    ),
+    click.option(
+        "--lags",
+        type=COUNT,
+        metavar="N",
+        help="The rows are series: every slice depends on the N before it, and on itself, in the same way at any time.",
+    ),
+    click.option(
+        "--by", metavar="COLUMN", shell_complete=column_names, help="With --lags: a column that tells series apart."
+    ),
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="With --lags: a column of whole numbers or dates, by which rows are ordered.  [default: as they come]",
     ),
     click.option(
         "--weights",
@@ -285,6 +305,7 @@ def _finish(
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.network import Network
 
     wanted = output
@@ -292,10 +313,13 @@ def _finish(
     network = search.network
     if request.leaves == "average" and isinstance(network, Network):
         network = averaged(network, table)
+    model: Network | Mixture | DynamicNetwork = network
+    if request.lags is not None and isinstance(network, Network):
+        model = DynamicNetwork(network, request.lags)
     if output == STANDARD:
-        click.echo(dumped(network), nl=False)
+        click.echo(dumped(model), nl=False)
     elif output is not None:
-        output = saved(network, output)
+        output = saved(model, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if request.keep is not None:
@@ -329,6 +353,8 @@ def _refuse_unused(request: Request) -> None:
         "--leaves average": ("weights", "hidden") if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
+        "--lags": SERIES_WITHOUT if request.lags is not None else (),
+        "a run without --lags": ("by", "time") if request.lags is None else (),
         "--missing infer": IN_ROUNDS_WITHOUT if request.reading.get("missing") == "infer" else (),
         "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
     }
@@ -368,7 +394,14 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 
         return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
-    files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
+    files = list(request.data)
+    if request.lags is not None:
+        from leafwise.series import read_series, windows
+
+        with advice_in_options():
+            series, understood = read_series(files, by=request.by, time=request.time, **request.reading)
+        return windows(series, request.lags), understood, None, None
+    given = {"target": request.target, "variables": variables, **request.reading}
     with advice_in_options():
         if request.weights is not None:
             table, understood, weights = read_weighted(files, request.weights, **given)
@@ -436,15 +469,17 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     from leafwise.constraints import Constraints
     from leafwise.formats.arcs import read_arcs, read_order, read_tiers
 
-    return Constraints(
-        order=() if request.order is None else read_order(request.order, names),
-        tiers=() if request.tiers is None else read_tiers(request.tiers, names),
+    slice_names = names if request.lags is None else names[len(names) // (request.lags + 1) * request.lags :]
+    constraints = Constraints(
+        order=() if request.order is None else read_order(request.order, slice_names),
+        tiers=() if request.tiers is None else read_tiers(request.tiers, slice_names),
         required=() if request.require is None else read_arcs(request.require, names),
         forbidden=() if request.forbid is None else read_arcs(request.forbid, names),
         dag=None if request.dag is None else read_arcs(request.dag, names),
         max_parents=request.max_parents,
         max_leaves=request.max_leaves,
     )
+    return constraints if request.lags is None else constraints.over_slices(slice_names, request.lags)
 
 
 def _check_checkpoint(request: Request, output: Path | None) -> None:
