@@ -170,8 +170,8 @@ def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: S
     twice = follows[steps == 0]
     if len(twice):
         raise ValueError(
-            f"{names[own[twice[0]]]} has two rows at {labels[twice[0]]!r}: leave one out, or name the column that tells "
-            f"series apart"
+            f"{names[own[twice[0]]]} has two rows at {labels[twice[0]]!r}: leave one out, or name the column that "
+            f"tells series apart"
         )
     found, counts = np.unique(steps, return_counts=True)
     uneven = follows[steps != found[counts.argmax()]]

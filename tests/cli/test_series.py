@@ -76,7 +76,7 @@ def test_constraints_and_limits(ask, folder):
         (("--by", "patient"), "a run without --lags takes no --by"),
         (("--lags", "1", "--target", "fever"), "--lags takes no --target"),
         (("--lags", "1", "--networks", "3"), "--lags takes no --networks"),
-        (("--lags", "1", "--by", "patient", "--time", "day", "--missing", "infer"), "--missing infer was given for series"),
+        (("--lags", "1", "--by", "patient", "--missing", "infer"), "--missing infer was given for series"),
         (("--lags", "1", "--time", "day"), "the series has two rows at '2024-03-01'"),
         (("--lags", "30", "--by", "patient", "--time", "day"), "has 20 rows, and --lags 30 needs at least 31"),
         (("--lags", "1", "--by", "person"), "by names 'person', but the columns are 'patient'"),
