@@ -15,8 +15,8 @@ from leafwise.arc_confidence import Confidence
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import Greedy
-from leafwise.search.tables import Tables
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
 
@@ -26,9 +26,9 @@ LEARNED = 20
 EDGES = (0.05, 0.15, 0.35, 0.65, 0.85, 0.95, 1.01)
 Rows = Callable[[np.random.Generator, int], np.ndarray]
 WAYS: dict[str, tuple[Settings, Rows]] = {
-    "halves, graphs": (Greedy(), lambda random, n: random.permutation(n)[: n // 2]),
-    "halves, tables": (Tables(), lambda random, n: random.permutation(n)[: n // 2]),
-    "bootstrap, graphs": (Greedy(), lambda random, n: random.integers(n, size=n)),
+    "halves, graphs": (LeafSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "halves, tables": (TableArcSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "bootstrap, graphs": (LeafSearch(), lambda random, n: random.integers(n, size=n)),
 }
 
 

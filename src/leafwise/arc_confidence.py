@@ -20,7 +20,7 @@ from leafwise.frames import Columns, Framed, html_table
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network
 from leafwise.report.arc_shares import shares_picture
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table, many
 
@@ -135,7 +135,7 @@ def confidence(
     networks: int = 100,
     *,
     seed: int = 1,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str = DEFAULT_PRIOR,
     structure_prior: str = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -143,7 +143,7 @@ def confidence(
 ) -> Confidence:
     """How sure each arc is: learn from many halves of the cases, and count the networks that have it.
 
-    The other arguments are those of `learn`; `search=Tables()` is slower, and often surer of what it says.
+    The other arguments are those of `learn`; `search=TableArcSearch()` is slower, and often surer of what it says.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample

@@ -7,7 +7,7 @@ from strategies import generators
 
 import leafwise
 import leafwise.examples
-from leafwise import Confidence, Constraints, Tables
+from leafwise import Confidence, Constraints, TableArcSearch
 from leafwise.arc_confidence import halves
 from leafwise.decision_graph import LEAF
 
@@ -83,7 +83,7 @@ def test_rows_and_pictures(found):
 
 
 def test_complete_tables(cases):
-    found = leafwise.confidence(cases, 3, search=Tables())
+    found = leafwise.confidence(cases, 3, search=TableArcSearch())
     assert found.n_networks == 3
     assert found.shares.max() == 1
 

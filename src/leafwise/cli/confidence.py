@@ -55,12 +55,12 @@ def confidence(
             check_output(file, *data)
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
-    from leafwise.search.greedy import Greedy
-    from leafwise.search.tables import Tables
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.tables import TableArcSearch
 
     with advice_in_options():
         table = read(list(data), **reading)
-    settings = {"search": Tables() if search == "tables" else Greedy()}
+    settings = {"search": TableArcSearch() if search == "tables" else LeafSearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
         for network in halves(table, networks, seed, **settings):
