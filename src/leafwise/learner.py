@@ -123,9 +123,9 @@ def learn(
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
-    `search`: how to search: `LeafSearch(...)` over leaves, with which operators, in which order and how long; `TableArcSearch(...)`
-    or `GraphArcSearch(...)` over arcs, with complete tables or with decision graphs in the nodes; `LeafSearchRestarts(...)` on from where
-    greedy search ends.
+    `search`: what to search, and how: `LeafSearch(...)` the leaves of all graphs, with which operators, in which order
+    and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
+    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
     Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
