@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
-    from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
+    from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit, RelabelledMerge, Tie
     from leafwise.predictions import Predictions, predict
     from leafwise.prior_network import PriorNetwork
     from leafwise.priors import Bdeu, Symmetric, Uniform
@@ -83,11 +83,13 @@ _HOME = {
     "OrderedSplit": "operators",
     "Predictions": "predictions",
     "PriorNetwork": "prior_network",
+    "RelabelledMerge": "operators",
     "ShardedCounter": "counters.sharded",
     "Step": "search.greedy",
     "Symmetric": "priors",
     "Table": "table",
     "TableArcSearch": "search.tables",
+    "Tie": "operators",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -149,11 +151,13 @@ __all__ = [
     "OrderedSplit",
     "Predictions",
     "PriorNetwork",
+    "RelabelledMerge",
     "ShardedCounter",
     "Step",
     "Symmetric",
     "Table",
     "TableArcSearch",
+    "Tie",
     "Uniform",
     "Variable",
     "averaged",

@@ -13,6 +13,7 @@ from leafwise.table import Table, index_of
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]
+Family = tuple[int, tuple[int, ...]]  # a variable and its parents, by number
 
 
 class ParentRules(NamedTuple):
@@ -47,6 +48,7 @@ class Constraints:
     dag: Sequence[Arc] | None = None  # static search: exactly these arcs
     max_parents: int | None = None
     max_leaves: int | None = None
+    tied: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()  # (child, its parents), alike in each group
 
     def resolve(self, table: Table) -> ParentRules:
         """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
@@ -59,7 +61,13 @@ class Constraints:
             row[[table.index(parent) for parent in parents]] = 1
             allowed[table.index(child)] &= row
         kept = _matrix(self.required, table)
-        if self.required:
+        shared = np.zeros_like(kept)
+        for own, above in (family for group in self.families(table) for family in group):
+            shared[own, list(above)] = 1
+            _check_required(allowed, shared, table)
+            allowed[own] = shared[own]
+        kept |= shared
+        if kept.any():
             _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
@@ -74,6 +82,19 @@ class Constraints:
         most_leaves = _limit(self.max_leaves, "max_leaves", 1)
         return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
 
+    def families(self, table: Table) -> list[list[Family]]:
+        """The groups that share a graph, by number; a ValueError where they cannot."""
+        groups = [
+            [(table.index(child), tuple(map(table.index, parents))) for child, parents in group] for group in self.tied
+        ]
+        seen: set[int] = set()
+        for group in groups:
+            _check_group(group, table)
+            twice = [table.names[child] for child, _ in group if child in seen or seen.add(child)]  # type: ignore[func-returns-value]
+            if twice:
+                raise ValueError(f"tied names {twice[0]!r} twice, and its node is shared in one group: name it once")
+        return groups
+
     def over_slices(self, names: Sequence[str], lags: int) -> "Constraints":
         """The same for windows over series: the past comes first, and what is said of arcs is said of every slice.
 
@@ -83,6 +104,8 @@ class Constraints:
         >>> two.forbidden, two.tiers[0]
         ([('x[t-1]', 'y'), ('x[t-2]', 'y[t-1]')], ['x[t-2]', 'y[t-2]'])
         """
+        if self.tied:
+            raise ValueError("tied and lags were both given, and series tie what they share themselves: leave one out")
         lags_of = {lagged(name, lag): (name, lag) for lag in range(lags + 1) for name in names}
         places = list(lags_of.values())
 
@@ -137,6 +160,28 @@ def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[n
             f"{what} leaves out {len(missing)} variables ({', '.join(missing[:3])}): name every variable once"
         )
     return rank
+
+
+def _check_group(group: Sequence[Family], table: Table) -> None:
+    """Refuse variables that cannot share a graph: place by place, they must have the same states."""
+    if len(group) < 2:
+        raise ValueError("a group of tied has fewer than two variables, and sharing takes two: name another, or none")
+    first, *others = [(child, *parents) for child, parents in group]
+    for family in (first, *others):
+        if len(set(family)) < len(family):
+            raise ValueError(f"tied names a variable twice for {table.names[family[0]]!r}: name every parent once")
+    for family in others:
+        if len(family) != len(first):
+            raise ValueError(
+                f"tied gives {table.names[first[0]]!r} {len(first) - 1} parents and {table.names[family[0]]!r} "
+                f"{len(family) - 1}, and they are matched by position: give both equally many"
+            )
+        for one, other in zip(first, family, strict=True):
+            if table.variables[one].labels != table.variables[other].labels:
+                raise ValueError(
+                    f"tied matches {table.names[one]!r} with {table.names[other]!r}, which have other states: give "
+                    f"them the same states and bins, or leave them out"
+                )
 
 
 def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:

@@ -31,6 +31,7 @@ from leafwise.scores import NodeScores, log_prior, node_score
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import LeafSearch, Problem
 from leafwise.search.tables import TableArcSearch
+from leafwise.search.tied import begin_tied
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.series import read_series, windows
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
@@ -286,6 +287,8 @@ def grown_for(
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
     if leaves == "plain" or not isinstance(search, LeafSearch):
         return search, structure_prior
+    if search.shares:
+        raise ValueError("leaves that are averaged share nothing: leave out leaves='average', or the operators R and T")
     if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
@@ -359,7 +362,20 @@ def start_search(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
+    if constraints.tied:
+        others = {"hidden": hidden, "weights": weights, "start": start, "target": target, "checkpoint": checkpoint}
+        _refuse_beside("constraints with tied", {**others, "missing": infers or None})
+        if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
+            raise ValueError(
+                "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
+            )
+        if isinstance(parameters, PriorNetwork):
+            raise ValueError(f"the prior {str(parameters)!r} knows no shared graphs: use another prior, such as 'auto'")
+        families = constraints.families(table)
+        return begin_tied(problem, table, families, search, workers, lambda t: _counter_of(t, workers, 1.0, device))
     if infers or hidden is not None:
+        if isinstance(search, LeafSearch) and search.shares:
+            raise ValueError("the operators R and T do not go with missing='infer' or hidden causes: leave them out")
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
         if checkpoint is not None or device != "cpu":

@@ -188,3 +188,66 @@ def test_the_papers_example_is_found():
     assert network.learned["relabelled_merges"] == 1
     assert network.learned["log_score"] == pytest.approx(steps[-1].log_score)
     assert network.learned["log_score"] > plain.learned["log_score"]
+
+
+def leaves_alike(n_cases=300):
+    """Two variables with the same noise of different parents, so that their leaves are alike."""
+    random = np.random.default_rng(2)
+    first, second = random.integers(2, size=(2, n_cases))
+    noisy = [np.where(random.random(n_cases) < 0.85, x, 1 - x) for x in (first, second)]
+    return np.stack([first, noisy[0], second, noisy[1]], axis=1)
+
+
+SHARING = leafwise.LeafSearch(operators="CBIMRT")
+
+
+def test_leaves_of_different_variables_are_tied():
+    cases = leaves_alike()
+    network = leafwise.learn(cases, search=SHARING)
+    assert network.learned["ties"] >= 1
+    assert network.learned["parameters"] == network.n_parameters < leafwise.learn(cases).n_parameters
+    shared = network.ties[0]
+    rows = [network.nodes[tied.variable].probabilities[tied.leaf, list(tied.states)] for tied in shared]
+    assert all(np.array_equal(row, rows[0]) for row in rows)
+    for threads in (1, 2):
+        assert leafwise.learn(cases, search=leafwise.LeafSearch("CBIMRT", threads=threads)) == network
+
+
+def test_without_the_letters_nothing_changes():
+    cases = leaves_alike()
+    plain = leafwise.learn(cases)
+    stopped = leafwise.learn(cases, search=leafwise.LeafSearch("CBIMRT", max_steps=plain.learned["steps"]))
+    assert stopped.nodes == plain.nodes
+    assert stopped.ties == plain.ties == ()
+
+
+def test_limits_and_checkpoints(tmp_path):
+    cases = leaves_alike()
+    whole = leafwise.learn(cases, search=SHARING)
+    n_steps = whole.learned["steps"]
+    part = leafwise.LeafSearch("CBIMRT", max_steps=n_steps - 1)
+    half = leafwise.learn(cases, search=part, checkpoint=tmp_path / "c.json")
+    assert (half.learned["steps"], half.learned["stopped"]) == (n_steps - 1, "max_steps")
+    assert half.n_parameters > whole.n_parameters
+    assert leafwise.learn(cases, search=SHARING, checkpoint=tmp_path / "c.json") == whole
+    assert leafwise.learn(cases, search=SHARING, checkpoint=tmp_path / "c.json") == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"search": leafwise.LeafSearch("CBR"), "leaves": "average"}, "averaged share nothing"),
+        ({"search": leafwise.LeafSearch("CBR"), "hidden": 2}, "do not go with"),
+    ],
+)
+def test_what_sharing_does_not_go_with(options, problem):
+    with pytest.raises(ValueError, match=problem):
+        leafwise.learn(leaves_alike(), **options)
+
+
+def test_searches_in_which_graphs_change_again_do_not_share():
+    for settings in (leafwise.LeafSearchRestarts, leafwise.GraphArcSearch):
+        with pytest.raises(ValueError, match="takes neither R nor T"):
+            settings(leafwise.LeafSearch("CBMT"))
+    with pytest.raises(ValueError, match="one of C, B and I"):
+        leafwise.LeafSearch("MRT")

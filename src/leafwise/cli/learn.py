@@ -40,7 +40,7 @@ KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks")
 MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device")
-SERIES_WITHOUT = ("example", "target", "start", "hidden", "completions", "weights", "networks", "keep")
+SERIES_WITHOUT = ("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied")
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -77,6 +77,7 @@ class Request:
     tiers: Path | None
     forbid: Path | None
     require: Path | None
+    tied: Path | None
     max_parents: int | None
     max_leaves: int | None
     steps: int | None
@@ -129,7 +130,8 @@ search_options = stacked(
         "--operators",
         default="CBIM",
         show_default=True,
-        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges).",
+        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
+        "and at the end R (leaves of a variable share a distribution up to their states), T (leaves of several do).",
     ),
     click.option(
         "--schedule",
@@ -220,6 +222,12 @@ limit_options = stacked(
     ),
     click.option("--forbid", type=INPUT_FILE, help="Never these arcs: a file as for --dag."),
     click.option("--require", type=INPUT_FILE, help="Always these arcs: a file as for --dag."),
+    click.option(
+        "--tied",
+        type=INPUT_FILE,
+        help="Variables that share one graph and its parameters, one group a line: 'x1, z1 -> y1; x2, z2 -> y2' "
+        "matches their parents by position.",
+    ),
     click.option("--max-parents", type=click.IntRange(0, MOST), metavar="K", help="Most parents of a variable."),
     click.option("--max-leaves", type=COUNT, metavar="K", help="Most leaves of a decision graph."),
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
@@ -275,7 +283,7 @@ def learn(**given: Any) -> int:
     _refuse_unused(request)
     output = _output(request)
     if output is not None:
-        constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
+        constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require, request.tied)
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
@@ -467,7 +475,7 @@ def _settings(request: Request) -> "Settings":
 
 def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     from leafwise.constraints import Constraints
-    from leafwise.formats.arcs import read_arcs, read_order, read_tiers
+    from leafwise.formats.arcs import read_arcs, read_order, read_tied, read_tiers
 
     slice_names = names if request.lags is None else names[len(names) // (request.lags + 1) * request.lags :]
     constraints = Constraints(
@@ -478,6 +486,7 @@ def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
         dag=None if request.dag is None else read_arcs(request.dag, names),
         max_parents=request.max_parents,
         max_leaves=request.max_leaves,
+        tied=() if request.tied is None else read_tied(request.tied, names),
     )
     return constraints if request.lags is None else constraints.over_slices(slice_names, request.lags)
 
@@ -532,8 +541,18 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
         rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
     else:
         rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
-    counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
-    rows += [(name, f"{values[name]:,}") for name in counted if name in values]
+    counted = (
+        "splits",
+        "merges",
+        "relabelled_merges",
+        "ties",
+        "additions",
+        "deletions",
+        "reversals",
+        "rounds",
+        "steps",
+    )
+    rows += [(name.replace("_", " "), f"{values[name]:,}") for name in counted if name in values]
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))

@@ -42,6 +42,7 @@ class GraphArcSearch:
 
     def __post_init__(self) -> None:
         check_numbers(self, max_steps=0, seconds=0)
+        self.greedy.refuse_sharing("GraphArcSearch")
         for name in ("max_steps", "seconds"):
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")

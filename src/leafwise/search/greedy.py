@@ -85,6 +85,14 @@ class LeafSearch:
             return SharingRun(LeafSearchRun(problem, counter, self, workers), problem)
         return SharingRun(LeafSearchRun(problem, counter, self, workers, state["before"]), problem, state["shared"])
 
+    def refuse_sharing(self, searcher: str) -> None:
+        """For searches in which graphs change again."""
+        if self.shares:
+            raise ValueError(
+                f"operators are {self.operators!r}, and {searcher} takes neither R nor T, which come when graphs are "
+                f"done: leave them out"
+            )
+
     @property
     def shares(self) -> bool:
         """Whether leaves may share distributions in the end."""

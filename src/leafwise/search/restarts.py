@@ -53,6 +53,7 @@ class LeafSearchRestarts:
 
     def __post_init__(self) -> None:
         check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
+        self.greedy.refuse_sharing("LeafSearchRestarts")
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:

@@ -7,12 +7,13 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search import sharing
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.operators import RelabelledMerge, Tie
 from leafwise.own_tests import OwnTests
@@ -20,159 +21,233 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.greedy import LeafSearchRun, Problem, Step
 from leafwise.structure_priors import Costs, log_prior_of_tie, n_with_labels
+from leafwise.table import Variable
 
 NOTHING_GAINS = "no operator gains"
 NO_LIMIT = 2**62
+Floats = NDArray[np.float64]
+
 _CHUNK = 256  # leaves, or steps, between two looks at the clock
 _LOOSE = 64  # groups in no tree before trees are made anew, and this part of all:
 _LOOSE_SHARE = 64
 
 
-class Leaves:
+class Block(NamedTuple):
+    """Leaves of one variable over the same states, which come in the order of their labels."""
+
+    variable: int
+    rows: list[int]
+    states: tuple[int, ...]
+    labels: int  # which set of labels that is
+    counts: NDArray[Any]
+    exponents: NDArray[np.float64]
+
+
+class Labels:
+    """The sets of labels that leaves are over; each has a number, and an order: that of the first variable with it."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self._variables = variables
+        self._known: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {}
+
+    def ordered(self, variable: int, states: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        """The number of the states' labels, and the states in the order of these."""
+        labels = {self._variables[variable].labels[state]: state for state in states}
+        number, order = self._known.setdefault(frozenset(labels), (len(self._known), tuple(labels)))
+        return number, tuple(labels[label] for label in order)
+
+    def n_variables(self) -> list[int]:
+        """For each set, how many variables have all its labels."""
+        return [n_with_labels(set(labels), self._variables) for labels in self._known]
+
+
+def _blocks(network: Network, labels: Labels) -> Iterator[Block]:
     """The leaves of a network that may be shared: of two states or more, and no switches."""
-
-    def __init__(self, network: Network) -> None:
-        self.variables, rows = network.variables, list(_rows_of(network))
-        self.owners = [(variable, leaf) for variable, leaf, *_ in rows]
-        known: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {}  # of each set of labels: its number, and an order
-        self.labels: list[int] = []
-        self.states: list[tuple[int, ...]] = []  # in that order
-        orders: dict[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]] = {}
-        for variable, _, states, *_ in rows:
-            if (variable, states) not in orders:
-                labels = {network.variables[variable].labels[state]: state for state in states}
-                number, order = known.setdefault(frozenset(labels), (len(known), tuple(labels)))
-                orders[variable, states] = number, tuple(labels[label] for label in order)
-            number, own = orders[variable, states]
-            self.labels.append(number)
-            self.states.append(own)
-        self.label_sets = [set(labels) for labels in known]
-        self.sizes = np.array([len(states) for states in self.states], np.int64)
-        shape = (len(rows), int(self.sizes.max(initial=1)))
-        self.counts, self.exponents = np.zeros(shape), np.zeros(shape)
-        for place, (states, (*_, counts, exponents)) in enumerate(zip(self.states, rows, strict=True)):
-            self.counts[place, : len(states)] = counts[list(states)]
-            self.exponents[place, : len(states)] = exponents[list(states)]
-
-    def __len__(self) -> int:
-        return len(self.owners)
-
-
-def _rows_of(network: Network) -> Iterator[tuple[int, int, tuple[int, ...], NDArray[Any], NDArray[np.float64]]]:
-    """Variable, row, states, counts and exponents of each leaf."""
     for variable, node in enumerate(network.nodes):
         holder = None if node is None else node.own or node
         if node is None or holder is None or holder.counts is None or holder.exponents is None:
             continue
-        everything = tuple(range(node.n_states))
-        for row, (counts, exponents) in enumerate(zip(holder.counts, holder.exponents, strict=True)):
-            states = everything if node.own is None else node.own.states[node.own.places[row]]
-            if len(states) >= 2 and (node.own is None or not node.own.is_switch(row)):
-                yield variable, row, states, counts, exponents
+        own, everything = node.own, tuple(range(node.n_states))
+        if own is None:
+            places = [(list(range(len(holder.counts))), everything)] if node.n_states > 1 else []
+        else:
+            rows = [row for row, parts in enumerate(own.parts) if len(parts) > 1 and not own.is_switch(row)]
+            places = [([row], own.states[own.places[row]]) for row in rows]
+        for rows, states in places:
+            number, order = labels.ordered(variable, states)
+            at = np.ix_(rows, list(order))
+            yield Block(variable, rows, order, number, holder.counts[at], holder.exponents[at])
 
 
-class Sharing:
-    """Groups of leaves that share a distribution, and the steps to larger ones."""
+class SameSize:
+    """All leaves over so many states, and the steps in which they come to share: others do not matter to them."""
 
-    def __init__(self, network: Network, operators: str, costs: Costs, adds: bool) -> None:
-        self.leaves = leaves = Leaves(network)
-        n, n_slots = leaves.counts.shape
-        numbers, nothing = np.arange(n), np.zeros(n, np.int64)
-        owners = np.array([variable for variable, _ in leaves.owners], np.int64)
+    def __init__(self, blocks: Sequence[Block], labels: Labels, operators: str, costs: Costs, adds: bool) -> None:
+        self.owners = [(block.variable, row) for block in blocks for row in block.rows]
+        self.states = [block.states for block in blocks for _ in block.rows]
+        self.counts = np.concatenate([block.counts for block in blocks]).astype(np.float64)
+        self.exponents = np.concatenate([block.exponents for block in blocks])
+        sizes = [len(block.rows) for block in blocks]
+        (n, size), nobody = self.counts.shape, sharing.NOBODY
         self._groups = sharing.Groups(
-            leaves.counts.copy(),
-            leaves.exponents.copy(),
-            leaves.sizes,
-            owners,
-            np.array(leaves.labels, np.int64),
-            np.tile(np.arange(n_slots), (n, 1)),
-            np.full(n, sharing.NOBODY),
-            numbers.copy(),
-            numbers.copy(),
-            *(nothing.copy() for _ in range(3)),
-            *(np.full(n, sharing.NOBODY) for _ in range(2)),
+            self.counts.copy(),
+            self.exponents.copy(),
+            np.full(n, size),
+            np.repeat([block.variable for block in blocks], sizes),
+            np.repeat([block.labels for block in blocks], sizes),
+            np.tile(np.arange(size), (n, 1)),
+            np.full(n, nobody),
+            np.arange(n),
+            np.arange(n),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.full(n, nobody),
+            np.full(n, nobody),
             np.full(n, -np.inf),
             np.array([n, 0, 0]),
-            np.zeros((n, 2 + n_slots), np.int64),
+            np.zeros((n, 2 + size), np.int64),
             np.zeros(n),
         )
-        self._prices = _prices(leaves, costs, operators, adds)
+        self._prices = _prices(size, labels, costs, operators, adds)
         self._trees = _trees(self._groups)
         self._n_looked_for = -1  # -1: there are no trees yet
-        self.finished = n < 2
+        self._is_over = False
+        self.n_taken = 0
 
-    def advance(self, most: int) -> None:
-        """A moment of work, without going beyond so many steps in all."""
+    def is_ready(self) -> bool:
+        """Whether the next step is known, or that there is none."""
+        return self._is_over or self.n_taken < self._n_known
+
+    def next(self) -> tuple[float, bool, tuple[int, int], tuple[int, int]] | None:
+        """Of the next step: what it gains, whether it is a tie, and the first leaves of both groups."""
+        if self.n_taken == self._n_known:
+            return None
+        a, b = self._groups.log[self.n_taken, :2].tolist()
+        one, other = self.owners[a], self.owners[b]
+        return float(self._groups.log_gains[self.n_taken]), one[0] != other[0], one, other
+
+    @property
+    def _n_known(self) -> int:
+        return int(self._groups.totals[sharing.N_STEPS])
+
+    def look_ahead(self) -> None:
+        """A moment of work."""
         groups, trees, prices = self._groups, self._trees, self._prices
         if self._n_looked_for < 0:
             sharing.plant(groups, trees, prices)
             self._n_looked_for = 0
-        elif self._n_looked_for < len(self.leaves):
-            end = min(self._n_looked_for + _CHUNK, len(self.leaves))
+        elif self._n_looked_for < len(self.owners):
+            end = min(self._n_looked_for + _CHUNK, len(self.owners))
             sharing.look_for_all(self._n_looked_for, end, groups, trees, prices)
             self._n_looked_for = end
         else:
-            self.finished = not sharing.share(min(most, self.n_steps + _CHUNK), groups, trees, prices)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self._groups.totals[sharing.N_STEPS])
-
-    @property
-    def gain(self) -> float:
-        """Of all steps."""
-        return math.fsum(self._groups.log_gains[: self.n_steps].tolist())
-
-    @property
-    def n_saved(self) -> int:
-        """How many parameters are saved by all steps."""
-        return int((self.leaves.sizes[self._groups.log[: self.n_steps, 0]] - 1).sum())
+            self._is_over = not sharing.share(self._n_known + _CHUNK, groups, trees, prices)
 
     def operator(self, step: int) -> RelabelledMerge | Tie:
         """A step as a value, by the first leaves of both groups."""
         (a, b, *slots), gain = self._groups.log[step].tolist(), float(self._groups.log_gains[step])
-        (target, leaf), (other_target, other) = self.leaves.owners[a], self.leaves.owners[b]
+        (target, leaf), (other_target, other) = self.owners[a], self.owners[b]
         if target != other_target:
             return Tie(target, leaf, other_target, other, gain)
-        one, two = self.leaves.states[a], self.leaves.states[b]
-        pairs = tuple(sorted((one[slot], state) for slot, state in zip(slots, two, strict=False)))
+        one, two = self.states[a], self.states[b]
+        pairs = tuple(sorted((one[slot], state) for slot, state in zip(slots, two, strict=True)))
         return RelabelledMerge(target, leaf, other, pairs, gain)
 
-    def ties(self) -> tuple[tuple[TiedLeaf, ...], ...]:
-        """The groups of two leaves or more, by their first ones; places are in the order of the first one's states."""
-        leaves, found = self.leaves, []
-        for first in np.flatnonzero(self._groups.next_member != sharing.NOBODY).tolist():
-            if self._groups.numbers[first] == sharing.NOBODY:
-                continue
-            slots = np.argsort(leaves.states[first])
-            members = []
-            for leaf in sorted(self._members(first)):
-                state_at = np.empty(len(slots), np.int64)
-                state_at[self._groups.places[leaf, : len(slots)]] = leaves.states[leaf]
-                members.append(TiedLeaf(*leaves.owners[leaf], tuple(state_at[slots].tolist())))
-            found.append(tuple(members))
-        return tuple(found)
+    def shared(self) -> Iterator[tuple[tuple[TiedLeaf, ...], Floats, Floats]]:
+        """The groups of two leaves or more, with pooled counts and exponents, all in the order of the first one's."""
+        n, size = self.counts.shape
+        first, slots = np.arange(n), np.tile(np.arange(size), (n, 1))
+        for a, b, *own in self._groups.log[: self.n_taken][::-1].tolist():  # what became of a is known by then
+            first[b], slots[b] = first[a], slots[a][own]
+        members: dict[int, list[int]] = {}
+        for leaf in np.flatnonzero(np.bincount(first, minlength=n)[first] > 1).tolist():
+            members.setdefault(int(first[leaf]), []).append(leaf)
+        for leader, leaves in members.items():
+            order = np.argsort(self.states[leader])
+            counts, exponents = np.zeros(size), np.zeros(size)
+            group = []
+            for leaf in leaves:
+                counts[slots[leaf]] += self.counts[leaf]
+                exponents[slots[leaf]] += self.exponents[leaf] if self._prices.adds or leaf == leader else 0.0
+                states = np.empty(size, np.int64)
+                states[slots[leaf]] = self.states[leaf]
+                group.append(TiedLeaf(*self.owners[leaf], tuple(states[order].tolist())))
+            yield tuple(group), counts[order], exponents[order]
 
-    def _members(self, leaf: int) -> Iterator[int]:
-        while leaf != sharing.NOBODY:
-            yield leaf
-            leaf = int(self._groups.next_member[leaf])
+
+class Sharing:
+    """Groups of leaves that share a distribution, and the steps to larger ones, the best first."""
+
+    def __init__(self, network: Network, operators: str, costs: Costs, adds: bool) -> None:
+        labels = Labels(network.variables)
+        blocks = list(_blocks(network, labels))
+        sizes = sorted({len(block.states) for block in blocks})
+        self._parts = [
+            SameSize([block for block in blocks if len(block.states) == size], labels, operators, costs, adds)
+            for size in sizes
+        ]
+        self._taken: list[tuple[SameSize, int, float]] = []  # and what all steps have gained by then
+        self.finished = False
+
+    def advance(self, most: int) -> None:
+        """A moment of work, without going beyond so many steps in all."""
+        for part in self._parts:
+            if not part.is_ready():
+                part.look_ahead()
+                return
+        while self.n_steps < most and all(part.is_ready() for part in self._parts):
+            best = None
+            for part in self._parts:
+                found = part.next()
+                if found is not None and (best is None or _is_better(found, best[0])):
+                    best = found, part
+            if best is None:
+                self.finished = True
+                return
+            (gain, *_), part = best
+            self._taken.append((part, part.n_taken, self.gain + gain))
+            part.n_taken += 1
+
+    @property
+    def n_steps(self) -> int:
+        return len(self._taken)
+
+    @property
+    def gain(self) -> float:
+        """Of all steps."""
+        return self._taken[-1][2] if self._taken else 0.0
+
+    @property
+    def n_saved(self) -> int:
+        """How many parameters are saved by all steps."""
+        return sum(part.n_taken * (part.counts.shape[1] - 1) for part in self._parts)
+
+    def operator(self, step: int) -> RelabelledMerge | Tie:
+        """A step as a value."""
+        part, own, _ = self._taken[step]
+        return part.operator(own)
+
+    def operators(self) -> Iterator[RelabelledMerge | Tie]:
+        """All steps as values."""
+        return (part.operator(own) for part, own, _ in self._taken)
 
     def shared_in(self, network: Network) -> Network:
         """The network with what its leaves share, and their counts and exponents pooled."""
-        ties = self.ties()
-        first_of = {owner: place for place, owner in enumerate(self.leaves.owners)}
-        changed: dict[int, list[tuple[TiedLeaf, NDArray[np.float64], NDArray[np.float64]]]] = {}
-        for group in ties:
-            first = first_of[group[0].variable, group[0].leaf]
-            slots = np.argsort(self.leaves.states[first])
-            counts, exponents = self._groups.counts[first, slots], self._groups.exponents[first, slots]
-            for tied in group:
-                changed.setdefault(tied.variable, []).append((tied, counts, exponents))
+        groups = sorted((group for part in self._parts for group in part.shared()), key=lambda group: group[0][0])
+        changed: dict[int, list[tuple[TiedLeaf, Floats, Floats]]] = {}
+        for tied, counts, exponents in groups:
+            for leaf in tied:
+                changed.setdefault(leaf.variable, []).append((leaf, counts, exponents))
         nodes = list(network.nodes)
         for variable, rows in changed.items():
             nodes[variable] = _pooled(nodes[variable], variable, rows)
-        return replace(network, nodes=tuple(nodes), ties=ties)
+        return replace(network, nodes=tuple(nodes), ties=tuple(tied for tied, *_ in groups))
+
+
+def _is_better(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether a step comes before another: it gains more, or as much, and is relabelled, or of older leaves."""
+    return one[0] > other[0] + TIE or (one[0] > other[0] - TIE and one[1:] < other[1:])
 
 
 def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any, Any]]) -> Node:
@@ -190,14 +265,12 @@ def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any
     return Node.with_own_tests(OwnTests.learned(node.own.graph, counts, exponents, variable), node.parents)
 
 
-def _prices(leaves: Leaves, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
-    sizes = np.arange(leaves.counts.shape[1] + 1)
-    charges = costs.shared > 0
-    n_with = [n_with_labels(labels, leaves.variables) for labels in leaves.label_sets]
+def _prices(size: int, labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
+    sizes, charges, n_with = np.arange(size + 1), costs.shared > 0, labels.n_variables()
     return sharing.Prices(
         -np.maximum(sizes - 1, 0) * costs.log_kappa + 0.0,
         float(costs.shared),
-        np.array([math.lgamma(size + 1) if charges else 0.0 for size in sizes.tolist()]),
+        np.array([math.lgamma(n + 1) if charges else 0.0 for n in sizes.tolist()]),
         np.log(n_with) if charges else np.zeros(len(n_with)),
         "R" in operators,
         "T" in operators,
@@ -208,9 +281,8 @@ def _prices(leaves: Leaves, costs: Costs, operators: str, adds: bool) -> sharing
 def _trees(groups: sharing.Groups) -> sharing.Trees:
     """Room for the trees of all groups."""
     n, n_slots = groups.counts.shape
-    pairs = np.stack([groups.variables, groups.sizes], axis=1) if n else np.zeros((0, 2), np.int64)
-    by_variable = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
-    n_classes = max(int(by_variable.max(initial=0)), int(groups.labels.max(initial=0))) + 1
+    by_variable = np.unique(groups.variables, return_inverse=True)[1].astype(np.int64)
+    n_classes = max(int(by_variable.max()), int(groups.labels.max())) + 1
     n_nodes = 2 * (n // 2 + 2 * n_classes + 2)
     return sharing.Trees(
         np.zeros((2, n), np.int64),
@@ -218,13 +290,19 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
         np.zeros((n, n_slots), np.int64),
         np.zeros((2, n), np.uint8),
         np.zeros(_LOOSE + n // _LOOSE_SHARE, np.int64),
-        np.stack([by_variable.astype(np.int64), groups.labels]),
+        np.stack([by_variable, groups.labels]),
         np.full((2, n_classes), sharing.NOBODY),
-        *(np.zeros(n_nodes, np.int64) for _ in range(3)),
+        np.zeros(n_nodes, np.int64),
+        np.zeros(n_nodes, np.int64),
+        np.zeros(n_nodes, np.int64),
+        np.zeros((n_nodes, n_slots)),
         np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
+        np.zeros(n_nodes),
         np.zeros((n_nodes, n_slots)),
-        *(np.zeros(n_nodes) for _ in range(3)),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
     )
 
 
@@ -330,7 +408,7 @@ class SharingRun:
         network = shared.shared_in(self._network)
         learned, log_prior = dict(network.learned), self._log_prior_of_ties(network)
         log_score = learned["log_score"] + shared.gain
-        operators = [shared.operator(step) for step in range(shared.n_steps)]
+        operators = list(shared.operators())
         learned |= {
             "log_score": log_score,
             "log_marginal_likelihood": learned["log_marginal_likelihood"] + shared.gain - log_prior,

@@ -1,11 +1,16 @@
 """Relabelled merges and ties: of all pairs of groups of leaves the one that gains most, again and again.
 
 A group has the place of its first leaf. Every pair belongs to the group that was made later, which remembers its best
-partner; partners only ever go, so what it remembers stays an upper bound until it is asked for again. Partners are
-found in trees of boxes: with b known, log p(b given a) = Σ rise(w_a, b) - rise(W_a, B), where rise(x, y) =
-log Γ(x + y) - log Γ(x) grows with x, is at most what the largest w and the smallest W in the box give.
+partner; partners only ever go, so what it remembers stays an upper bound until it is asked for again.
+
+Partners are found in trees of boxes around the shares q = w / W of the weights w (counts and exponents, W in all). With
+b known, log p(b given a) = Σ rise(w, b) - rise(W, B), where rise(x, y) = log Γ(x + y) - log Γ(x). For a given W it is
+concave in q, so below its tangent in the middle of the box. And where W grows by a factor and q stays, it grows by less
+than a few times the log of the factor: x ψ(x + y) - x ψ(x) is x log(1 + y / x) and at most 1/2 + 1/12x, or 1, more, and
+Σ x log(1 + b / x) is at most W log(1 + B / W), by Jensen's inequality.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +74,10 @@ class Trees(NamedTuple):
     begins: Array  # of nodes, by number: members from begin to end, and children
     ends: Array
     children: Array
-    most: Array  # (nodes, slots): the largest weight in each slot
+    shares: Array  # (nodes, slots): in the middle of the box
+    half_widths: Array
     least_total: Array
+    most_total: Array
     least_exponents: Array
     most_exponents: Array
     constant: Array  # the largest F of exponents
@@ -80,6 +87,16 @@ class Trees(NamedTuple):
 @bare
 def _rise(x: float, y: float) -> float:
     return log_gamma(x + y) - log_gamma(x) if y > 0.0 else 0.0
+
+
+@bare
+def _digamma(x: float) -> float:
+    value = 0.0
+    while x < 6.0:
+        value -= 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    return value + math.log(x) - 0.5 / x - y * (1.0 / 12.0 - y * (1.0 / 120.0 - y * (1.0 / 252.0 - y / 240.0)))
 
 
 @bare
@@ -130,7 +147,7 @@ def _is_symmetric(group: Int, groups: Groups) -> bool:
 
 
 @bare
-def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: Trees) -> int:
+def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: Trees) -> Int:
     """The slot of a that a slot of b is paired with."""
     if not sorts:
         return slot
@@ -216,43 +233,47 @@ def _refund(view: Int, group: Int, groups: Groups, prices: Prices) -> float:
 
 @bare
 def _set_box(node: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
-    for k in range(trees.most.shape[1]):
-        trees.most[node, k], trees.least_exponents[node, k] = 0.0, np.inf
-    trees.least_total[node], trees.most_exponents[node] = np.inf, 0.0
+    least, most = trees.shares[node], trees.half_widths[node]  # until both are known
+    for k in range(len(least)):
+        least[k], most[k], trees.least_exponents[node, k] = np.inf, 0.0, np.inf
+    trees.least_total[node], trees.most_total[node], trees.most_exponents[node] = np.inf, 0.0, 0.0
     trees.constant[node], trees.refunds[node] = -np.inf, 0.0
     for at in range(trees.begins[node], trees.ends[node]):
         group, total, exponents = trees.members[view, at], 0.0, 0.0
         for k in range(groups.sizes[group]):
-            weight, slot = trees.weights[view, group, k], k if view == TIED else trees.orders[group, k]
+            total += trees.weights[view, group, k]
+        for k in range(groups.sizes[group]):
+            share, slot = trees.weights[view, group, k] / total, k if view == TIED else trees.orders[group, k]
             exponent = groups.exponents[group, slot]
-            trees.most[node, k] = max(trees.most[node, k], weight)
+            least[k], most[k] = min(least[k], share), max(most[k], share)
             trees.least_exponents[node, k] = min(trees.least_exponents[node, k], exponent)
-            total += weight
             exponents += exponent
         trees.least_total[node] = min(trees.least_total[node], total)
+        trees.most_total[node] = max(trees.most_total[node], total)
         trees.most_exponents[node] = max(trees.most_exponents[node], exponents)
         trees.constant[node] = max(trees.constant[node], _of_exponents(group, groups))
         trees.refunds[node] = max(trees.refunds[node], _refund(view, group, groups, prices))
+    for k in range(len(least)):
+        least[k], most[k] = (least[k] + most[k]) / 2, (most[k] - least[k]) / 2
 
 
 @part
 def _cut(node: Int, view: Int, groups: Groups, trees: Trees) -> None:
-    """Sort the members of a node by the slot, or total, in which their weights differ by the largest factor."""
+    """Sort the members of a node by what makes the box widest: the share of a slot, or the weight in all."""
     begin, end = trees.begins[node], trees.ends[node]
     members = trees.members[view, begin:end]
     size = groups.sizes[members[0]]
-    best, widest = np.zeros(len(members)), -1.0
-    for k in range(size + 1):
-        logs = np.zeros(len(members))
-        for at in range(len(members)):
-            if k < size:
-                logs[at] = np.log(trees.weights[view, members[at], k])
-            else:
-                logs[at] = np.log(trees.weights[view, members[at], :size].sum())
-        width = logs.max() - logs.min()
+    widest, slot = math.log(trees.most_total[node] / trees.least_total[node]), size
+    for k in range(size):
+        middle, half = trees.shares[node, k], trees.half_widths[node, k]
+        width = (math.sqrt(middle + half) - math.sqrt(max(middle - half, 0.0))) * math.sqrt(trees.least_total[node])
         if width > widest:
-            best, widest = logs, width
-    order = np.argsort(best, kind="mergesort")
+            widest, slot = width, k
+    keys = np.zeros(len(members))
+    for at in range(len(members)):
+        total = trees.weights[view, members[at], :size].sum()
+        keys[at] = total if slot == size else trees.weights[view, members[at], slot] / total
+    order = np.argsort(keys, kind="mergesort")
     members[:] = members.copy()[order]
 
 
@@ -297,25 +318,43 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
 
 
 @bare
-def _bound(node: Int, view: Int, b: Int, own: float, groups: Groups, trees: Trees, prices: Prices) -> float:
-    """At least what group b gains with anyone in a box; `own` is F of its weights."""
-    size, value, total, exponents, prior = groups.sizes[b], 0.0, 0.0, 0.0, 0.0
+def _bound(
+    node: Int, view: Int, b: Int, own: float, slopes: Array, groups: Groups, trees: Trees, prices: Prices
+) -> float:
+    """At least what group b gains with anyone in a box; `own` is F of its weights, `slopes` is room to work in."""
+    size, weight = groups.sizes[b], trees.least_total[node]
+    value, total, most, exponents, prior, steep, growth = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    outside = 1.0
     for k in range(size):
         slot = k if view == TIED else trees.orders[b, k]
         count, exponent, least = groups.counts[b, slot], groups.exponents[b, slot], trees.least_exponents[node, k]
         more = count + (exponent if prices.adds else max(exponent - least, 0.0))
-        value += _rise(trees.most[node, k], more)
+        share = trees.shares[node, k]
+        value += _rise(share * weight, more)
+        slopes[k] = weight * (_digamma(share * weight + more) - _digamma(share * weight)) if more > 0.0 else 0.0
+        steep += share * slopes[k]
+        outside -= share
+        if more > 0.0:
+            growth += min(0.5 + 1.0 / (12.0 * max((share - trees.half_widths[node, k]) * weight, 1e-9)), 1.0)
+        most += more
         total += count
         exponents += exponent
         if prices.adds:
             prior += _rise(least, exponent)
+    steep /= 1.0 - outside
+    value += steep * outside
+    for k in range(size):
+        value += abs(slopes[k] - steep) * trees.half_widths[node, k]
     if prices.adds:
         total += exponents
         constant = _of_exponents(b, groups) - prior + _rise(trees.most_exponents[node], exponents)
     else:
         total = max(total + min(exponents - trees.most_exponents[node], 0.0), 0.0)
         constant = max(_of_exponents(b, groups), trees.constant[node])
-    value -= _rise(trees.least_total[node], total)
+    value -= _rise(weight, total)
+    part_of_all = trees.most_total[node] / (trees.most_total[node] + total)
+    growth += most - total + max((0.5 + 1.0 / (12.0 * weight)) * part_of_all - 0.5, 0.0)
+    value += growth * math.log(trees.most_total[node] / weight)
     price = prices.back[size] - prices.shared - (prices.tied[groups.labels[b]] if view == TIED else 0.0)
     return value - own + constant + price + max(trees.refunds[node], _refund(view, b, groups, prices)) + _SLACK
 
@@ -345,7 +384,7 @@ def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
     """Find the best partner of a group among those made before."""
     groups.gains[x], groups.partner[x] = 0.0, NOBODY
     own, stack = _of_weights(x, groups), np.empty(128, np.int64)
-    bounds = np.empty(128)
+    bounds, slopes = np.empty(128), np.empty(groups.counts.shape[1])
     for view in range(2):
         if not (prices.ties if view == TIED else prices.relabels):
             continue
@@ -368,8 +407,8 @@ def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
                     if trees.in_tree[view, y]:
                         _offer(x, y, view, groups, trees, prices)
                 continue
-            first = _bound(child, view, x, own, groups, trees, prices)
-            second = _bound(child + 1, view, x, own, groups, trees, prices)
+            first = _bound(child, view, x, own, slopes, groups, trees, prices)
+            second = _bound(child + 1, view, x, own, slopes, groups, trees, prices)
             better = child if first >= second else child + 1
             stack[depth], bounds[depth] = 2 * child + 1 - better, min(first, second)
             stack[depth + 1], bounds[depth + 1] = better, max(first, second)
