@@ -4,6 +4,7 @@ Knows networks and series; what it is asked reaches up to those who answer, as i
 """
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
-from leafwise.network import Network, Node, check_network
+from leafwise.network import Network, Node, TiedLeaf, check_network
 from leafwise.series import lagged, read_series, wide
 from leafwise.table import Variable, many
 
@@ -91,7 +92,23 @@ class DynamicNetwork:
             nodes += [_moved(node, (step - first) * n) for node in self.window.nodes[first * n : (first + 1) * n]]
         learned = {key: value for key, value in self.window.learned.items() if key == "cases"}
         learned |= {"lags": self.lags, "slices": slices}
-        return Network(tuple(variables), tuple(nodes), self.window.prior, self.window.structure_prior, learned)
+        priors = self.window.prior, self.window.structure_prior
+        return Network(tuple(variables), tuple(nodes), *priors, learned, self._ties(slices))
+
+    def _ties(self, slices: int) -> tuple[tuple[TiedLeaf, ...], ...]:
+        """Leaves of the present slice are the same at every time, and so is what they share in the window."""
+        n, groups = len(self.variables), [*self.window.ties]
+        known = {(tied.variable, tied.leaf) for group in groups for tied in group}
+        for place in range(self.lags * n, len(self.window)):
+            leaves = (TiedLeaf(place, row, states) for row, states in _leaves(self.window.nodes[place]))
+            groups += [(leaf,) for leaf in leaves if (place, leaf.leaf) not in known]
+        found, n_times = [], max(slices - self.lags, 0)
+        for group in groups:
+            times = [(tied, n_times if tied.variable // n == self.lags else 1) for tied in group]
+            moved = [tied._replace(variable=tied.variable + n * k) for tied, often in times for k in range(often)]
+            there = sorted(tied for tied in moved if tied.variable < n * slices)
+            found += [tuple(there)] if len(there) > 1 else []
+        return tuple(found)
 
     def log_probabilities(
         self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["Reading"]
@@ -143,9 +160,24 @@ class DynamicNetwork:
         return hash((self.window, self.lags))
 
 
-def _moved(node: Node | None, by: int) -> Node:
-    """A node whose parents are so many variables further on."""
+def _leaves(node: Node | None) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The rows of a node's leaves that hold a parameter, and their states."""
     assert node is not None
-    tests = tuple(test if test == LEAF else test + by for test in node.graph.tests)
-    graph = DecisionGraph(tests, node.graph.children)
-    return replace(node, parents=tuple(parent + by for parent in node.parents), graph=graph)
+    own, everything = node.own, tuple(range(node.n_states))
+    for row in range(len((own or node).probabilities)):
+        states = everything if own is None else own.states[own.places[row]]
+        if len(states) > 1 and (own is None or not own.is_switch(row)):
+            yield row, states
+
+
+def _moved(node: Node | None, by: int) -> Node:
+    """A node, and its parents, so many variables further on."""
+    assert node is not None
+    parents, own = tuple(parent + by for parent in node.parents), node.own
+    if own is not None:
+        return Node.with_own_tests(replace(own, graph=_graph_moved(own.graph, by), target=own.target + by), parents)
+    return replace(node, parents=parents, graph=_graph_moved(node.graph, by))
+
+
+def _graph_moved(graph: DecisionGraph, by: int) -> DecisionGraph:
+    return DecisionGraph(tuple(test if test == LEAF else test + by for test in graph.tests), graph.children)

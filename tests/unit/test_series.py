@@ -124,6 +124,7 @@ def test_unrolled_it_says_what_the_windows_say(dynamic):
     expected = before[:, 0] + given_before.sum(axis=1)
     assert np.allclose(dynamic.log_probabilities(rows, by="x1", time="x2"), expected)
     network = dynamic.unroll(9)
+    assert network.n_parameters == window.n_parameters == dynamic.unroll(100).n_parameters
     assert network.names[:3] == ("x3[0]", "x4[0]", "x3[1]")
     assert network.names[-1] == "x4[8]"
 
@@ -145,6 +146,15 @@ def test_the_tied_network_beats_one_with_parameters_for_every_slice(dynamic):
     untied = leafwise.learn(wide[0], constraints=Constraints(tiers=tiers))
     tied = dynamic.log_probabilities(new, by="x1", time="x2").mean()
     assert tied > untied.log_probabilities(wide[1]).mean() + 0.2
+
+
+def test_what_is_shared_in_a_window_is_shared_when_unrolled():
+    search = leafwise.LeafSearch("CBIMRT")
+    dynamic = leafwise.learn(simulated(40, 15, seed=1), **LEARNED, search=search)
+    assert dynamic.window.ties
+    for slices in (1, 2, 3, 6):
+        assert dynamic.unroll(slices).n_parameters <= dynamic.window.n_parameters
+    assert dynamic.unroll(6).n_parameters == dynamic.window.n_parameters
 
 
 def test_saved_and_loaded_it_is_the_same(dynamic, tmp_path):
