@@ -190,11 +190,12 @@ def test_the_papers_example_is_found():
     assert network.learned["log_score"] > plain.learned["log_score"]
 
 
-def leaves_alike(n_cases=300):
-    """Two variables with the same noise of different parents, so that their leaves are alike."""
+def leaves_alike(n_cases=2000):
+    """Two variables with as much noise over different parents, so that their leaves are alike."""
     random = np.random.default_rng(2)
     first, second = random.integers(2, size=(2, n_cases))
-    noisy = [np.where(random.random(n_cases) < 0.85, x, 1 - x) for x in (first, second)]
+    noise = np.arange(n_cases) % 7 == 0
+    noisy = [parent ^ random.permutation(noise) for parent in (first, second)]
     return np.stack([first, noisy[0], second, noisy[1]], axis=1)
 
 
