@@ -126,6 +126,19 @@ def reached_states(graph, target, n_states):
     return np.array([row for row, test in zip(seen, graph.tests, strict=True) if test in (LEAF, target)])
 
 
+def own_probability(own, case, state):
+    """The probability of a state of the target given the others of a case, by the definition."""
+    rows = {node: k for k, node in enumerate(n for n, test in enumerate(own.graph.tests) if test in (LEAF, own.target))}
+    node, probability = 0, 1.0
+    while True:
+        test = own.graph.tests[node]
+        if test in (LEAF, own.target):
+            probability *= own.probabilities[rows[node], state]
+        if test == LEAF:
+            return probability
+        node = own.graph.children[node][state if test == own.target else case[test]]
+
+
 @st.composite
 def own_tests(draw, n_states, target, parents, learned=None):
     """Own-value tests of a variable with two states or more, with what they hold."""
@@ -143,7 +156,7 @@ def own_tests(draw, n_states, target, parents, learned=None):
 
 
 @st.composite
-def own_networks(draw):
+def own_networks(draw, learned=None):
     """A network over two to four variables in which one or more have own-value tests."""
     n_states = draw(st.lists(st.integers(2, 4), min_size=2, max_size=4))
     order = draw(st.permutations(range(len(n_states))))
@@ -151,7 +164,7 @@ def own_networks(draw):
     for place, index in enumerate(order):
         parents = sorted(draw(st.sets(st.sampled_from(order[:place]), max_size=3))) if place else []
         if place == len(order) - 1 or draw(st.booleans()):
-            built[index] = Node.with_own_tests(draw(own_tests(n_states, index, parents)), tuple(parents))
+            built[index] = Node.with_own_tests(draw(own_tests(n_states, index, parents, learned)), tuple(parents))
         else:
             built[index] = draw(nodes(n_states, index, parents))
     return Network(draw(variable_lists(n_states)), tuple(built), "uniform", "kappa:0.1")

@@ -54,8 +54,8 @@ class Confidence(Framed):
             for child, node in enumerate(network.nodes):
                 if node is not None:
                     shares[list(node.parents), child] += 1 / len(networks)
-                    for test in node.graph.tests:
-                        tests[test, child] += (test != LEAF) / len(networks)
+                    for test in node.whole_graph.tests:
+                        tests[test, child] += (test not in (LEAF, child)) / len(networks)
         return cls(networks[0].names, len(networks), shares, tests)
 
     @property

@@ -27,9 +27,10 @@ from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScores, log_prior, node_score
+from leafwise.scores import NodeScores, score_with
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import LeafSearch, Problem
+from leafwise.search.limits import check_operators
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.tied import begin_tied
 from leafwise.search.under_way import SearchRun, Settings
@@ -37,6 +38,7 @@ from leafwise.series import read_series, windows
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
+from leafwise.tied_leaves import added_exponents, first_exponents, pooled
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -234,6 +236,13 @@ def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
             raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
 
 
+def _refuse_shared(search: Settings, what: str) -> None:
+    """Refuse operators that tie distributions together, where leaves are averaged."""
+    letters = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    if letters:
+        raise ValueError(f"the operators {', '.join(letters)} and {what} do not go together yet: leave one out")
+
+
 def start_mixture(
     data: Any,
     networks: int,
@@ -259,6 +268,7 @@ def start_mixture(
     if start is not None or leaves != "plain":
         what = "start" if start is not None else f"leaves={leaves!r}"
         raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
+    _refuse_shared(search, f"networks={networks}")
     table = read(data, target=target, **reading)
     kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
@@ -287,8 +297,7 @@ def grown_for(
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
     if leaves == "plain" or not isinstance(search, LeafSearch):
         return search, structure_prior
-    if search.shares:
-        raise ValueError("leaves that are averaged share nothing: leave out leaves='average', or the operators R and T")
+    _refuse_shared(search, f"leaves={leaves!r}")
     if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
@@ -374,13 +383,12 @@ def start_search(
         families = constraints.families(table)
         return begin_tied(problem, table, families, search, workers, lambda t: _counter_of(t, workers, 1.0, device))
     if infers or hidden is not None:
-        if isinstance(search, LeafSearch) and search.shares:
-            raise ValueError("the operators R and T do not go with missing='infer' or hidden causes: leave them out")
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
         if checkpoint is not None or device != "cpu":
             what = "checkpoint" if checkpoint is not None else f"device={device!r}"
             raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+        check_operators(getattr(search, "operators", ""), "learning from cases that are completed")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
@@ -467,7 +475,8 @@ def log_score(
             "for instance 'uniform' and 'kappa:0.1'"
         )
     structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
-    given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
+    held = [None if node is None or prior is not None else (node.own or node).exponents for node in network.nodes]
+    given = all(node is None or own is not None for node, own in zip(network.nodes, held, strict=True))
     parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
     if encoded.variables != table.variables:
         other = next(a.name for a, b in zip(encoded.variables, table.variables, strict=True) if a != b)
@@ -475,18 +484,22 @@ def log_score(
             f"the prior network has other states of {other!r}, or another order of them, than the network: "
             f"use a prior network with the same."
         )
-    scores = NodeScores()
+    rows = {}
     for target, node in enumerate(network.nodes):
         if node is not None:
-            exponents = node.exponents if prior is None else None
+            exponents = held[target]
             if exponents is None:
                 exponents = _exponents(network, target, node, parameters)
-            flat = routes.flatten([node.graph])
+            flat, n_leaves = node.flat, node.graph.n_leaves
             counts = routes.leaf_counts(
-                table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
+                table.codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states
             )
-            scores[network.names[target]] = node_score(counts, exponents, log_prior(network, target, structure))
-    return scores
+            rows[target] = (counts if node.own is None else node.own.folded(counts)), exponents
+    adds = not given and isinstance(parameters, Bdeu | PriorNetwork)
+    found = pooled(network.ties, rows, added_exponents if adds else first_exponents)
+    return NodeScores(
+        {network.names[target]: score_with(network, target, *own, structure) for target, own in found.items()}
+    )
 
 
 def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
@@ -514,13 +527,15 @@ def _prior_for(text: str | ParameterPrior, table: Table, missing: str = "error")
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:
-    """The exponents a prior gives to the leaves of a node, wherever the node came from."""
+    """The exponents a prior gives to the distributions of a node, wherever the node came from."""
     n_states = count_states(network.variables)
+    every = [node.whole_graph.paths_to(place) for place in node.places]
     regions = [
-        Region(tuple({v: bits_of(states) for v, states in path.items()} for path in node.graph.paths(leaf)))
-        for leaf in range(node.graph.n_leaves)
+        Region(tuple({v: bits_of(states) for v, states in path.items() if v != target} for path in paths))
+        for paths in every
     ]
-    return np.stack([prior.leaf_exponents(target, region, n_states) for region in regions])
+    exponents = np.stack([prior.leaf_exponents(target, region, n_states) for region in regions])
+    return exponents if node.own is None else np.where(node.own.reached, exponents, 0.0)
 
 
 def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, DecisionGraph]:
@@ -528,7 +543,15 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
         return {}
     n_states = [variable.n_states for variable in start.variables]
     nodes = {target: start.nodes[target] for target in targets}
+    if start.ties or any(node is not None and node.own is not None for node in nodes.values()):
+        raise ValueError("the starting network has own-value tests or ties, and search begins without: give another")
     graphs = {target: node.graph for target, node in nodes.items() if node is not None}
+    for target, node in nodes.items():
+        if node is not None and node.own is not None:
+            raise ValueError(
+                f"the starting network's graph of {start.names[target]!r} tests its own variable, and a search begins "
+                f"without such tests: learn it without O, or begin without a network"
+            )
     for target, graph in graphs.items():
         if not _is_all_in_reach(graph, n_states):
             raise ValueError(

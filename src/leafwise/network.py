@@ -7,7 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
@@ -114,6 +114,20 @@ class Node:
             nodes.append(node)
         return nodes
 
+    def relearned(self, counts: NDArray[Any], exponents: NDArray[np.float64]) -> "Node":
+        """The same graph with other counts and exponents, a row for each distribution (`places`)."""
+        if self.own is None:
+            return Node.learned(self.parents, self.graph, counts, exponents)
+        return Node.with_own_tests(OwnTests.learned(self.own.graph, counts, exponents, self.own.target), self.parents)
+
+    def renumbered(self, number: Callable[[int], int]) -> "Node":
+        """The same for variables that have other numbers, in the same order."""
+        parents = tuple(map(number, self.parents))
+        if self.own is None:
+            return replace(self, parents=parents, graph=self.graph.renumbered(number))
+        own = replace(self.own, graph=self.own.graph.renumbered(number), target=number(self.own.target))
+        return Node.with_own_tests(own, parents)
+
     @property
     def n_states(self) -> int:
         """How many states the node's variable has."""
@@ -132,6 +146,16 @@ class Node:
     def whole_graph(self) -> DecisionGraph:
         """The graph with its own-value tests, where it has some."""
         return self.graph if self.own is None else self.own.graph
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The nodes of the whole graph that hold a distribution: leaves, and own-value tests."""
+        return self.graph.leaves if self.own is None else self.own.places
+
+    @property
+    def leaf_rows(self) -> Sequence[int]:
+        """Where the leaves of the whole graph are among the rows of its distributions."""
+        return range(len(self.probabilities)) if self.own is None else self.own.leaf_rows
 
     @property
     def n_tests(self) -> int:

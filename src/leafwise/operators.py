@@ -53,6 +53,22 @@ class OrderedSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialSplit:
+    """A leaf is parted by its own value, and one of the pieces is split on a variable (Section 6).
+
+    `part` holds some of the target's states; the piece is the switch (is it one of them?), the part or the rest.
+    """
+
+    target: int
+    leaf: int
+    variable: int
+    part: frozenset[int]
+    piece: str  # "switch", "part" or "rest"
+    groups: tuple[frozenset[int], ...]
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """Two leaves become one."""
 
@@ -87,4 +103,4 @@ class Tie:
     gain: float
 
 
-Operator = CompleteSplit | BinarySplit | OrderedSplit | Merge | RelabelledMerge | Tie
+Operator = CompleteSplit | BinarySplit | OrderedSplit | PartialSplit | Merge | RelabelledMerge | Tie

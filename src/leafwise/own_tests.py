@@ -5,7 +5,6 @@ lies a distribution over its states, so that equalities between different states
 is the product of the switches on its way and of the leaf's share. Knows decision graphs alone.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.own_expansion import combinations
 
 MOST_COMBINATIONS = 2**16  # of the places that an assignment of the parents reaches, in the expanded graph
+_MOST_CELLS = 2**23  # and their rows in all
 _SUM_TOLERANCE = 1e-6  # distributions in files are rounded
 
 Floats = NDArray[np.float64]
@@ -81,11 +81,11 @@ class OwnTests:
     @classmethod
     def learned(cls, graph: DecisionGraph, counts: NDArray[Any], exponents: Floats, target: int) -> "OwnTests":
         """Posterior means: of a leaf's states, and of a switch's parts, whose counts and exponents are sums."""
-        shape = (_n_distributions(graph, target), np.shape(counts)[-1] if np.ndim(counts) else 0)
-        blank = cls.__new__(cls)  # to ask for the parts before there are probabilities
-        vars(blank).update(graph=graph, target=target, probabilities=np.zeros(shape), counts=None, exponents=None)
-        _check_graph(blank)
-        return cls(graph, target, blank._posterior_means(counts, exponents), counts, exponents)
+        weights = np.asarray(counts) + np.asarray(exponents)
+        if weights.ndim != 2:
+            raise ValueError(f"counts and exponents have {weights.ndim} dimensions: give a row for each distribution.")
+        parts = parts_of(graph, target, states_at(graph, target, weights.shape[1]))
+        return cls(graph, target, _posterior_means(parts, weights), counts, exponents)
 
     @property
     def n_states(self) -> int:
@@ -120,43 +120,45 @@ class OwnTests:
     @cached_property
     def states(self) -> tuple[States, ...]:
         """For each node of the graph the states of the target that can reach it."""
-        found: list[States | None] = [None] * len(self.graph.tests)
-        found[0] = tuple(range(self.n_states))
-        for node, test in enumerate(self.graph.tests):
-            here = found[node]
-            assert here is not None  # every node has a parent before it
-            if not here:
-                raise ValueError(f"no state of the target reaches node {node} of the graph: leave the node out.")
-            for part, child in self.graph.arcs(node):
-                below = tuple(state for state in here if state in part) if test == self.target else here
-                if found[child] not in (None, below):
-                    raise ValueError(
-                        f"arcs lead the states {found[child]} and {below} of the target to node {child}, where a "
-                        f"distribution has one set of states: give each set a node of its own."
-                    )
-                found[child] = below
-        return tuple(here or () for here in found)
+        return states_at(self.graph, self.target, self.n_states)
 
     @cached_property
     def parts(self) -> tuple[tuple[States, ...], ...]:
         """What each distribution is over: a switch's parts, a leaf's states as parts of one; by their first states."""
-        return tuple(tuple(self._parts_at(place)) for place in self.places)
+        return parts_of(self.graph, self.target, self.states)
 
-    def _parts_at(self, place: int) -> Iterator[States]:
-        here = self.states[place]
-        if self.graph.tests[place] == LEAF:
-            yield from ((state,) for state in here)
-        else:
-            below = dict.fromkeys(self.graph.children[place][state] for state in here)
-            yield from (self.states[child] for child in below)
+    @cached_property
+    def leaf_rows(self) -> States:
+        """The rows of the leaves, in their order."""
+        return tuple(row for row, place in enumerate(self.places) if self.graph.tests[place] == LEAF)
 
     def is_switch(self, row: int) -> bool:
         """Whether a row is that of an own-value test."""
         return self.graph.tests[self.places[row]] != LEAF
 
-    def over_parts(self, row: int, values: NDArray[Any]) -> NDArray[Any]:
-        """A row's values, one for each state, added up over its parts."""
-        return np.array([values[list(part)].sum() for part in self.parts[row]])
+    def over_parts(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values by distribution and state, added up over parts: each sum is at the first state of its part."""
+        return _over_parts(self.parts, values)
+
+    def partitions(self) -> list[tuple[States, ...]]:
+        """The parts of each partition: own-value tests that lead to the same places, below tests that lead to no other.
+
+        Such tests make one switch that depends on parents.
+        """
+        graph, ends = self.graph, dict[int, States | None]()  # where own-value tests lead, and tests only above such
+        for node in reversed(range(len(graph.tests))):
+            below = {ends[child] for child in graph.children[node]}
+            ends[node] = below.pop() if len(below) == 1 else None
+            if graph.tests[node] == self.target:
+                ends[node] = tuple(graph.children[node][state] for state in self.states[node])
+        tops = {0} | {
+            child for node in range(len(graph.tests)) for child in graph.children[node] if ends[child] != ends[node]
+        }
+        return [
+            tuple(self.states[child] for child in dict.fromkeys(end))
+            for top in sorted(tops)
+            if (end := ends[top]) is not None
+        ]
 
     def expanded(self) -> tuple[DecisionGraph, Floats]:
         """The same conditional distribution as a graph over parents alone with a full row in each leaf.
@@ -164,15 +166,23 @@ class OwnTests:
         Its leaves are the combinations of switches and leaves that some assignment of the parents reaches, in the
         order in which a walk through their states meets them.
         """
-        return self._expanded
+        graph, takes = self._combinations
+        factors = np.where(self.reached, self.probabilities, 1.0)
+        return graph, np.array([factors[row].prod(axis=0) for row in takes])
+
+    def folded(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What the leaves of the expanded graph hold, counts for instance, added up for each distribution."""
+        sums = np.zeros((len(self.places), self.n_states), values.dtype)
+        for row, here in zip(self._combinations[1], values, strict=True):
+            sums[row] += here
+        return np.where(self.reached, sums, 0)
 
     @cached_property
-    def _expanded(self) -> tuple[DecisionGraph, Floats]:
-        graph, ways = combinations(self.graph, self.target, MOST_COMBINATIONS)
+    def _combinations(self) -> tuple[DecisionGraph, list[NDArray[np.int64]]]:
+        """The expanded graph, and for each of its leaves the distributions on the way."""
+        graph, ways = combinations(self.graph, self.target, min(MOST_COMBINATIONS, _MOST_CELLS // self.n_states))
         row_of = {place: row for row, place in enumerate(self.places)}
-        factors = np.where(self.reached, self.probabilities, 1.0)
-        rows = np.array([factors[[row_of[place] for place in way]].prod(axis=0) for way in ways])
-        return graph, rows
+        return graph, [np.array([row_of[place] for place in way]) for way in ways]
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
@@ -181,17 +191,6 @@ class OwnTests:
         for row, place in enumerate(self.places):
             mask[row, list(self.states[place])] = True
         return mask
-
-    def _posterior_means(self, counts: NDArray[Any], exponents: Floats) -> Floats:
-        weights, means = np.asarray(counts) + np.asarray(exponents), np.zeros(self.probabilities.shape)
-        if weights.shape != means.shape:
-            raise ValueError(f"counts and exponents have the shape {weights.shape}, not {means.shape}: match them.")
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused later
-            for row, parts in enumerate(self.parts):
-                sums = self.over_parts(row, weights[row])
-                for part, share in zip(parts, sums / sums.sum(), strict=True):
-                    means[row, list(part)] = share
-        return means
 
     def __eq__(self, other: object) -> bool:
         """Equal graphs and, to the last bit, arrays."""
@@ -214,49 +213,93 @@ class OwnTests:
         return OwnTests, (self.graph, self.target, self.probabilities, self.counts, self.exponents)
 
 
-def _n_distributions(graph: DecisionGraph, target: int) -> int:
-    return graph.tests.count(LEAF) + graph.tests.count(target)
+def states_at(graph: DecisionGraph, target: int, n_states: int) -> tuple[States, ...]:
+    """For each node of a graph the states of the target that can reach it; a ValueError where ways disagree.
+
+    >>> states_at(DecisionGraph((0, LEAF, LEAF), ((1, 2, 2), (), ())), 0, 3)
+    ((0, 1, 2), (0,), (1, 2))
+    """
+    sizes = {test: len(row) for test, row in zip(graph.tests, graph.children, strict=False)} | {target: n_states}
+    graph.validate([sizes.get(test, 0) for test in range(max(graph.tests, default=LEAF) + 1)])
+    found: dict[int, States] = {0: tuple(range(n_states))}
+    for node, test in enumerate(graph.tests):
+        if not found[node]:
+            raise ValueError(f"no state of the target reaches node {node} of the graph: leave the node out.")
+        for part, child in graph.arcs(node):
+            below = tuple(state for state in found[node] if state in part) if test == target else found[node]
+            if found.setdefault(child, below) != below:
+                raise ValueError(
+                    f"arcs lead the states {found[child]} and {below} of the target to node {child}, where a "
+                    f"distribution has one set of states: give each set a node of its own."
+                )
+    return tuple(found[node] for node in range(len(graph.tests)))
+
+
+def parts_of(graph: DecisionGraph, target: int, states: tuple[States, ...]) -> tuple[tuple[States, ...], ...]:
+    """For each own-value test its parts, for each leaf its states as parts of one; in node order."""
+    found: list[tuple[States, ...]] = []
+    for node, test in enumerate(graph.tests):
+        if test == LEAF:
+            found.append(tuple((state,) for state in states[node]))
+        elif test == target:
+            below = dict.fromkeys(graph.children[node][state] for state in states[node])
+            found.append(tuple(states[child] for child in below))
+            if len(below) < 2:
+                raise ValueError(
+                    f"node {node} tests the target and sends the states {states[node]}, all that reach it, one way: "
+                    f"leave the test out."
+                )
+    return tuple(found)
+
+
+def _first_states(every: tuple[tuple[States, ...], ...], n_states: int) -> NDArray[np.int64]:
+    """For each distribution and state, the first state of its part; a state that cannot come there is its own."""
+    first = np.tile(np.arange(n_states), (len(every), 1))
+    for row, parts in enumerate(every):
+        for part in parts:
+            first[row, list(part)] = part[0]
+    return first
+
+
+def _over_parts(every: tuple[tuple[States, ...], ...], values: NDArray[Any]) -> NDArray[Any]:
+    if len(every) != len(values):
+        raise ValueError(f"counts and exponents have {len(values)} rows for {len(every)} distributions: match them.")
+    sums = np.zeros_like(values)
+    np.add.at(sums, (np.arange(len(every))[:, None], _first_states(every, values.shape[1])), values)
+    return sums
+
+
+def _posterior_means(every: tuple[tuple[States, ...], ...], weights: Floats) -> Floats:
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused later
+        sums = _over_parts(every, weights)
+        means: Floats = sums / sums.sum(axis=1, keepdims=True)
+    return np.take_along_axis(means, _first_states(every, means.shape[1]), axis=1)
 
 
 def _check_graph(own: OwnTests) -> None:
     """Raise a ValueError unless the graph tests its own variable, and each place has one set of states."""
     graph, shape = own.graph, own.probabilities.shape
-    n_rows = _n_distributions(graph, own.target)
-    if len(shape) != 2 or shape[0] != n_rows:
+    if len(shape) != 2 or shape[0] != len(own.places):
         raise ValueError(
-            f"the probabilities have the shape {shape}, and the graph has {n_rows} own-value tests and leaves: "
-            f"give one row for each."
+            f"the probabilities have the shape {shape}, and the graph has {len(own.places)} own-value tests and "
+            f"leaves: give one row for each."
         )
-    sizes = {test: len(row) for test, row in zip(graph.tests, graph.children, strict=False)}
-    graph.validate([sizes.get(test, 0) for test in range(max(graph.tests) + 1)])
-    if sizes.get(own.target) != own.n_states:
-        raise ValueError(
-            f"the graph has no test of its own variable {own.target} with {own.n_states} states: "
-            f"use Node without own-value tests."
-        )
-    for row, parts in enumerate(own.parts):
-        if own.is_switch(row) and len(parts) < 2:
-            raise ValueError(
-                f"node {own.places[row]} tests the target and sends the states {parts[0]}, all that reach it, one way: "
-                f"leave the test out."
-            )
+    if len(own.parts) == graph.n_leaves:
+        raise ValueError(f"the graph has no test of its own variable {own.target}: use Node without own-value tests.")
 
 
 def _check_rows(own: OwnTests) -> None:
     """Raise a ValueError unless the arrays are well-formed."""
-    for array, name in ((own.counts, "counts"), (own.exponents, "exponents"), (own.probabilities, "probabilities")):
-        if array is None:
-            continue
-        if array.shape != own.probabilities.shape:
-            raise ValueError(f"the {name} have the shape {array.shape}, not {own.probabilities.shape}: match them.")
-        if (array[~own.reached] != 0).any():
-            raise ValueError(f"the {name} of a state that cannot reach its distribution are not 0: set them to 0.")
+    for array, name in ((own.counts, "counts"), (own.exponents, "exponents")):
+        if array is not None:
+            _check_zeros(own, array, name)
     if own.counts is not None and own.exponents is not None:
         here = own.exponents[own.reached]
         if not (own.counts >= 0).all() or not ((here > 0) & np.isfinite(here)).all():
             raise ValueError("own-value tests need counts of at least 0 and finite exponents above 0: check both.")
-        if not np.array_equal(own.probabilities, own._posterior_means(own.counts, own.exponents)):
+        if not np.array_equal(own.probabilities, _posterior_means(own.parts, own.counts + own.exponents)):
             raise ValueError("the probabilities are not those of the counts and exponents: use OwnTests.learned.")
+    _check_zeros(own, own.probabilities, "probabilities")
     for row, parts in enumerate(own.parts):
         values = own.probabilities[row]
         shares = values[[part[0] for part in parts]]
@@ -266,3 +309,10 @@ def _check_rows(own: OwnTests) -> None:
             )
         if any((values[list(part)] != share).any() for part, share in zip(parts, shares, strict=True)):
             raise ValueError(f"distribution {row} gives the states of a part different numbers: give them its switch.")
+
+
+def _check_zeros(own: OwnTests, array: NDArray[Any], name: str) -> None:
+    if array.shape != own.probabilities.shape:
+        raise ValueError(f"the {name} have the shape {array.shape}, not {own.probabilities.shape}: match them.")
+    if (array[~own.reached] != 0).any():
+        raise ValueError(f"the {name} of a state that cannot reach its distribution are not 0: set them to 0.")

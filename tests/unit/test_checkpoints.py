@@ -20,6 +20,7 @@ GREEDY = leafwise.LeafSearch(threads=1)
 SEARCHES = {
     "greedy": GREEDY,
     "best-first": leafwise.LeafSearch("CBM", "best-first", delete_parents=True, threads=1),
+    "partial": leafwise.LeafSearch("CBIMO", threads=1),
     "tables": leafwise.TableArcSearch(threads=1),
     "edges": leafwise.GraphArcSearch(GREEDY),
     "restarts": leafwise.LeafSearchRestarts(GREEDY, rounds=12, seed=3, keep=3),

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from network_strategies import assignments, own_probability, own_tests, reached_states
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_expansion import combinations
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
-from tests.network_strategies import assignments, own_tests, reached_states
 
 GRAPH = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))  # y is a, or not, given x
 COUNTS = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 4, 6]])
@@ -22,19 +22,6 @@ VARIABLES = (Variable("y", ("a", "b", "c")), Variable("x", ("0", "1")))
 
 def example():
     return OwnTests.learned(GRAPH, COUNTS, EXPONENTS, 0)
-
-
-def naive(own, case, state):
-    """The probability of a state of the target given the others of a case, by the definition."""
-    rows = {node: k for k, node in enumerate(n for n, test in enumerate(own.graph.tests) if test in (LEAF, own.target))}
-    node, probability = 0, 1.0
-    while True:
-        test = own.graph.tests[node]
-        if test in (LEAF, own.target):
-            probability *= own.probabilities[rows[node], state]
-        if test == LEAF:
-            return probability
-        node = own.graph.children[node][state if test == own.target else case[test]]
 
 
 @st.composite
@@ -56,7 +43,7 @@ def test_expanded_form_is_the_product_of_switches_and_shares(drawn):
         leaf = graph.leaf_of(case)
         met.add(leaf)
         assert rows[leaf].sum() == pytest.approx(1)
-        assert rows[leaf, case[own.target]] == pytest.approx(naive(own, case, case[own.target]), rel=1e-12)
+        assert rows[leaf, case[own.target]] == pytest.approx(own_probability(own, case, case[own.target]), rel=1e-12)
     assert len(met) == graph.n_leaves  # none that no case reaches
 
 
@@ -97,7 +84,7 @@ def changed(array, row, column, value):
         (lambda: OwnTests(GRAPH, 0, changed(example().probabilities, 3, 0, 0.1)), "that cannot reach"),
         (lambda: OwnTests.learned(GRAPH, changed(COUNTS, 0, 0, -1), EXPONENTS, 0), "counts of at least 0"),
         (lambda: OwnTests.learned(GRAPH, COUNTS, changed(EXPONENTS, 0, 0, 0), 0), "exponents above 0"),
-        (lambda: OwnTests.learned(GRAPH, COUNTS[:3], EXPONENTS[:3], 0), "not (4, 3): match them"),
+        (lambda: OwnTests.learned(GRAPH, COUNTS[:3], EXPONENTS[:3], 0), "3 rows for 4 distributions: match them"),
         (lambda: OwnTests(GRAPH, 0, example().probabilities, COUNTS), "take both or neither"),
         (
             lambda: OwnTests(DecisionGraph((0, LEAF), ((1, 1, 1), ())), 0, np.ones((2, 3)) / 3),

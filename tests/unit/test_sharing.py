@@ -237,8 +237,8 @@ def test_limits_and_checkpoints(tmp_path):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"search": leafwise.LeafSearch("CBR"), "leaves": "average"}, "averaged share nothing"),
-        ({"search": leafwise.LeafSearch("CBR"), "hidden": 2}, "do not go with"),
+        ({"search": leafwise.LeafSearch("CBR"), "leaves": "average"}, "do not go together"),
+        ({"search": leafwise.LeafSearch("CBR"), "hidden": 2}, "goes without R"),
     ],
 )
 def test_what_sharing_does_not_go_with(options, problem):
@@ -248,7 +248,19 @@ def test_what_sharing_does_not_go_with(options, problem):
 
 def test_searches_in_which_graphs_change_again_do_not_share():
     for settings in (leafwise.LeafSearchRestarts, leafwise.GraphArcSearch):
-        with pytest.raises(ValueError, match="takes neither R nor T"):
+        with pytest.raises(ValueError, match="goes without T"):
             settings(leafwise.LeafSearch("CBMT"))
-    with pytest.raises(ValueError, match="one of C, B and I"):
+    with pytest.raises(ValueError, match="with C, B or I"):
         leafwise.LeafSearch("MRT")
+
+
+def test_all_letters_together():
+    random = np.random.default_rng(3)
+    x, z = random.integers(2, size=(2, 1500))
+    share = np.where(x == 1, 0.7, 0.2)
+    y = np.where(random.random(1500) < share, 2, np.where(random.random(1500) < 0.8, z, 1 - z))
+    network = leafwise.learn(np.stack([x, z, y], axis=1), search=leafwise.LeafSearch("CBIMORT"))
+    assert network.ties
+    assert network.learned["parameters"] == network.n_parameters
+    total = leafwise.log_score(network, np.stack([x, z, y], axis=1)).total
+    assert network.learned["log_score"] == pytest.approx(total)

@@ -19,7 +19,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import LeafSearch, LeafSearchRun, Problem
-from leafwise.search.limits import check_numbers
+from leafwise.search.limits import check_numbers, check_operators
 from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc, operators_of, plain
 from leafwise.workers import Workers
 
@@ -42,7 +42,7 @@ class GraphArcSearch:
 
     def __post_init__(self) -> None:
         check_numbers(self, max_steps=0, seconds=0)
-        self.greedy.refuse_sharing("GraphArcSearch")
+        check_operators(self.greedy.operators, "search over arcs")
         for name in ("max_steps", "seconds"):
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")

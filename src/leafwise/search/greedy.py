@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.scores import log_prior
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
 from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
 from leafwise.search.limits import check_numbers
+from leafwise.search.own_form import own_tests
 from leafwise.search.taken import Taken
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Variable, count_states
@@ -48,13 +51,14 @@ _WITNESSES = 64  # assignments drawn, to see which variables matter
 class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
-    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
+    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains, and has
+    partial splits, which make graphs test their own variable, only when nothing else gains any more.
 
     >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges;
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
     # R: relabelled merges, T: ties of leaves of different variables, both in the end
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
@@ -66,8 +70,8 @@ class LeafSearch:
         letters = set(self.operators)
         if len(letters) != len(self.operators) or not letters <= set("CBIMORT") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I, M, O, R and T, each once, and "
-                f"one of C, B and I among them"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M, O, R and T, each once, with "
+                f"C, B or I among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -84,14 +88,6 @@ class LeafSearch:
         if state is None:
             return SharingRun(LeafSearchRun(problem, counter, self, workers), problem)
         return SharingRun(LeafSearchRun(problem, counter, self, workers, state["before"]), problem, state["shared"])
-
-    def refuse_sharing(self, searcher: str) -> None:
-        """For searches in which graphs change again."""
-        if self.shares:
-            raise ValueError(
-                f"operators are {self.operators!r}, and {searcher} takes neither R nor T, which come when graphs are "
-                f"done: leave them out"
-            )
 
     @property
     def shares(self) -> bool:
@@ -131,6 +127,13 @@ class Problem:
         """Of a target's graph."""
         n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
         return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
+
+    def log_prior_of(self, network: Network) -> float:
+        """Of all structures of a network, with their own-value tests and ties."""
+        targets = [target for target, node in enumerate(network.nodes) if node is not None]
+        return math.fsum(
+            log_prior(network, target, self.structure_prior, int(self.n_candidates[target])) for target in targets
+        )
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
@@ -179,7 +182,7 @@ class LeafSearchRun:
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            most_states,
+            most_states + 2,  # of a leaf that is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
@@ -192,6 +195,7 @@ class LeafSearchRun:
             problem.prior,
             problem.structure_prior,
             settings.operators,
+            "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
@@ -200,7 +204,7 @@ class LeafSearchRun:
             np.array(problem.targets),
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions)
+        self._leaves.plant(start, others, taken.regions, taken.pieces)
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
@@ -255,6 +259,8 @@ class LeafSearchRun:
 
     @property
     def n_parameters(self) -> int:
+        if "O" in self.settings.operators:
+            return int((self._leaves.records["n_outcomes"][self._draw(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
@@ -299,26 +305,29 @@ class LeafSearchRun:
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        nodes = self._nodes()
-        return network_of(
-            self._problem.variables,
-            nodes,
-            prior=str(self._problem.prior),
-            structure_prior=str(self._problem.structure_prior),
-            learned=self._summary(nodes.graphs),
-        )
+        graphs, leaves = self._reduced()
+        others: dict[str, Any] = {
+            "prior": str(self._problem.prior),
+            "structure_prior": str(self._problem.structure_prior),
+            "learned": self._summary(graphs, leaves),
+        }
+        if (graphs.tests == replay.OWN).any():
+            variables = self._problem.variables
+            return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **others)
+        return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes().made()[target]
+        node = self._nodes(*self._reduced())()[target]
         assert node is not None
         return node
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, records = self._draw(self._leaves.n_steps, reduces=True), self._leaves.records
-        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
-        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
+        (graphs, leaves), records = self._reduced(), self._leaves.records
+        likelihoods = np.bincount(
+            records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
+        ).tolist()
         return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
 
     def state(self) -> dict[str, Any]:
@@ -330,6 +339,8 @@ class LeafSearchRun:
         return {
             "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
             "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "pieces": self._leaves.pieces(drawing.leaves),
+            "parts": self._leaves.parts,
             "arcs": np.argwhere(parents)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
@@ -350,9 +361,12 @@ class LeafSearchRun:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
+    def _summary(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[str, Any]:
         variables, targets = self._problem.variables, self._problem.targets
         target = variables[targets[0]].name if len(targets) < len(variables) else None
+        n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
+        kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... below which single states are leaves
+        n_single = int(np.count_nonzero(graphs.children[kids + 1] == graphs.children[kids + 2]))
         return {
             "cases": round(self._counter.n_cases * self._counter.unit),
             "variables": len(variables),
@@ -362,10 +376,10 @@ class LeafSearchRun:
             **self._problem.counted,
             "log_score": self.log_score + self._log_prior_left_out(graphs),
             "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
+            "leaves": len(leaves) - n_switches + n_single,
             "parameters": self.n_parameters,
             "arcs": len(self._arcs(graphs)),
-            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
+            "tests": int(np.count_nonzero(graphs.tests >= 0)) + n_switches,
             "splits": self.n_splits,
             "merges": self.n_merges,
             "steps": self.n_steps,
@@ -373,10 +387,38 @@ class LeafSearchRun:
             "stopped": self.stopped,
         }
 
-    def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now, without what does not matter."""
+    def _reduced(self) -> tuple[DrawnGraphs, NDArray[np.int64]]:
+        """All graphs as they are now, without what does not matter, and the records of their leaves."""
         drawing = self._draw(self._leaves.n_steps, reduces=True)
-        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
+        return self._without_irrelevant(drawing.graphs), drawing.leaves
+
+    def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
+        """What makes all nodes, when they are asked for; some graphs may test their own variable."""
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return self._drawn_nodes(graphs, leaves).made
+        made, n, owners = graphs.made(), len(self._n_states), graphs.owners_of_leaves
+        all_parents = dag.parents_at(self._arcs(graphs), n)
+        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
+        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)])
+        parts = [self._with_pieces(made[target], target, leaves[owners == target]) for target in parted]
+
+        def make() -> tuple[Node | None, ...]:
+            nodes = list(others.made())
+            for target, part in zip(parted, parts, strict=True):
+                nodes[target] = Node.with_own_tests(own_tests(*part), all_parents[target])
+            return tuple(nodes)
+
+        return make
+
+    def _with_pieces(self, graph: DecisionGraph, target: int, leaves: NDArray[np.int64]) -> tuple[Any, ...]:
+        """A graph with leaves that were parted, and what these are about and hold."""
+        r, own = int(self._n_states[target]), self._leaves.records[leaves]
+        about = [(states or (1 << r) - 1, part) for states, part in own[["states", "part"]].tolist()]
+        held = self._leaves.counts(leaves), self._exponents(leaves, r)
+        return graph, target, dict(zip(graph.leaves, about, strict=True)), *held
+
+    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
@@ -398,13 +440,16 @@ class LeafSearchRun:
             return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
-        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
+        n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
         n_states, changed = self._n_states.tolist(), {}
         for target in dict.fromkeys(doubtful[:n, 0].tolist()):
-            graph = graphs.graph(target)
-            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
-                graph = graph.without(variable, n_states)
-            changed[target] = graph.simplified()
+            graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
+                graph = graph.without(variable, n_values)
+            graph, n = graph.simplified(), len(n_states)
+            tests = tuple(replay.OWN if test >= n else test for test in graph.tests)
+            changed[target] = DecisionGraph(tests, graph.children)
         return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
@@ -457,7 +502,9 @@ class LeafSearchRun:
             self.stopped = "max_steps"
         else:
             status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
-            if status == state.FINISHED:
+            if status == state.FINISHED and "O" in self.settings.operators and not self._leaves.parts:
+                self._leaves.begin_to_part()
+            elif status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
                 self._delete_parents()
@@ -473,7 +520,8 @@ class LeafSearchRun:
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
             graph = self._draw(n_steps).graphs.graph(target)
-            gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
+            as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
+            gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
                 deleted = [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
@@ -487,3 +535,10 @@ class LeafSearchRun:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
+    """A graph in which every parting is a test of one more variable, which piece; and the numbers of states of all."""
+    names = count(len(n_states))
+    tests = tuple(next(names) if test == replay.OWN else test for test in graph.tests)
+    return DecisionGraph(tests, graph.children), [*n_states, *[replay.N_PIECES] * graph.tests.count(replay.OWN)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Session
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.kernels.leaf_search.replay import OWN
 from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
@@ -124,6 +125,13 @@ def _sets_of_leaves(graph: DecisionGraph, session: Session, n_states: Integers, 
             leaves.append(cases)
             continue
         arcs = graph.arcs(node)
+        if test == OWN:
+            for _, below in arcs:
+                pieces[below].append(next(names))
+                nothing = np.zeros(int(n_states[0]), np.int64)
+                session.cut(np.array([cases]), np.array([0]), nothing, np.array(pieces[below][-1:]))
+            session.release(np.array([cases]))
+            continue
         groups, children = np.empty(int(n_states[test]), np.int64), [next(names) for _ in arcs]
         for k, ((states, below), child) in enumerate(zip(arcs, children, strict=True)):
             groups[sorted(states)] = k

@@ -22,7 +22,7 @@ from leafwise.network import Network, Node
 from leafwise.scores import node_score
 from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun, Problem
 from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
-from leafwise.search.limits import check_numbers
+from leafwise.search.limits import check_numbers, check_operators
 from leafwise.search.perturbing import Moves, perturbed
 from leafwise.workers import Workers
 
@@ -53,7 +53,7 @@ class LeafSearchRestarts:
 
     def __post_init__(self) -> None:
         check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
-        self.greedy.refuse_sharing("LeafSearchRestarts")
+        check_operators(self.greedy.operators, "search with restarts")
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:

@@ -19,6 +19,8 @@ class Taken:
 
     graphs: Mapping[int, DecisionGraph] = field(default_factory=dict)
     regions: list[Words] = field(default_factory=list)  # of the leaves, graph after graph
+    pieces: list[list[int]] = field(default_factory=list)  # those of them that are about some states only, and what
+    parts: bool = False  # whether leaves are parted by now
     arcs: list[list[int]] = field(default_factory=list)  # parent, child
     n_steps: int = 0
     n_merges: int = 0
