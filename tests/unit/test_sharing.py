@@ -17,6 +17,7 @@ from leafwise.search.sharing import Sharing
 from leafwise.structure_priors import Choices, Kappa, log_prior_of_tie
 from leafwise.table import Variable
 
+pytestmark = pytest.mark.interpreted
 PRIORS = (Choices(), Kappa(0.1), Kappa())
 
 
