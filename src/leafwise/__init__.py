@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
     from leafwise.description import Description, ReadColumn
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.encoding import describe, read, write
     from leafwise.errors import Advice, AdvisedError, Argument
     from leafwise.imputation import CellProbabilities, impute
@@ -47,7 +48,15 @@ if TYPE_CHECKING:
     from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node, TiedLeaf
-    from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
+    from leafwise.operators import (
+        BinarySplit,
+        CompleteSplit,
+        Merge,
+        OrderedSplit,
+        PartialSplit,
+        RelabelledMerge,
+        Tie,
+    )
     from leafwise.own_tests import OwnTests
     from leafwise.predictions import Predictions, predict
     from leafwise.prior_network import PriorNetwork
@@ -91,6 +100,7 @@ _HOME = {
     "DecisionGraph": "decision_graph",
     "DeleteArc": "search.tables",
     "Description": "description",
+    "DynamicNetwork": "dynamic_network",
     "Explanation": "inference.explanation",
     "GraphArcSearch": "search.edges",
     "Importance": "inference.information",
@@ -108,6 +118,7 @@ _HOME = {
     "NodeScores": "scores",
     "OrderedSplit": "operators",
     "OwnTests": "own_tests",
+    "PartialSplit": "operators",
     "Perturbation": "search.restarts",
     "Picture": "report.svg",
     "Predictions": "predictions",
@@ -117,12 +128,14 @@ _HOME = {
     "ReadColumn": "description",
     "ReverseArc": "search.tables",
     "SearchRun": "search.under_way",
+    "RelabelledMerge": "operators",
     "ShardedCounter": "counters.sharded",
     "Step": "search.problem",
     "Symmetric": "priors",
     "Table": "table",
     "TableArcSearch": "search.tables",
     "TiedLeaf": "network",
+    "Tie": "operators",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -178,6 +191,7 @@ __all__ = [
     "DecisionGraph",
     "DeleteArc",
     "Description",
+    "DynamicNetwork",
     "Explanation",
     "GraphArcSearch",
     "Importance",
@@ -195,6 +209,7 @@ __all__ = [
     "NodeScores",
     "OrderedSplit",
     "OwnTests",
+    "PartialSplit",
     "Perturbation",
     "Picture",
     "Predictions",
@@ -202,6 +217,7 @@ __all__ = [
     "PriorNetwork",
     "PutBack",
     "ReadColumn",
+    "RelabelledMerge",
     "ReverseArc",
     "SearchRun",
     "ShardedCounter",
@@ -209,6 +225,7 @@ __all__ = [
     "Symmetric",
     "Table",
     "TableArcSearch",
+    "Tie",
     "TiedLeaf",
     "Uniform",
     "Variable",

@@ -5,7 +5,7 @@ variables `new_data`. Knows these, `columns` (how sources are opened), `descript
 """
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack
@@ -20,7 +20,7 @@ from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
 from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
-from leafwise.table import Table, Variable
+from leafwise.table import Table, Variable, code_type
 from leafwise.text_files import Format
 from leafwise.writing import write_table
 
@@ -157,6 +157,26 @@ def read_weighted(
     return table, understood, checked_weights(found[rows], table.n_cases)
 
 
+def read_beside(
+    source: object,
+    wanted: Mapping[str, str],
+    *,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Table, Description | None, dict[str, Column]]:
+    """As `read_and_describe`, and some columns that are no variables: by what they are for, given their names."""
+    options = _options(reading, None, variables)
+    if isinstance(source, Table):
+        places = {what: source.index(name) for what, name in wanted.items()}
+        beside = {what: _column_of(source, place) for what, place in places.items()}
+        return _reread(_without(source, *places.values()), options), None, beside
+    opened = open_source(source, options.how)
+    names = {what: _matching(name, opened.names, what)[0] for what, name in wanted.items()}
+    beside = {what: opened.column(opened.names.index(name)) for what, name in names.items()}
+    options = replace(options, ignore=[*_listed(options.ignore), *names.values()])
+    return (*_read_opened(_chosen(opened, options), options), beside)
+
+
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
     """What each column is understood as, before anything is learned; the arguments are those of `read`.
 
@@ -249,15 +269,29 @@ def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description 
 def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
     if isinstance(weights, str):
         place = table.index(weights)
-        others = [other for other in range(table.n_variables) if other != place]
-        labels = table.variables[place].labels
-        weights = _numbers_of(Column(weights, table.codes[place].astype(np.int64), labels, numbers=_numbers(labels)))
-        table = Table(tuple(table.variables[other] for other in others), table.codes[others])
+        weights, table = _numbers_of(_column_of(table, place)), _without(table, place)
     found = checked_weights(weights, table.n_cases)
     rows = repeated_rows(found, table.n_variables)
     kept = np.flatnonzero(found) if rows is None else rows
     table = _reread(Table(table.variables, np.ascontiguousarray(table.codes[:, kept])), options)
     return table, None, found[kept] if rows is None else None
+
+
+def _column_of(table: Table, place: int) -> Column:
+    """A variable as the column that it may have been."""
+    variable = table.variables[place]
+    labels, codes = variable.labels[: variable.n_states - variable.missing], table.codes[place].astype(np.int64)
+    codes[codes == len(labels)] = -1
+    return Column(variable.name, codes, labels, numbers=_numbers(labels))
+
+
+def _without(table: Table, *places: int) -> Table:
+    """The other variables."""
+    others = [other for other in range(table.n_variables) if other not in places]
+    if not others:
+        raise ValueError(f"of the {table.n_variables} variables of the table none is left: name fewer of them")
+    variables = tuple(table.variables[other] for other in others)
+    return Table(variables, table.codes[others].astype(code_type(variables)))
 
 
 def _numbers(labels: Sequence[str]) -> Floats | None:

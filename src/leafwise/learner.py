@@ -15,6 +15,7 @@ from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureRun
 from leafwise.errors import AdvisedError, Argument, check_type
@@ -31,7 +32,9 @@ from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_e
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.problem import Problem
 from leafwise.search.tables import TableArcSearch
-from leafwise.search.under_way import SearchRun, Settings, check_operators
+from leafwise.search.tied import begin_tied
+from leafwise.search.under_way import SearchRun, Settings
+from leafwise.series import read_series, windows
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
@@ -78,6 +81,25 @@ def learn(
 ) -> Mixture: ...
 
 
+@overload
+def learn(
+    data: Any,
+    *,
+    lags: int,
+    by: str | None = None,
+    time: str | None = None,
+    search: Settings = LeafSearch(),
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    leaves: str = "plain",
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
+    **reading: Unpack[Reading],
+) -> DynamicNetwork: ...
+
+
 def learn(
     data: Any,
     *,
@@ -92,12 +114,15 @@ def learn(
     leaves: str = "plain",
     weights: str | ArrayLike | None = None,
     networks: int | None = None,
+    lags: int | None = None,
+    by: str | None = None,
+    time: str | None = None,
     seed: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
     **reading: Unpack[Reading],
-) -> Network | Mixture:
+) -> Network | Mixture | DynamicNetwork:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
@@ -121,6 +146,9 @@ def learn(
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
     from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
     are smoothed and the weights are chosen on the cases that members did not see.
+    `lags`: the rows are series, in which every slice depends on so many before it, and on itself: a `DynamicNetwork`.
+    `by` names the column that tells series apart, `time` that of whole numbers or dates in their order; without them
+    all rows are one series, as they come.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
@@ -134,9 +162,29 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
+    others: dict[str, object]
+    if lags is None:
+        _refuse_beside("a run without lags", {"by": by, "time": time})
+    else:
+        others = {"target": target, "start": start, "hidden": hidden, "weights": weights, "networks": networks}
+        _refuse_beside(Argument("lags", lags), others)
+        series, _ = read_series(data, by=by, time=time, **reading)
+        rules = constraints.over_slices(series.table.names, lags)
+        window = learn(
+            windows(series, lags),
+            search=search,
+            prior=prior,
+            structure_prior=structure_prior,
+            constraints=rules,
+            leaves=leaves,
+            checkpoint=checkpoint,
+            every=every,
+            device=device,
+        )
+        return DynamicNetwork(window, lags)
     if networks is not None or leaves == "average":
         infers = reading.get("missing") == "infer" or None
-        others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers}
+        others = {"weights": weights, "hidden": hidden, "missing": infers}
         if networks is not None:
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
         _refuse_beside(Argument("leaves", leaves) if networks is None else Argument("networks", networks), others)
@@ -180,7 +228,7 @@ def learn(
     return averaged(under_way.network, data) if leaves == "average" else under_way.network
 
 
-def _refuse_beside(what: Argument, others: Mapping[str, object]) -> None:
+def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
     """Refuse what was given besides something that does without it."""
     for name, value in others.items():
         if value is not None:
@@ -324,6 +372,17 @@ def start_search(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
+    if constraints.tied:
+        others = {"hidden": hidden, "weights": weights, "start": start, "target": target, "checkpoint": checkpoint}
+        _refuse_beside("constraints with tied", {**others, "missing": infers or None})
+        if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
+            raise ValueError(
+                "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
+            )
+        if isinstance(parameters, PriorNetwork):
+            raise ValueError(f"the prior {str(parameters)!r} knows no shared graphs: use another prior, such as 'auto'")
+        families = constraints.families(table)
+        return begin_tied(problem, table, families, search, workers, lambda t: _counter_of(t, workers, 1.0, device))
     if infers or hidden is not None:
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
@@ -331,7 +390,6 @@ def start_search(
             what = Argument("checkpoint") if checkpoint is not None else Argument("device", device)
             its = Argument("missing", "infer")
             raise AdvisedError(what, " does not go with ", its, " or hidden causes yet: leave one of them out")
-        check_operators(getattr(search, "operators", ""), "learning from cases that are completed")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:

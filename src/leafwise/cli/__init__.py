@@ -27,6 +27,7 @@ from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 from leafwise.cli.structure import importance, independence, information
+from leafwise.cli.unroll import unroll
 from leafwise.errors import in_options
 from leafwise.report.signs import printable
 
@@ -47,7 +48,7 @@ def cli(context: click.Context) -> None:
 
 COMMANDS = (
     *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
-    *(confidence, compare, convert, completion, reproduce, benchmark),
+    *(confidence, compare, convert, unroll, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)

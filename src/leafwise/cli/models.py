@@ -22,6 +22,7 @@ from leafwise.cli.options import (
     intervened,
     json_option,
     limits_of,
+    load_any,
     load_model,
     load_network_or_mixture,
     model_argument,
@@ -205,6 +206,7 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 @json_option
 def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
@@ -218,7 +220,9 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
         raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load_network_or_mixture(model)
+        found = load_any(model)
+        heading = f"{_slices(found.lags)}\n\n" if isinstance(found, DynamicNetwork) else ""
+        network = found.window if isinstance(found, DynamicNetwork) else found
         if isinstance(network, Mixture):
             _show_mixture(network, node, output, html, as_json)
             return
@@ -235,11 +239,20 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
     elif node is None and as_json:
         print_json(_network_summary(network))
     elif node is None:
-        click.echo(network_text(network).rstrip("\n"))
+        click.echo(heading + network_text(network).rstrip("\n"))
     elif as_json:
         print_json(_node_graph(network, index_of(node, network.names)))
     else:
         click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
+
+
+def _slices(lags: int) -> str:
+    """How the names of a window over series are to be read."""
+    before = f"the {lags} slices" if lags > 1 else "the slice"
+    return (
+        f"every slice given {before} before: x[t-1] is x a step before; the graphs of such variables are those of the "
+        f"first {lags} slice{'s' * (lags > 1)}"
+    )
 
 
 def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:

@@ -98,6 +98,10 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         if isinstance(document, dict) and document.get("format") == "leafwise-mixture":
             raise ValueError("this file holds a mixture of networks, and one network is needed here: give such a file.")
+        if isinstance(document, dict) and document.get("format") == "leafwise-dynamic-network":
+            raise ValueError(
+                "this file holds a dynamic network, and one of so many slices is needed here: make it with unroll."
+            )
         raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:

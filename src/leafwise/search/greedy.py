@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from leafwise.search.under_way import MOMENT, Run, check_numbers
 from leafwise.structure_priors import LOG_SHARED, n_sets
 from leafwise.workers import Workers
 
+if TYPE_CHECKING:
+    from leafwise.search.sharing import SharingRun
+
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 64  # assignments drawn, to see which variables matter
@@ -51,7 +54,8 @@ class LeafSearch:
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
+    # R: relabelled merges, T: ties of leaves of different variables, both in the end
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -60,10 +64,10 @@ class LeafSearch:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBIMO") or not letters & set("CBI"):
+        if len(letters) != len(self.operators) or not letters <= set("CBIMORT") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I, M and O, each once, with C, B "
-                f"or I among them"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M, O, R and T, each once, with "
+                f"C, B or I among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -71,9 +75,20 @@ class LeafSearch:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "LeafSearchRun":
+    ) -> "LeafSearchRun | SharingRun":
         """The search with these settings; where another one was, if its state is given."""
-        return LeafSearchRun(problem, counter, self, workers, state)
+        if not self.shares:
+            return LeafSearchRun(problem, counter, self, workers, state)
+        from leafwise.search.sharing import SharingRun
+
+        if state is None:
+            return SharingRun(LeafSearchRun(problem, counter, self, workers), problem)
+        return SharingRun(LeafSearchRun(problem, counter, self, workers, state["before"]), problem, state["shared"])
+
+    @property
+    def shares(self) -> bool:
+        """Whether leaves may share distributions in the end."""
+        return bool(set(self.operators) & set("RT"))
 
 
 class LeafSearchRun(Run):
