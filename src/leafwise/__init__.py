@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from leafwise.scores import NodeScore
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy, Step
+    from leafwise.search.recover import Recover
     from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
     from leafwise.smoothing import smoothed
@@ -80,6 +81,7 @@ _HOME = {
     "OrderedSplit": "operators",
     "Predictions": "predictions",
     "PriorNetwork": "prior_network",
+    "Recover": "search.recover",
     "Restarts": "search.restarts",
     "ShardedCounter": "counters.sharded",
     "Step": "search.greedy",
@@ -145,6 +147,7 @@ __all__ = [
     "OrderedSplit",
     "Predictions",
     "PriorNetwork",
+    "Recover",
     "Restarts",
     "ShardedCounter",
     "Step",

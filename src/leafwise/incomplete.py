@@ -17,6 +17,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
+from leafwise.search.recover import Recover
 from leafwise.search.tables import Tables
 from leafwise.search.under_way import Settings, UnderWay
 from leafwise.table import Table, Variable, code_type
@@ -111,7 +112,7 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
-    if isinstance(search, Tables):
+    if isinstance(search, Tables | Recover):
         raise ValueError(
             "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
             "use another search, or missing='drop'"

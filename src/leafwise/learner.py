@@ -101,7 +101,7 @@ def learn(
     `target`: learn only this variable, all others being its possible parents.
     `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
     or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
-    greedy search ends.
+    greedy search ends; `Recover(...)` for the arcs that made the data, then for the graphs in them.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
     Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.

@@ -109,6 +109,7 @@ SEARCHES = {
     "greedy": lambda greedy, _seed: greedy,
     "tables": lambda greedy, _seed: leafwise.Tables(threads=greedy.threads),
     "edges": lambda greedy, _seed: leafwise.Edges(replace(greedy, max_steps=None)),
+    "recover": lambda greedy, _seed: leafwise.Recover(replace(greedy, max_steps=None)),
     "restarts": lambda greedy, seed: leafwise.Restarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
 }
 

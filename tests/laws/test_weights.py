@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import examples, generators, random_setup, random_table
 
 import leafwise
-from leafwise import Edges, Restarts, Tables, learn, learning
+from leafwise import Edges, Recover, Restarts, Tables, learn, learning
 from leafwise.case_weights import stacked
 from leafwise.examples import alarm
 from leafwise.search.greedy import Greedy
@@ -73,7 +73,7 @@ def test_the_priors_exponents_are_those_of_whole_cases():
     assert learn(table, weights=np.full(200, 0.25)).learned["cases"] == 50
 
 
-@pytest.mark.parametrize("search", [Edges(), Restarts(rounds=5), Tables()])
+@pytest.mark.parametrize("search", [Edges(), Restarts(rounds=5), Recover(), Tables()])
 def test_every_search_takes_whole_weights(search):
     table = leafwise.sample(alarm(), 150, seed=1)
     table = Table(table.variables[:8], np.ascontiguousarray(table.codes[:8]))

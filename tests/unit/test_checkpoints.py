@@ -22,6 +22,7 @@ SEARCHES = {
     "best-first": leafwise.Greedy("CBM", "best-first", delete_parents=True, threads=1),
     "tables": leafwise.Tables(threads=1),
     "edges": leafwise.Edges(GREEDY),
+    "recover": leafwise.Recover(GREEDY),
     "restarts": leafwise.Restarts(GREEDY, rounds=12, seed=3, keep=3),
 }
 

@@ -106,11 +106,12 @@ search_options = stacked(
     ),
     click.option(
         "--search",
-        type=click.Choice(["greedy", "tables", "edges", "restarts"]),
+        type=click.Choice(["greedy", "tables", "edges", "restarts", "recover"]),
         default="greedy",
         show_default=True,
         help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
-        "the decision graphs anew for each; or over leaves, and on from where that ends.",
+        "the decision graphs anew for each; over leaves, and on from where that ends; or for the arcs that made the "
+        "data: over arcs with complete tables first, then over the leaves of graphs that may test these parents.",
     ),
     click.option("--tables", is_flag=True, help="Short for --search tables."),
     click.option(
@@ -417,6 +418,7 @@ def _search(
 def _settings(request: Request) -> "Settings":
     from leafwise.search.edges import Edges
     from leafwise.search.greedy import Greedy
+    from leafwise.search.recover import Recover
     from leafwise.search.restarts import Restarts
     from leafwise.search.tables import Tables
 
@@ -429,6 +431,8 @@ def _settings(request: Request) -> "Settings":
         return Restarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
     if request.search == "edges":
         return Edges(greedy, max_steps=request.steps, seconds=request.seconds)
+    if request.search == "recover":
+        return Recover(greedy, max_steps=request.steps, seconds=request.seconds)
     return replace(greedy, max_steps=request.steps, seconds=request.seconds)
 
 

@@ -12,6 +12,7 @@ from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import Greedy
+from leafwise.search.recover import Recover
 from leafwise.search.tables import GREEDY, Tables
 from leafwise.search.under_way import Settings
 
@@ -22,6 +23,7 @@ SEARCHES: dict[str, tuple[Settings, str, str]] = {
     "graphs, CBM, κ = 0.1": (Greedy("CBM"), "uniform", "kappa:0.1"),
     "graphs, CBM, κ = 0.01": (Greedy("CBM"), "uniform", "kappa:0.01"),
     "trees, CB, κ = 0.01": (Greedy("CB"), "uniform", "kappa:0.01"),
+    "graphs, recover": (Recover(), "auto", "auto"),
     "tables, default": (Tables(), "auto", "auto"),
     "tables, former default, κ = 1/37": (Tables(), "uniform", FORMER),
     "tables, κ = 0.1, plain greedy": (GREEDY, "uniform", "kappa:0.1"),

@@ -66,11 +66,6 @@ class Tables:
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "TableSearch":
         """The search with these settings; where another one was, if its state is given."""
-        if counter.unit != 1:
-            raise ValueError(
-                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
-                "smaller ones, or a search with decision graphs"
-            )
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
@@ -160,14 +155,21 @@ class TableSearch:
         settings: Tables,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
+        every: int = 1,  # of so many cases one is looked at
     ) -> None:
         began = time.perf_counter()
+        if counter.unit != 1:
+            raise ValueError(
+                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
+                "smaller ones, or a search with decision graphs"
+            )
         if counter.local is None:
             raise ValueError(
                 "complete tables are learned from rows in this process's memory, and the counter's rows are elsewhere: "
                 "use another search, or give a table"
             )
-        self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
+        codes = counter.local.codes if every == 1 else np.ascontiguousarray(counter.local.codes[:, ::every])
+        self.settings, self._problem, self._n_cases = settings, problem, codes.shape[1]
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
         prior = problem.structure_prior
@@ -185,7 +187,7 @@ class TableSearch:
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter.local.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
+            codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
@@ -244,6 +246,11 @@ class TableSearch:
                 begin = end
         self._unread.clear()
         return self._operators
+
+    @property
+    def is_parent(self) -> NDArray[np.uint8]:
+        """The arcs as they are now, [child, parent]."""
+        return self._graph.is_parent.copy()
 
     @property
     def n_leaves(self) -> int:
