@@ -16,7 +16,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
 from leafwise.errors import check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -199,12 +199,15 @@ def learning_mixture(
     start: Network | None = None,
     leaves: str = "plain",
     candidates: float | None = None,
+    whole: bool = False,
     **reading: Unpack[Reading],
 ) -> MixtureUnderWay:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
 
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
+    `whole`: for one target, some members are networks of all variables, which say what the target is by Bayes' rule.
+    All members then are: in the others, the other variables are independent.
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
@@ -212,9 +215,9 @@ def learning_mixture(
         what = "start" if start is not None else f"leaves={leaves!r}"
         raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
     table = read(data, target=target, **reading)
-    kinds = TRIED if target is None else FOR_A_TARGET
+    kinds = TRIED if target is None else FOR_A_CLASS if whole else FOR_A_TARGET
     if not isinstance(search, Greedy):
-        kinds = (Kind("auto"),)
+        kinds = (Kind("auto"), Kind("auto", whole=True)) if whole else (Kind("auto"),)
     elif search.operators != Greedy.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
@@ -225,7 +228,12 @@ def learning_mixture(
     def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
         its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
         return learning(
-            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
+            cases,
+            target=None if kind.whole else target,
+            search=its,
+            prior=prior,
+            structure_prior=kind.structure_prior,
+            constraints=own,
         )
 
     return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
