@@ -15,9 +15,9 @@ from leafwise.arc_confidence import Confidence
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import Greedy
-from leafwise.search.recover import Recover
-from leafwise.search.tables import Tables
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
 
@@ -27,10 +27,10 @@ LEARNED = 20
 EDGES = (0.05, 0.15, 0.35, 0.65, 0.85, 0.95, 1.01)
 Rows = Callable[[np.random.Generator, int], np.ndarray]
 WAYS: dict[str, tuple[Settings, Rows]] = {
-    "halves, recover": (Recover(), lambda random, n: random.permutation(n)[: n // 2]),
-    "halves, graphs": (Greedy(), lambda random, n: random.permutation(n)[: n // 2]),
-    "halves, tables": (Tables(), lambda random, n: random.permutation(n)[: n // 2]),
-    "bootstrap, recover": (Recover(), lambda random, n: random.integers(n, size=n)),
+    "halves, recover": (RecoverySearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "halves, graphs": (LeafSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "halves, tables": (TableArcSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "bootstrap, recover": (RecoverySearch(), lambda random, n: random.integers(n, size=n)),
 }
 
 

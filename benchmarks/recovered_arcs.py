@@ -1,4 +1,4 @@
-"""How far the arcs that `Recover` finds are from those of published networks, beside other searches; and new cases.
+"""How far the arcs that searches find are from those of published networks, and how probable new cases are.
 
 The distance is that of `leafwise reproduce recovery`: pairs of variables in which the equivalence classes differ. The
 log-likelihood is the mean of 5,000 new cases.
@@ -14,15 +14,15 @@ from benchmarks.report import Report, main
 from leafwise.experiments.recovery import distance
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
-from leafwise.search.greedy import Greedy
-from leafwise.search.recover import Recover
-from leafwise.search.tables import Tables
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Settings
 
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "barley", "win95pts")
 CASES = (500, 2_000, 10_000)
 SAMPLES, NEW = 3, 5_000
-WAYS: dict[str, Settings] = {"graphs": Greedy(), "tables": Tables(), "recover": Recover()}
+WAYS: dict[str, Settings] = {"graphs": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
 
 
 def measure() -> Iterator[Report]:

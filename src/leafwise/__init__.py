@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from leafwise.inference.likelihood import log_probabilities
     from leafwise.inference.query import Answer, query
     from leafwise.inference.sampling import sample
-    from leafwise.learner import learn, learning, log_score
+    from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
     from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from leafwise.priors import Bdeu, Symmetric, Uniform
     from leafwise.report.steps import plot_steps
     from leafwise.scores import NodeScore
-    from leafwise.search.edges import Edges
-    from leafwise.search.greedy import Greedy, Step
-    from leafwise.search.recover import Recover
-    from leafwise.search.restarts import Restarts
-    from leafwise.search.tables import Tables
+    from leafwise.search.edges import GraphArcSearch
+    from leafwise.search.greedy import LeafSearch, Step
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.restarts import LeafSearchRestarts
+    from leafwise.search.tables import TableArcSearch
     from leafwise.smoothing import smoothed
     from leafwise.structure_priors import Arcs, Choices, Kappa
     from leafwise.table import Table, Variable
@@ -68,10 +68,11 @@ _HOME = {
     "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
     "Description": "description",
-    "Edges": "search.edges",
     "Explanation": "inference.explanation",
-    "Greedy": "search.greedy",
+    "GraphArcSearch": "search.edges",
     "Kappa": "structure_priors",
+    "LeafSearch": "search.greedy",
+    "LeafSearchRestarts": "search.restarts",
     "Limits": "inference.exact",
     "Merge": "operators",
     "Mixture": "mixture",
@@ -81,13 +82,12 @@ _HOME = {
     "OrderedSplit": "operators",
     "Predictions": "predictions",
     "PriorNetwork": "prior_network",
-    "Recover": "search.recover",
-    "Restarts": "search.restarts",
+    "RecoverySearch": "search.recover",
     "ShardedCounter": "counters.sharded",
     "Step": "search.greedy",
     "Symmetric": "priors",
     "Table": "table",
-    "Tables": "search.tables",
+    "TableArcSearch": "search.tables",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -103,7 +103,6 @@ _HOME = {
     "impute": "imputation",
     "is_independent": "inference.independence",
     "learn": "learner",
-    "learning": "learner",
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
     "markov_blanket": "inference.independence",
@@ -115,6 +114,7 @@ _HOME = {
     "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
+    "start_search": "learner",
     "value_of_information": "inference.information",
     "write": "encoding",
 }
@@ -134,10 +134,11 @@ __all__ = [
     "CpuCounter",
     "DecisionGraph",
     "Description",
-    "Edges",
     "Explanation",
-    "Greedy",
+    "GraphArcSearch",
     "Kappa",
+    "LeafSearch",
+    "LeafSearchRestarts",
     "Limits",
     "Merge",
     "Mixture",
@@ -147,13 +148,12 @@ __all__ = [
     "OrderedSplit",
     "Predictions",
     "PriorNetwork",
-    "Recover",
-    "Restarts",
+    "RecoverySearch",
     "ShardedCounter",
     "Step",
     "Symmetric",
     "Table",
-    "Tables",
+    "TableArcSearch",
     "Uniform",
     "Variable",
     "averaged",
@@ -169,7 +169,6 @@ __all__ = [
     "impute",
     "is_independent",
     "learn",
-    "learning",
     "log_probabilities",
     "log_score",
     "markov_blanket",
@@ -181,6 +180,7 @@ __all__ = [
     "reversible_arcs",
     "sample",
     "smoothed",
+    "start_search",
     "value_of_information",
     "write",
 ]

@@ -24,7 +24,7 @@ from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
 from leafwise.predictions import log_posteriors
-from leafwise.search.under_way import UnderWay
+from leafwise.search.under_way import SearchRun
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table, many
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     whole: bool = False
 
 
-LearnMember = Callable[[Table, Constraints, Kind], UnderWay]
+LearnMember = Callable[[Table, Constraints, Kind], SearchRun]
 
 FOLDS = 5
 STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
@@ -82,7 +82,7 @@ class _Member:
     logs: Floats  # (kinds of leaves, cases)
 
 
-class MixtureUnderWay:
+class MixtureRun:
     """Members being learned, one after the other; `network` is the mixture of those there are, at any time."""
 
     def __init__(
@@ -106,7 +106,7 @@ class MixtureUnderWay:
         self._fold_of = np.random.default_rng(seed).permutation(table.n_cases) % n_folds
         self._n_folds = n_folds
         self._members: dict[int, _Member] = {}
-        self._now: UnderWay | None = None
+        self._now: SearchRun | None = None
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
         self._steps = self._all_steps()

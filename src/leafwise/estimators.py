@@ -2,7 +2,7 @@
 
 Knows how data are read, how networks are learned, and what is asked of them. All take the same arguments:
 
-`operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `Greedy`; `max_parents` and
+`operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `LeafSearch`; `max_parents` and
 `max_leaves` as in `Constraints`; `search`, another search than the greedy one, with operators and schedule of its own.
 
 `bins`: "auto" cuts columns with many distinct numbers into bins, whose number the data decide; a number into so many; a
@@ -62,11 +62,11 @@ from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
-from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, learning_mixture
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
 from leafwise.network import Network
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
 
@@ -79,7 +79,7 @@ _UNSEEN_CHOICES = ("missing", "error")
 class _Estimator(BaseEstimator):
     """What all have in common; dataclasses give them the signatures that scikit-learn wants."""
 
-    operators: str = Greedy.operators
+    operators: str = LeafSearch.operators
     schedule: str = "splits-first"
     search: Settings | None = None
     prior: str = DEFAULT_PRIOR
@@ -360,7 +360,7 @@ def _mixture(
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
         rows = np.repeat(rows, ends[1:] - ends[:-1])
     table = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
-    under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
+    under_way = start_mixture(table, networks, seed=seed, **given, **_settings(estimator))
     under_way.run()
     return under_way.network
 
@@ -378,10 +378,10 @@ def _settings(estimator: Any) -> dict[str, Any]:
 
 
 def _search(estimator: Any) -> Settings:
-    greedy = Greedy(estimator.operators, estimator.schedule)
+    greedy = LeafSearch(estimator.operators, estimator.schedule)
     if estimator.search is None:
         return greedy
-    if greedy != Greedy():
+    if greedy != LeafSearch():
         raise ValueError(
             f"search={estimator.search!r} was given with operators={greedy.operators!r} and "
             f"schedule={greedy.schedule!r}, which it does not use: give these to the search, or leave it out"

@@ -17,9 +17,9 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
-from leafwise.search.recover import Recover
-from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import TableArcSearch
+from leafwise.search.under_way import SearchRun, Settings
 from leafwise.table import Table, Variable, code_type
 from leafwise.workers import Workers
 
@@ -57,7 +57,7 @@ class Completing:
         return sizes
 
 
-def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
+def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> SearchRun:
     """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
     _refuse(problem, how)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
@@ -65,7 +65,7 @@ def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Se
     if how.hidden == "auto":
         settings: Any = search  # all of them have seconds
 
-        def begin(n: int, seconds: float | None) -> UnderWay:
+        def begin(n: int, seconds: float | None) -> SearchRun:
             return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers)
 
         return HiddenChoice(begin, search.seconds)
@@ -99,7 +99,7 @@ def _shown(variable: Variable) -> Variable:
 
 def _begin(
     problem: Problem, codes: Codes, causes: list[int], how: Completing, search: Settings, workers: Workers
-) -> UnderWay:
+) -> SearchRun:
     """The search with hidden causes of so many states; the ordinary one where nothing is missing at all."""
     problem, codes = _with_causes(problem, codes, causes)
     variables = problem.variables
@@ -112,7 +112,7 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
-    if isinstance(search, Tables | Recover):
+    if isinstance(search, TableArcSearch | RecoverySearch):
         raise ValueError(
             "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
             "use another search, or missing='drop'"

@@ -16,7 +16,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureRun
 from leafwise.errors import check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -28,9 +28,9 @@ from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScores, log_prior, node_score
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
-from leafwise.search.greedy import Greedy, Problem
-from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.greedy import LeafSearch, Problem
+from leafwise.search.tables import TableArcSearch
+from leafwise.search.under_way import SearchRun, Settings
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
@@ -44,7 +44,7 @@ def learn(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -68,7 +68,7 @@ def learn(
     networks: int,
     seed: int = 1,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -80,7 +80,7 @@ def learn(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -99,9 +99,10 @@ def learn(
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
-    `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
-    or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
-    greedy search ends; `Recover(...)` for the arcs that made the data, then for the graphs in them.
+    `search`: what to search, and how: `LeafSearch(...)` the leaves of all graphs, with which operators, in which order
+    and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
+    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
+    arcs that made the data, and then the leaves of graphs in them.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
     Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
@@ -139,7 +140,7 @@ def learn(
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
         _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
     if networks is not None:
-        mixture = learning_mixture(
+        mixture = start_mixture(
             data,
             networks,
             seed=seed,
@@ -157,7 +158,7 @@ def learn(
     search, structure_prior = grown_for(leaves, search, structure_prior)
     if leaves == "average":
         data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
-    under_way = learning(
+    under_way = start_search(
         data,
         target=target,
         search=search,
@@ -186,13 +187,13 @@ def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
             raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
 
 
-def learning_mixture(
+def start_mixture(
     data: Any,
     networks: int,
     *,
     seed: int = 1,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -201,7 +202,7 @@ def learning_mixture(
     candidates: float | None = None,
     whole: bool = False,
     **reading: Unpack[Reading],
-) -> MixtureUnderWay:
+) -> MixtureRun:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
 
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
@@ -216,18 +217,18 @@ def learning_mixture(
         raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
     table = read(data, target=target, **reading)
     kinds = TRIED if target is None else FOR_A_CLASS if whole else FOR_A_TARGET
-    if not isinstance(search, Greedy):
+    if not isinstance(search, LeafSearch):
         kinds = (Kind("auto"), Kind("auto", whole=True)) if whole else (Kind("auto"),)
-    elif search.operators != Greedy.operators:
+    elif search.operators != LeafSearch.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
         kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
     if candidates is not None:
         kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
 
-    def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
-        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
-        return learning(
+    def learn_member(cases: Table, own: Constraints, kind: Kind) -> SearchRun:
+        its = replace(search, operators=kind.operators) if isinstance(search, LeafSearch) else search
+        return start_search(
             cases,
             target=None if kind.whole else target,
             search=its,
@@ -236,7 +237,7 @@ def learning_mixture(
             constraints=own,
         )
 
-    return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
+    return MixtureRun(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
 
 
 def grown_for(
@@ -245,20 +246,20 @@ def grown_for(
     """How to search for a network with such leaves, where nothing else was asked for."""
     if leaves not in ("plain", "average"):
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
-    if leaves == "plain" or not isinstance(search, Greedy):
+    if leaves == "plain" or not isinstance(search, LeafSearch):
         return search, structure_prior
-    if search.operators == Greedy.operators:
+    if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
         structure_prior = GROWTH
     return search, structure_prior
 
 
-def learning(
+def start_search(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -271,12 +272,12 @@ def learning(
     every: float = EVERY,
     device: str = "cpu",
     **reading: Unpack[Reading],
-) -> UnderWay:
+) -> SearchRun:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
-    >>> search = learning(sample(alarm(), 500, seed=1))
+    >>> search = start_search(sample(alarm(), 500, seed=1))
     >>> first = next(search)
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
@@ -297,7 +298,13 @@ def learning(
         parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
         counter = _counter_of(rows, workers, unit, device)
-        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None and counter.local is not None:
+        if (
+            isinstance(search, LeafSearch)
+            and table.n_cases
+            and not infers
+            and hidden is None
+            and counter.local is not None
+        ):
             counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
@@ -355,7 +362,7 @@ def _counting(
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
     if not hasattr(search, "begin"):
         raise TypeError(
-            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
+            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.LeafSearch()"
         )
     check_type(
         prior,
@@ -440,7 +447,7 @@ def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
 def _structure_prior(text: str | StructurePrior, search: Settings) -> StructurePrior:
     """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
     if text == "auto":
-        text = "arcs" if isinstance(search, Tables) else "choices"
+        text = "arcs" if isinstance(search, TableArcSearch) else "choices"
     return structure_prior_of(text)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from strategies import examples, generators, problems, random_start, shards
 
-from leafwise import Edges, Greedy, Restarts, Table, Tables, learn, learning
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
 
@@ -32,10 +32,10 @@ def test_shards_learn_what_one_table_does(problem, random):
 @pytest.mark.parametrize(
     "search",
     [
-        Greedy(),
-        Greedy("BM", "best-first", delete_parents=True, threads=2),
-        Edges(greedy=Greedy("BM"), max_steps=6),
-        Restarts(rounds=12, seed=3, greedy=Greedy("CBIM")),
+        LeafSearch(),
+        LeafSearch("BM", "best-first", delete_parents=True, threads=2),
+        GraphArcSearch(greedy=LeafSearch("BM"), max_steps=6),
+        LeafSearchRestarts(rounds=12, seed=3, greedy=LeafSearch("CBIM")),
     ],
     ids=["greedy", "best-first", "edges", "restarts"],
 )
@@ -54,18 +54,18 @@ def test_every_search(search, prior, tmp_path):
 
 def test_counts_are_asked_for_in_few_batches():
     table = sample(alarm(), 2000, seed=5)
-    search = learning(shards(table, np.random.default_rng(0), 2))
+    search = start_search(shards(table, np.random.default_rng(0), 2))
     search.run()
     n_trips, n_histograms = search.round_trips
     assert n_histograms >= table.n_variables + search.n_splits
     assert n_trips < search.n_steps / 2
-    assert learning(table).round_trips == (0, 0)
+    assert start_search(table).round_trips == (0, 0)
 
 
 def test_complete_tables_want_rows_that_are_here():
     counter = shards(sample(alarm(), 100, seed=1), np.random.default_rng(0), 2)
     with pytest.raises(ValueError, match="rows are elsewhere"):
-        learn(counter, search=Tables())
+        learn(counter, search=TableArcSearch())
     with pytest.raises(ValueError, match="read already, so bins"):
         learn(counter, bins=3)
 

@@ -7,7 +7,7 @@ from strategies import generators
 
 import leafwise
 import leafwise.examples
-from leafwise import Confidence, Constraints, Greedy, Recover, Tables
+from leafwise import Confidence, Constraints, LeafSearch, RecoverySearch, TableArcSearch
 from leafwise.arc_confidence import halves
 from leafwise.decision_graph import LEAF
 
@@ -23,7 +23,7 @@ def found(cases):
 
 
 def test_shares_are_those_of_the_networks(cases, found):
-    networks = list(halves(cases, 8, 1, search=Recover()))
+    networks = list(halves(cases, 8, 1, search=RecoverySearch()))
     assert all(network.learned["cases"] == 250 for network in networks)
     for i, j in ((2, 4), (4, 2), (10, 3)):
         with_arc = [network for network in networks if (i, j) in network.arcs]
@@ -82,7 +82,7 @@ def test_rows_and_pictures(found):
     assert "<table" in found._repr_html_()
 
 
-@pytest.mark.parametrize("search", [Greedy(), Tables()])
+@pytest.mark.parametrize("search", [LeafSearch(), TableArcSearch()])
 def test_other_searches(cases, search):
     found = leafwise.confidence(cases, 3, search=search)
     assert found.n_networks == 3

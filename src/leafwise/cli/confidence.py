@@ -56,13 +56,13 @@ def confidence(
             check_output(file, *data)
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
-    from leafwise.search.greedy import Greedy
-    from leafwise.search.recover import Recover
-    from leafwise.search.tables import Tables
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.tables import TableArcSearch
 
     with advice_in_options():
         table = read(list(data), **reading)
-    searches: dict[str, Settings] = {"greedy": Greedy(), "tables": Tables(), "recover": Recover()}
+    searches: dict[str, Settings] = {"greedy": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
         for network in halves(table, networks, seed, search=searches[search]):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from leafwise.constraints import Constraints
     from leafwise.description import Description
     from leafwise.encoding import Reading
-    from leafwise.ensembles import MixtureUnderWay
+    from leafwise.ensembles import MixtureRun
     from leafwise.network import Network
-    from leafwise.search.under_way import Settings, UnderWay
+    from leafwise.search.under_way import SearchRun, Settings
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
@@ -282,7 +282,7 @@ def learn(**given: Any) -> int:
 
 
 def _finish(
-    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
+    request: Request, table: "Table", search: "SearchRun | MixtureRun", output: Path | None, interrupted: int
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
@@ -380,11 +380,11 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 
 def _search(
     request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
-) -> "UnderWay | MixtureUnderWay":
-    from leafwise.learner import grown_for, learning, learning_mixture
+) -> "SearchRun | MixtureRun":
+    from leafwise.learner import grown_for, start_mixture, start_search
 
     if request.networks is not None:
-        return learning_mixture(
+        return start_mixture(
             table,
             request.networks,
             seed=request.seed,
@@ -396,7 +396,7 @@ def _search(
         )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
-    return learning(
+    return start_search(
         table,
         target=request.target,
         search=search,
@@ -416,23 +416,23 @@ def _search(
 
 
 def _settings(request: Request) -> "Settings":
-    from leafwise.search.edges import Edges
-    from leafwise.search.greedy import Greedy
-    from leafwise.search.recover import Recover
-    from leafwise.search.restarts import Restarts
-    from leafwise.search.tables import Tables
+    from leafwise.search.edges import GraphArcSearch
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.restarts import LeafSearchRestarts
+    from leafwise.search.tables import TableArcSearch
 
     if request.search == "tables":
-        return Tables(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
-    greedy = Greedy(request.operators, request.schedule, request.delete_parents, threads=request.threads)
+        return TableArcSearch(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
+    greedy = LeafSearch(request.operators, request.schedule, request.delete_parents, threads=request.threads)
     if request.search == "restarts":
         given = {"rounds": request.rounds, "keep": request.keep}
         chosen = {name: value for name, value in given.items() if value is not None}
-        return Restarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
+        return LeafSearchRestarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
     if request.search == "edges":
-        return Edges(greedy, max_steps=request.steps, seconds=request.seconds)
+        return GraphArcSearch(greedy, max_steps=request.steps, seconds=request.seconds)
     if request.search == "recover":
-        return Recover(greedy, max_steps=request.steps, seconds=request.seconds)
+        return RecoverySearch(greedy, max_steps=request.steps, seconds=request.seconds)
     return replace(greedy, max_steps=request.steps, seconds=request.seconds)
 
 

@@ -18,7 +18,7 @@ from leafwise.counters.counter import Counter
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Greedy, Problem, Search
+from leafwise.search.greedy import LeafSearch, LeafSearchRun, Problem
 from leafwise.search.limits import check_numbers
 from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc, operators_of, plain
 from leafwise.workers import Workers
@@ -29,14 +29,14 @@ _BATCH = 512  # graphs learned at a time
 
 
 @dataclass(frozen=True)
-class Edges:
+class GraphArcSearch:
     """How to search over arcs: `greedy` is the search of each node's decision graph.
 
-    >>> Edges(Greedy(operators="B")).max_steps is None
+    >>> GraphArcSearch(LeafSearch(operators="B")).max_steps is None
     True
     """
 
-    greedy: Greedy = Greedy()
+    greedy: LeafSearch = LeafSearch()
     max_steps: int | None = None
     seconds: float | None = None
 
@@ -52,12 +52,12 @@ class Edges:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "EdgeSearch":
+    ) -> "GraphArcSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        return EdgeSearch(problem, counter, self, workers, state)
+        return GraphArcSearchRun(problem, counter, self, workers, state)
 
 
-class EdgeSearch:
+class GraphArcSearchRun:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     Each step makes the change that gains most; ties go to additions, then deletions, then reversals, then to the
@@ -68,7 +68,7 @@ class EdgeSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Edges,
+        settings: GraphArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class EdgeSearch:
         self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from each other
         self.operators: list[Change] = []
         self.stopped = ""
-        self.watch: Callable[[EdgeSearch], None] | None = None  # called between any two batches of graphs
+        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between any two batches of graphs
         self.seconds = time.perf_counter() - began
         if state is not None:
             self._go_on_from(state)
@@ -97,7 +97,7 @@ class EdgeSearch:
             raise StopIteration
         return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["EdgeSearch"], None] | None = None) -> None:
+    def run(self, progress: Callable[["GraphArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called after each, and between the batches of graphs it takes."""
         self.watch = progress
         while self._advance():
@@ -280,7 +280,7 @@ class EdgeSearch:
             if self.watch is not None and end < len(new):
                 self.watch(self)
 
-    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
+    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:
         """A search in which every one is a node of its own, after all variables, without arcs between them.
 
         Its target is a copy of the variable.
@@ -301,7 +301,7 @@ class EdgeSearch:
             n_candidates=np.append(self._problem.n_candidates, self._problem.n_candidates[copied]),
             start={},
         )
-        search = Search(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
+        search = LeafSearchRun(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
         search.run()
         return search
 

@@ -42,12 +42,12 @@ _WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
 @dataclass(frozen=True)
-class Greedy:
+class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
     `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
 
-    >>> Greedy(operators="BM", schedule="best-first").seconds is None
+    >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
@@ -70,9 +70,9 @@ class Greedy:
 
     def begin(
         self, problem: "Problem", counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "Search":
+    ) -> "LeafSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        return Search(problem, counter, self, workers, state)
+        return LeafSearchRun(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Problem:
         return layout
 
 
-class Search:
+class LeafSearchRun:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
@@ -134,7 +134,7 @@ class Search:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Greedy,
+        settings: LeafSearch,
         workers: Workers,
         state_before: Mapping[str, Any] | None = None,
     ) -> None:
@@ -197,7 +197,7 @@ class Search:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["Search"], None] | None = None) -> None:
+    def run(self, progress: Callable[["LeafSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         while not self.stopped:
             self._advance(_CHUNK)

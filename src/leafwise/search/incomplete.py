@@ -21,7 +21,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
 from leafwise.search.greedy import Problem
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.under_way import SearchRun, Settings
 from leafwise.workers import Workers
 
 Codes = NDArray[Any]
@@ -129,7 +129,7 @@ class IncompleteSearch:
         self.settings, self._problem, self._count, self._workers = settings, problem, count, workers
         self._incomplete, self._present = incomplete, incomplete.first
         self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
-        self._search: UnderWay | None = None
+        self._search: SearchRun | None = None
         self._best: Network | None = None
         self._is_exact = False  # whether the best network's score is
         self._n_draws = 1
@@ -220,16 +220,16 @@ class IncompleteSearch:
         gain = self.log_score - before if before > -math.inf else 0.0
         return CompletedRound(None, gain, self.log_score, fitted.network.n_leaves, len(fitted.network.arcs))
 
-    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> UnderWay:
+    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> SearchRun:
         completed = self._completions.draw(self._present, self._n_draws)
         settings: Any = self.settings  # all of them have seconds
         counter = self._count(completed, 1 / self._n_draws)
-        search: UnderWay = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
+        search: SearchRun = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
         self._search = search
         search.run(tell)
         return search
 
-    def _offer(self, fitted: Fitted, search: UnderWay) -> None:
+    def _offer(self, fitted: Fitted, search: SearchRun) -> None:
         """Take what a round found, if it is better, or if there is no saying which is."""
         log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
         is_exact = math.isfinite(log_score)

@@ -19,9 +19,9 @@ from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.network import Network
 from leafwise.priors import Bdeu
-from leafwise.search.greedy import Greedy, Problem, Search, Step
+from leafwise.search.greedy import LeafSearch, LeafSearchRun, Problem, Step
 from leafwise.search.limits import check_numbers
-from leafwise.search.tables import ArcStep, Tables, TableSearch
+from leafwise.search.tables import ArcStep, TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import Arcs
 from leafwise.workers import Workers
 
@@ -33,17 +33,17 @@ _WORTH = Bdeu(2.0)  # cases, as many as other priors have in one leaf
 
 
 @dataclass(frozen=True)
-class Recover:
+class RecoverySearch:
     """How to search for the arcs that made the data: limits of the search over arcs, and `greedy`, that of the graphs.
 
     The priors that `learn` is given are those of the graphs. Arcs are scored with BDeu, worth two cases, and what each
     pays is log(n - 1) among n variables. Parents that a graph does not test are dropped, unless required.
 
-    >>> Recover(Greedy(operators="BM"), seconds=60).max_steps is None
+    >>> RecoverySearch(LeafSearch(operators="BM"), seconds=60).max_steps is None
     True
     """
 
-    greedy: Greedy = Greedy()
+    greedy: LeafSearch = LeafSearch()
     max_steps: int | None = None
     seconds: float | None = None
 
@@ -59,12 +59,12 @@ class Recover:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "RecoverSearch":
+    ) -> "RecoverySearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        return RecoverSearch(problem, counter, self, workers, state)
+        return RecoverySearchRun(problem, counter, self, workers, state)
 
 
-class RecoverSearch:
+class RecoverySearchRun:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     Steps change arcs first, then leaves. While arcs are searched for, leaves and score are those of complete tables,
@@ -76,7 +76,7 @@ class RecoverSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Recover,
+        settings: RecoverySearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
@@ -84,8 +84,8 @@ class RecoverSearch:
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
         self._stage, self._n_steps_before, self._seconds_before = 0, 0, 0.0
         self._best, self._best_score = problem.parents.is_parent, -math.inf
-        self._arcs: TableSearch | None = None
-        self._graphs: Search | None = None
+        self._arcs: TableArcSearchRun | None = None
+        self._graphs: LeafSearchRun | None = None
         self.stopped = ""
         if state is not None:
             self._stage, self._best_score = state["stage"], float(state["best_score"])
@@ -107,14 +107,14 @@ class RecoverSearch:
             self._go_on()
         raise StopIteration
 
-    def run(self, progress: Callable[["RecoverSearch"], None] | None = None) -> None:
+    def run(self, progress: Callable[["RecoverySearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         while not self.stopped:
             self._inner.run(None if progress is None else lambda _: progress(self))
             self._go_on()
 
     @property
-    def _inner(self) -> TableSearch | Search:
+    def _inner(self) -> TableArcSearchRun | LeafSearchRun:
         """The search that is under way, of all that make up this one."""
         inner = self._arcs if self._graphs is None else self._graphs
         assert inner is not None
@@ -196,26 +196,26 @@ class RecoverSearch:
             return self._best, self._best_score
         return arcs.is_parent, arcs.log_score
 
-    def _search_arcs(self, is_parent: Matrix, state: Mapping[str, Any] | None = None) -> TableSearch:
+    def _search_arcs(self, is_parent: Matrix, state: Mapping[str, Any] | None = None) -> TableArcSearchRun:
         """The search of this stage, which begins with these arcs."""
         most, seconds = self.settings.max_steps, self.settings.seconds
-        tables = Tables(
+        tables = TableArcSearch(
             patience=len(self._problem.variables),
             max_steps=None if most is None else most - self._n_steps_before,
             seconds=None if seconds is None else max(seconds - self._seconds_before, 0.0),
         )
         rules = self._problem.parents._replace(is_parent=is_parent, most_leaves=NO_LIMIT)
         problem = replace(self._problem, prior=_WORTH, structure_prior=Arcs(), parents=rules, start={})
-        return TableSearch(problem, self._counter, tables, self._workers, state, EVERY[self._stage])
+        return TableArcSearchRun(problem, self._counter, tables, self._workers, state, EVERY[self._stage])
 
-    def _search_graphs(self, state: Mapping[str, Any] | None = None) -> Search:
+    def _search_graphs(self, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
         """Decision graphs that may test the parents in the best arcs so far."""
         rules, best = self._problem.parents, self._best_arcs()[0]
         if rules.is_static:
-            return Search(self._problem, self._counter, self.settings.greedy, self._workers, state)
+            return LeafSearchRun(self._problem, self._counter, self.settings.greedy, self._workers, state)
         own = rules._replace(allowed=best, is_parent=rules.kept)
         problem = replace(self._problem, parents=own, start={})
-        return Search(problem, self._counter, self.settings.greedy, self._workers, state)
+        return LeafSearchRun(problem, self._counter, self.settings.greedy, self._workers, state)
 
 
 def _matrix(arcs: list[list[int]], n: int) -> Matrix:

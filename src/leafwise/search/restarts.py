@@ -20,7 +20,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
-from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
+from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun, Problem
 from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
 from leafwise.search.limits import check_numbers
 from leafwise.search.perturbing import Moves, perturbed
@@ -33,7 +33,7 @@ _MOMENT = 0.05  # seconds between two calls of `progress`
 
 
 @dataclass(frozen=True)
-class Restarts:
+class LeafSearchRestarts:
     """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
 
     `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
@@ -41,11 +41,11 @@ class Restarts:
     find graphs that test much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`); the
     default structure prior charges for every test.
 
-    >>> Restarts(Greedy(operators="BM"), rounds=50).keep
+    >>> LeafSearchRestarts(LeafSearch(operators="BM"), rounds=50).keep
     1
     """
 
-    greedy: Greedy = Greedy()
+    greedy: LeafSearch = LeafSearch()
     rounds: int = 100
     seed: int = 1
     keep: int = 1  # the best distinct networks that were seen
@@ -67,9 +67,9 @@ class Restarts:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "RestartSearch":
+    ) -> "LeafSearchRestartsRun":
         """The search with these settings; where another one was, if its state is given."""
-        return RestartSearch(problem, counter, self, workers, state)
+        return LeafSearchRestartsRun(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Round:
     n_arcs: int
 
 
-class RestartSearch:
+class LeafSearchRestartsRun:
     """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
 
     The two greedy searches run before the first round. `n_rounds` counts rounds, `n_steps` those that found something
@@ -101,7 +101,7 @@ class RestartSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Restarts,
+        settings: LeafSearchRestarts,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class RestartSearch:
         self.stopped = ""
         self._to_begin = list(self._schedules)
         self.watch: Progress = _silence  # called now and then while somebody waits for the next round
-        self._inner: Search | None = None  # of the round under way, and
+        self._inner: LeafSearchRun | None = None  # of the round under way, and
         self._before: dict[str, Any] = {}  # ... what was before it
         self._inner_state: Mapping[str, Any] | None = None  # where the search of the next round was
         if state is not None:
@@ -339,12 +339,12 @@ class RestartSearch:
         moves = Moves(self.settings.greedy.operators, self._n_states, variables, rules.most_leaves)
         return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
 
-    def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> Search:
+    def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
         left = None if self.settings.seconds is None else max(0.0, self.settings.seconds - self._used())
         settings = replace(self.settings.greedy, schedule=schedule, seconds=left)
-        return Search(problem, self._counter, settings, self._workers, state)
+        return LeafSearchRun(problem, self._counter, settings, self._workers, state)
 
-    def _adopt_all(self, search: Search) -> None:
+    def _adopt_all(self, search: LeafSearchRun) -> None:
         """Take the network of a search of all nodes, if it is better."""
         nodes = search.network.nodes
         scores = {target: self._score(target, nodes[target]) for target in self._problem.targets}
@@ -354,7 +354,7 @@ class RestartSearch:
             self._scores = scores
             self._take(nodes)
 
-    def _adopt(self, target: int, search: Search) -> float:
+    def _adopt(self, target: int, search: LeafSearchRun) -> float:
         """Take the node that a search found, if it is better; the network it would make is kept if among the best."""
         about = self.log_score - self._scores[target] + search.log_score
         if search.log_score < self._scores[target] and not self._kept.wants(about):

@@ -36,7 +36,7 @@ Arc = tuple[int, int]  # parent, child
 
 
 @dataclass(frozen=True)
-class Tables:
+class TableArcSearch:
     """How to search with complete tables: how hard, and how far.
 
     `turns`: with a prior that gives networks that say the same the same score (BDeu), the directions of many arcs are
@@ -49,7 +49,7 @@ class Tables:
 
     Without either of them it is plain greedy search: GREEDY.
 
-    >>> Tables(max_steps=10).seconds is None
+    >>> TableArcSearch(max_steps=10).seconds is None
     True
     """
 
@@ -64,7 +64,7 @@ class Tables:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "TableSearch":
+    ) -> "TableArcSearchRun":
         """The search with these settings; where another one was, if its state is given."""
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
@@ -76,10 +76,10 @@ class Tables:
                 f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
                 f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
-        return TableSearch(problem, counter, self, workers, state)
+        return TableArcSearchRun(problem, counter, self, workers, state)
 
 
-GREEDY = Tables(turns=False, patience=0)  # the paper's search
+GREEDY = TableArcSearch(turns=False, patience=0)  # the paper's search
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ArcStep:
     n_arcs: int
 
 
-class TableSearch:
+class TableArcSearchRun:
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     Each step takes the arc that gains most. Gains within 1e-9 of each other are a tie: additions come before deletions
@@ -152,7 +152,7 @@ class TableSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Tables,
+        settings: TableArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
         every: int = 1,  # of so many cases one is looked at
@@ -226,7 +226,7 @@ class TableSearch:
                 raise StopIteration
         return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["TableSearch"], None] | None = None) -> None:
+    def run(self, progress: Callable[["TableArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         told = time.perf_counter()
         while self._advance(_AT_ONCE):

@@ -9,7 +9,7 @@ from leafwise.search.greedy import Problem
 from leafwise.workers import Workers
 
 
-class UnderWay(Protocol):
+class SearchRun(Protocol):
     """A search: iterate for its steps, or `run` it; `network` is there at any time."""
 
     def __iter__(self) -> Iterator[Any]: ...
@@ -35,7 +35,7 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
-class Resumable(UnderWay, Protocol):
+class Resumable(SearchRun, Protocol):
     """A search that another one can go on from."""
 
     def state(self) -> dict[str, Any]:
