@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from leafwise.search.greedy import LeafSearch
     from leafwise.search.incomplete import CompletedRound
     from leafwise.search.problem import Step
+    from leafwise.search.recover import RecoverySearch
     from leafwise.search.restarts import LeafSearchRestarts, Perturbation
     from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch
     from leafwise.search.under_way import SearchRun
@@ -129,6 +130,7 @@ _HOME = {
     "ReverseArc": "search.tables",
     "SearchRun": "search.under_way",
     "RelabelledMerge": "operators",
+    "RecoverySearch": "search.recover",
     "ShardedCounter": "counters.sharded",
     "Step": "search.problem",
     "Symmetric": "priors",
@@ -217,6 +219,7 @@ __all__ = [
     "PriorNetwork",
     "PutBack",
     "ReadColumn",
+    "RecoverySearch",
     "RelabelledMerge",
     "ReverseArc",
     "SearchRun",

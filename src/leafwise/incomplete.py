@@ -17,6 +17,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
 from leafwise.search.problem import Problem
+from leafwise.search.recover import RecoverySearch
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import SearchRun, Settings
 from leafwise.table import Table, Variable, code_type
@@ -115,7 +116,7 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
-    if isinstance(search, TableArcSearch):
+    if isinstance(search, TableArcSearch | RecoverySearch):
         raise AdvisedError(
             "a search with complete tables takes no ",
             ("missing", "infer"),

@@ -17,7 +17,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureRun
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -128,7 +128,8 @@ def learn(
     `target`: learn only this variable, all others being its possible parents.
     `search`: what to search, and how: `LeafSearch(...)` the leaves of all graphs, with which operators, in which order
     and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
-    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes.
+    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
+    arcs that made the data, and then the leaves of graphs in them.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
     Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
@@ -256,12 +257,15 @@ def start_mixture(
     start: Network | None = None,
     leaves: str = "plain",
     candidates: float | None = None,
+    whole: bool = False,
     **reading: Unpack[Reading],
 ) -> MixtureRun:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
 
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
+    `whole`: for one target, some members are networks of all variables, which say what the target is by Bayes' rule.
+    All members then are: in the others, the other variables are independent.
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
@@ -271,9 +275,9 @@ def start_mixture(
         raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
     _refuse_shared(search, Argument("networks", networks))
     table = read(data, target=target, **reading)
-    kinds = TRIED if target is None else FOR_A_TARGET
+    kinds = TRIED if target is None else FOR_A_CLASS if whole else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
-        kinds = (Kind("auto"),)
+        kinds = (Kind("auto"), Kind("auto", whole=True)) if whole else (Kind("auto"),)
     elif search.operators != LeafSearch.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
@@ -284,7 +288,12 @@ def start_mixture(
     def learn_member(cases: Table, own: Constraints, kind: Kind) -> SearchRun:
         its = replace(search, operators=kind.operators) if isinstance(search, LeafSearch) else search
         return start_search(
-            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
+            cases,
+            target=None if kind.whole else target,
+            search=its,
+            prior=prior,
+            structure_prior=kind.structure_prior,
+            constraints=own,
         )
 
     return MixtureRun(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)

@@ -295,7 +295,7 @@ def test_what_is_no_weight_is_refused(leafwise, tmp_path, cell, complaint):
     assert not (tmp_path / "m.json").exists()
 
 
-@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts"])
+@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts", "recover"])
 def test_tests_are_counted_by_every_search(leafwise, data, tmp_path, search):
     found = leafwise("learn", data, "--search", search, "-o", tmp_path / "m.json", "--json").object
     assert found["tests"] == leafwise("show", tmp_path / "m.json", "--json").object["tests"] > 0

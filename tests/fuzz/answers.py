@@ -109,6 +109,7 @@ SEARCHES = {
     "greedy": lambda greedy, _seed: greedy,
     "tables": lambda greedy, _seed: leafwise.TableArcSearch(threads=greedy.threads),
     "edges": lambda greedy, _seed: leafwise.GraphArcSearch(replace(greedy, max_steps=None)),
+    "recover": lambda greedy, _seed: leafwise.RecoverySearch(replace(greedy, max_steps=None)),
     "restarts": lambda greedy, seed: leafwise.LeafSearchRestarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
 }
 

@@ -23,6 +23,7 @@ SEARCHES = {
     "partial": leafwise.LeafSearch("CBIMO", threads=1),
     "tables": leafwise.TableArcSearch(threads=1),
     "edges": leafwise.GraphArcSearch(GREEDY),
+    "recover": leafwise.RecoverySearch(GREEDY),
     "restarts": leafwise.LeafSearchRestarts(GREEDY, rounds=12, seed=3, keep=3),
 }
 

@@ -112,11 +112,12 @@ search_options = stacked(
     ),
     click.option(
         "--search",
-        type=click.Choice(["greedy", "tables", "edges", "restarts"]),
+        type=click.Choice(["greedy", "tables", "edges", "restarts", "recover"]),
         default="greedy",
         show_default=True,
         help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
-        "the decision graphs anew for each; or over leaves, and on from where that ends.",
+        "the decision graphs anew for each; over leaves, and on from where that ends; or for the arcs that made the "
+        "data: over arcs with complete tables first, then over the leaves of graphs that may test these parents.",
     ),
     click.option("--tables", is_flag=True, help="Short for --search tables."),
     click.option(
@@ -455,6 +456,7 @@ def _search(
 def _settings(request: Request) -> "Settings":
     from leafwise.search.edges import GraphArcSearch
     from leafwise.search.greedy import LeafSearch
+    from leafwise.search.recover import RecoverySearch
     from leafwise.search.restarts import LeafSearchRestarts
     from leafwise.search.tables import TableArcSearch
 
@@ -467,6 +469,8 @@ def _settings(request: Request) -> "Settings":
         return LeafSearchRestarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
     if request.search == "edges":
         return GraphArcSearch(greedy, max_steps=request.steps, seconds=request.seconds)
+    if request.search == "recover":
+        return RecoverySearch(greedy, max_steps=request.steps, seconds=request.seconds)
     return replace(greedy, max_steps=request.steps, seconds=request.seconds)
 
 

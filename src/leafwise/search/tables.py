@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.counters.counter import Counter, LocalCounter
+from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.arc_search import hill_climbing as climbing
 from leafwise.kernels.arc_search import moves as arcs
@@ -65,11 +65,6 @@ class TableArcSearch:
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "TableArcSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        if counter.unit != 1:
-            raise ValueError(
-                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
-                "smaller ones, or a search with decision graphs"
-            )
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
@@ -150,19 +145,27 @@ class TableArcSearchRun(Run):
         settings: TableArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
+        every: int = 1,  # of so many cases one is looked at
     ) -> None:
         super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
         self.settings = settings
+        if counter.unit != 1:
+            raise ValueError(
+                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
+                "smaller ones, or a search with decision graphs"
+            )
         if counter.local is None:
             raise ValueError(
                 "complete tables are learned from rows in this process's memory, and the counter's rows are elsewhere: "
                 "use another search, or give a table"
             )
+        codes = counter.local.codes if every == 1 else np.ascontiguousarray(counter.local.codes[:, ::every])
         with self._clock:
-            self._begin(counter.local, workers, state)
+            self._begin(codes, workers, state)
 
-    def _begin(self, local: LocalCounter, workers: Workers, state: Mapping[str, Any] | None) -> None:
+    def _begin(self, codes: NDArray[Any], workers: Workers, state: Mapping[str, Any] | None) -> None:
         problem, settings = self._problem, self.settings
+        self._n_cases = codes.shape[1]
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
         prior = problem.structure_prior
@@ -180,7 +183,7 @@ class TableArcSearchRun(Run):
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            local.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
+            codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
@@ -235,6 +238,11 @@ class TableArcSearchRun(Run):
                 begin = end
         self._unread.clear()
         return self._operators
+
+    @property
+    def is_parent(self) -> NDArray[np.uint8]:
+        """The arcs as they are now, [child, parent]."""
+        return self._graph.is_parent.copy()
 
     @property
     def n_leaves(self) -> int:
