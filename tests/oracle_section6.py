@@ -251,7 +251,7 @@ def sorted_order(one: Group, other: Group) -> tuple[int, ...]:
 
 
 class Search(oracle.Search):
-    """Greedy search with O among the splits, and R and T when nothing else gains."""
+    """Greedy search with O among the splits, from the beginning or at the end; R and T when nothing else gains."""
 
     def __init__(self, table, *, alpha=("uniform", None), log_kappa=0.0, **given):
         super().__init__(table, alpha=("uniform", None), log_kappa=log_kappa, **given)
@@ -259,6 +259,7 @@ class Search(oracle.Search):
         self.nodes = {t: Node(table, t, alpha, log_kappa, self.n_candidates(t)) for t in self.targets}
         self.groups: list[Group] | None = None  # once R or T has begun
         self.paid = 0.0  # for what is shared
+        self.parts = self.schedule == "best-first"  # else leaves are parted once nothing else gains
 
     @property
     def log_score(self):
@@ -285,7 +286,9 @@ class Search(oracle.Search):
             order = sorted(range(self.n_variables), key=lambda variable, tested=tested: variable not in tested)
             for k, variable in itertools.product(range(len(node.leaves)), order):
                 if self.may_test(target, variable):
-                    for move in node.splits(k, variable, self.operators):
+                    for move in node.splits(
+                        k, variable, self.operators if self.parts else self.operators.replace("O", "")
+                    ):
                         after = node.after(move)
                         if self._fits(after.leaves):
                             yield replace(move, gain=after.log_score() - before)
@@ -298,6 +301,9 @@ class Search(oracle.Search):
 
     def best(self):
         best = super().best() if self.groups is None else None
+        if best is None and self.groups is None and "O" in self.operators and not self.parts:
+            self.parts = True
+            best = super().best()
         if best is None and {"R", "T"} & set(self.operators):
             best = oracle._first_best(self.sharings(), None)
         return best

@@ -281,7 +281,7 @@ def check_step(slow, operator):
 def check_against_oracle(table, setup, target=None, max_steps=None, prior=None):
     """Step by step; then every probability, the parameters and the score of the network."""
     targets, name = (None, None) if target is None else ([target], table.names[target])
-    its, ours = setup.for_oracle(), setup.for_library(max_steps=max_steps)
+    its, ours = setup.for_oracle(), setup.for_library(max_steps=max_steps or 10_000)  # a limit: no other look is taken
     if prior is not None:
         its["alpha"], ours["prior"] = ("network", 7 * joint_table(prior)), leafwise.PriorNetwork(prior, 7)
     slow = oracle_section6.Search(table, targets=targets, **its)
@@ -317,6 +317,19 @@ def test_partial_splits_of_one_target(problem):
 @given(problems(letters=OWN, **SMALL))
 def test_partial_splits_of_all_nodes_at_once(problem):
     check_against_oracle(*problem[:2], max_steps=12)
+
+
+@examples(60)
+@given(problems(letters=("CBMO", "CBIMO", "BO"), **SMALL))
+def test_another_look_never_lowers_the_score(problem):
+    table, setup, _ = problem
+    ours = {**setup.for_library(), "search": leafwise.LeafSearch(operators=setup.operators, threads=1)}
+    network = leafwise.learn(table, **ours)
+    without = replace(ours["search"], operators=setup.operators.replace("O", ""))
+    plain = leafwise.learn(table, **{**ours, "search": without})
+    found = leafwise.log_score(network, table).total
+    assert network.learned["log_score"] == pytest.approx(found, abs=1e-6)
+    assert found >= plain.learned["log_score"] - 1e-6
 
 
 @examples(30)
