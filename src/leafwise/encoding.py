@@ -5,7 +5,7 @@ variables `new_data`. Knows these, `columns` (how sources are opened), `descript
 """
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack
@@ -19,15 +19,14 @@ from leafwise.columns import Column, Source, open_source
 from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
-from leafwise.new_data import as_known, assembled, complete
-from leafwise.table import Table, Variable
+from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
+from leafwise.table import Table, Variable, code_type
 from leafwise.text_files import Format
 from leafwise.writing import write_table
 
 __all__ = ["Reading", "describe", "read", "write"]
 
 MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
-INFER_OR_STATE = "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own"
 Names = str | Sequence[str]
 
 
@@ -158,6 +157,26 @@ def read_weighted(
     return table, understood, checked_weights(found[rows], table.n_cases)
 
 
+def read_beside(
+    source: object,
+    wanted: Mapping[str, str],
+    *,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Table, Description | None, dict[str, Column]]:
+    """As `read_and_describe`, and some columns that are no variables: by what they are for, given their names."""
+    options = _options(reading, None, variables)
+    if isinstance(source, Table):
+        places = {what: source.index(name) for what, name in wanted.items()}
+        beside = {what: _column_of(source, place) for what, place in places.items()}
+        return _reread(_without(source, *places.values()), options), None, beside
+    opened = open_source(source, options.how)
+    names = {what: _matching(name, opened.names, what)[0] for what, name in wanted.items()}
+    beside = {what: opened.column(opened.names.index(name)) for what, name in names.items()}
+    options = replace(options, ignore=[*_listed(options.ignore), *names.values()])
+    return (*_read_opened(_chosen(opened, options), options), beside)
+
+
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
     """What each column is understood as, before anything is learned; the arguments are those of `read`.
 
@@ -201,7 +220,11 @@ class _Options:
                 f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'"
             )
         if self.missing == "unknown" and self.variables is None:
-            raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
+            raise AdvisedError(
+                ("missing", "unknown"),
+                " needs the variables of a network: pass variables, or ",
+                ("missing", "state"),
+            )
         if self.unseen not in ("error", "missing"):
             raise ValueError(f"unseen={self.unseen!r} is not known: use 'error' or 'missing'")
         if self.unseen != "error" and self.variables is None:
@@ -246,15 +269,29 @@ def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description 
 def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
     if isinstance(weights, str):
         place = table.index(weights)
-        others = [other for other in range(table.n_variables) if other != place]
-        labels = table.variables[place].labels
-        weights = _numbers_of(Column(weights, table.codes[place].astype(np.int64), labels, numbers=_numbers(labels)))
-        table = Table(tuple(table.variables[other] for other in others), table.codes[others])
+        weights, table = _numbers_of(_column_of(table, place)), _without(table, place)
     found = checked_weights(weights, table.n_cases)
     rows = repeated_rows(found, table.n_variables)
     kept = np.flatnonzero(found) if rows is None else rows
     table = _reread(Table(table.variables, np.ascontiguousarray(table.codes[:, kept])), options)
     return table, None, found[kept] if rows is None else None
+
+
+def _column_of(table: Table, place: int) -> Column:
+    """A variable as the column that it may have been."""
+    variable = table.variables[place]
+    labels, codes = variable.labels[: variable.n_states - variable.missing], table.codes[place].astype(np.int64)
+    codes[codes == len(labels)] = -1
+    return Column(variable.name, codes, labels, numbers=_numbers(labels))
+
+
+def _without(table: Table, *places: int) -> Table:
+    """The other variables."""
+    others = [other for other in range(table.n_variables) if other not in places]
+    if not others:
+        raise ValueError(f"of the {table.n_variables} variables of the table none is left: name fewer of them")
+    variables = tuple(table.variables[other] for other in others)
+    return Table(variables, table.codes[others].astype(code_type(variables)))
 
 
 def _numbers(labels: Sequence[str]) -> Floats | None:
@@ -325,7 +362,7 @@ def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> 
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
     plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
     if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
-        raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
+        raise ValueError("a Table is encoded already: give bins, missing and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
         return table
     return as_known(table, options.variables, options.missing, options.unseen, optional)
@@ -363,7 +400,7 @@ def _chosen(opened: Source, options: _Options) -> Source:
 
 def _columns(opened: Source, options: _Options) -> list[Column]:
     columns = [opened.column(index) for index in range(len(opened.names))]
-    return complete(columns, columns, "drop", "") if options.missing == "drop" else columns
+    return complete(columns, columns, "drop", INFER_OR_STATE) if options.missing == "drop" else columns
 
 
 def _understood(columns: Sequence[Column], options: _Options) -> list[Understood]:

@@ -54,9 +54,9 @@ except ModuleNotFoundError:
 from leafwise.binning import number_label
 from leafwise.case_weights import checked_weights, repeated_rows
 from leafwise.constraints import Constraints
-from leafwise.decision_graph import DecisionGraph
 from leafwise.discretization import States
 from leafwise.encoding import read_new
+from leafwise.ensembles import independent, with_others
 from leafwise.features import read_features
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
@@ -64,7 +64,7 @@ from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
-from leafwise.network import Network, Node
+from leafwise.network import Network
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
@@ -147,17 +147,19 @@ class DecisionGraphClassifier(_Classifier):
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        return log_posteriors(_with_shares(self.network_, self.shares_), table, label)
+        return log_posteriors(with_others(self.network_, independent(self.shares_)), table, label)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecisionGraphForestClassifier(_Classifier):
-    """Many decision graphs for p(class | features), and the mean of what they say: `network_` is their `Mixture`.
+    """Many decision graphs for p(class | features), and networks, and the mean of what they say: a `Mixture`.
 
     The arguments are described in `leafwise.estimators`. `n_estimators`: how many graphs. `candidates`: the share of
     the features, drawn for each graph, that it may test; None is half of them for some graphs, and all for others.
     `random_state`: what is drawn follows from this number. Each graph is grown from four fifths of the cases, some as
-    trees, some with merges. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
+    trees, some with merges; in every fourth place, decision graphs of the features, too, make a network that says what
+    the class is by Bayes' rule. `network_` is the mixture, in which features are independent for those that have graphs
+    of the class alone. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
     did not see.
 
     >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
@@ -174,14 +176,12 @@ class DecisionGraphForestClassifier(_Classifier):
         table, weights = _labelled_cases(self, X, y, sample_weight)
         if self.candidates is not None:
             check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
-        given = {"candidates": self.candidates, "target": table.names[-1]}
+        given = {"candidates": self.candidates, "target": table.names[-1], "whole": True}
         self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
-        self.shares_ = _shares(self.network_.variables, table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        members = tuple(_with_shares(member, self.shares_) for member in self.network_.members)
-        return mixture_log_posteriors(Mixture(members, self.network_.weights), table, label, by_rest=False)
+        return mixture_log_posteriors(self.network_, table, label, by_rest=False)
 
 
 def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
@@ -192,13 +192,6 @@ def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None)
         own = None if weights is None else weights[there]
         shares.append(np.bincount(codes[there], own, variable.n_states))
     return tuple(shares)
-
-
-def _with_shares(network: Network, shares: Sequence[NDArray[Any]]) -> Network:
-    """The graph of the class, and for features of which nothing is known the shares of their states."""
-    single = DecisionGraph.single()
-    nodes = [Node.learned((), single, own[None], np.ones((1, len(own)))) for own in shares]
-    return Network(network.variables, (*nodes, network.nodes[-1]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -14,9 +14,10 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.errors import AdvisedError
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
+from leafwise.search.problem import Problem
+from leafwise.search.recover import RecoverySearch
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Resumable, Settings
 from leafwise.table import Table, Variable, code_type
@@ -53,9 +54,13 @@ class Completing:
         given = self.hidden
         sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
-            raise ValueError(
-                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as "
-                f"hidden=8, several such as hidden=(4, 4), or hidden='auto'"
+            raise AdvisedError(
+                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as ",
+                ("hidden", 8),
+                ", several such as ",
+                ("hidden", (4, 4)),
+                ", or ",
+                ("hidden", "auto"),
             )
         return sizes
 
@@ -123,10 +128,12 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers, state)
-    if isinstance(search, TableArcSearch):
-        raise ValueError(
-            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
-            "use another search, or missing='drop'"
+    if isinstance(search, TableArcSearch | RecoverySearch):
+        raise AdvisedError(
+            "a search with complete tables takes no ",
+            ("missing", "infer"),
+            " and no hidden causes, which need decision graphs: use another search, or ",
+            ("missing", "drop"),
         )
     start = how.start
     is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)

@@ -110,6 +110,7 @@ SEARCHES = {
     "greedy": lambda greedy, _seed: greedy,
     "tables": lambda greedy, _seed: leafwise.TableArcSearch(threads=greedy.threads),
     "edges": lambda greedy, _seed: leafwise.GraphArcSearch(replace(greedy, max_steps=None)),
+    "recover": lambda greedy, _seed: leafwise.RecoverySearch(replace(greedy, max_steps=None)),
     "restarts": lambda greedy, seed: leafwise.LeafSearchRestarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
 }
 
@@ -201,7 +202,7 @@ def check_rounds(random: Random) -> str:
         check_refusal(error)
         return "refused"
     networks = options.pop("networks", None)
-    begin = learning if networks is None else partial(start_mixture, networks=networks)
+    begin = start_search if networks is None else partial(start_mixture, networks=networks)
     begun = begin(frame, checkpoint=path, every=0, **options)
     for _ in range(random.randrange(0, 6)):
         next(begun, None)

@@ -1,6 +1,7 @@
 """The network is the same, whoever counted: shards learn what one table does, by every search, prior and operator."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ def test_shards_learn_what_one_table_does(problem, random):
     given = {**setup.for_library(delete_parents=bool(random.random() < 0.3))}
     if random.random() < 0.2:
         given["target"] = table.names[target]
+    if random.random() < 0.3:
+        own = given["search"]
+        given["search"] = replace(own, operators=own.operators + "O")
     if random.random() < 0.3 and "target" not in given and not setup.rules.arcs_at_start():
         given["start"] = random_start(random, table, setup.rules)
     usual = learn(table, **given)
@@ -34,10 +38,11 @@ def test_shards_learn_what_one_table_does(problem, random):
     [
         LeafSearch(),
         LeafSearch("BM", "best-first", delete_parents=True, threads=2),
+        LeafSearch("CBMO", delete_parents=True),
         GraphArcSearch(greedy=LeafSearch("BM"), max_steps=6),
         LeafSearchRestarts(rounds=12, seed=3, greedy=LeafSearch("CBIM")),
     ],
-    ids=["greedy", "best-first", "edges", "restarts"],
+    ids=["greedy", "best-first", "partial", "edges", "restarts"],
 )
 def test_every_search(search, prior, tmp_path):
     table = sample(alarm(), 300, seed=5)

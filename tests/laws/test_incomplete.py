@@ -22,9 +22,9 @@ from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import _count_candidates, _prior_for
 from leafwise.network import Network, Node
-from leafwise.search.greedy import Problem
 from leafwise.search.hidden import first_network, hidden_variables
 from leafwise.search.incomplete import expectation_maximization
+from leafwise.search.problem import Problem
 from leafwise.structure_priors import structure_prior
 from leafwise.table import Table, Variable
 from leafwise.workers import Workers

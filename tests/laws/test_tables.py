@@ -35,7 +35,7 @@ from leafwise.kernels.scoring import dirichlet as kernels
 from leafwise.network import Network
 from leafwise.priors import parameter_prior
 from leafwise.search import table_nodes
-from leafwise.search.greedy import Problem
+from leafwise.search.problem import Problem
 from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import structure_prior
 from leafwise.workers import Workers

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import examples, generators, random_setup, random_table
 
 import leafwise
-from leafwise import GraphArcSearch, LeafSearchRestarts, TableArcSearch, learn, start_search
+from leafwise import GraphArcSearch, LeafSearchRestarts, RecoverySearch, TableArcSearch, learn, start_search
 from leafwise.case_weights import stacked
 from leafwise.examples import alarm
 from leafwise.search.greedy import LeafSearch
@@ -73,7 +73,7 @@ def test_the_priors_exponents_are_those_of_whole_cases():
     assert learn(table, weights=np.full(200, 0.25)).learned["cases"] == 50
 
 
-@pytest.mark.parametrize("search", [GraphArcSearch(), LeafSearchRestarts(rounds=5), TableArcSearch()])
+@pytest.mark.parametrize("search", [GraphArcSearch(), LeafSearchRestarts(rounds=5), RecoverySearch(), TableArcSearch()])
 def test_every_search_takes_whole_weights(search):
     table = leafwise.sample(alarm(), 150, seed=1)
     table = Table(table.variables[:8], np.ascontiguousarray(table.codes[:8]))

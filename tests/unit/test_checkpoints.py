@@ -23,8 +23,10 @@ GREEDY = leafwise.LeafSearch(threads=1)
 SEARCHES = {
     "greedy": GREEDY,
     "best-first": leafwise.LeafSearch("CBM", "best-first", delete_parents=True, threads=1),
+    "partial": leafwise.LeafSearch("CBIMO", threads=1),
     "tables": leafwise.TableArcSearch(threads=1),
     "edges": leafwise.GraphArcSearch(GREEDY),
+    "recover": leafwise.RecoverySearch(GREEDY),
     "restarts": leafwise.LeafSearchRestarts(GREEDY, rounds=12, seed=3, keep=3),
 }
 
@@ -104,7 +106,7 @@ def test_what_repeats_rounds_goes_on(kind, is_run, tmp_path, monkeypatch):
     whole = texts(leafwise.learn(frame, **options))
     path, n_kills = tmp_path / "run.checkpoint", 0
     networks = options.pop("networks", None)
-    begin = learning if networks is None else partial(start_mixture, networks=networks)
+    begin = start_search if networks is None else partial(start_mixture, networks=networks)
     for number in range(200):
         with monkeypatch.context() as patch:
             killed_at(patch, 1 + number % 4)
@@ -148,7 +150,7 @@ def test_a_round_that_was_stopped_is_gone_on_with():
     """In one process, too: whoever stopped a search may go on with it."""
     cells = np.random.default_rng(1).choice(["0", "1", None], (60, 3), p=[0.5, 0.4, 0.1])
     frame = pandas.DataFrame(cells, columns=list("abc"))
-    for begin in (partial(learning, missing="infer"), partial(start_mixture, networks=6, missing="state")):
+    for begin in (partial(start_search, missing="infer"), partial(start_mixture, networks=6, missing="state")):
         whole, stopped, n_stops = begin(frame), begin(frame), 0
         whole.run()
 
@@ -193,7 +195,7 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     whole = start_search(table, search=settings)
     whole.run()
     path, seen = tmp_path / "run.checkpoint", set()
-    monkeypatch.setattr("leafwise.search.restarts._MOMENT", -1.0)
+    monkeypatch.setattr("leafwise.search.under_way.MOMENT", -1.0)
     for number in range(40):
         search, n_told = start_search(table, search=settings, checkpoint=path, every=1e9), 0
 

@@ -108,7 +108,7 @@ def test_a_network_is_a_mixture_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=2), 'the "version" of the mixture is 2'),
+        (lambda d: d.update(version=3), 'the "version" of the mixture is 3'),
         (lambda d: d["members"][0].pop("weight"), 'lacks "weight"'),
         (lambda d: d["members"][0].update(weight=0.9), "sum to one"),
         (lambda d: d.update(members=[]), "a mixture got 0 networks"),

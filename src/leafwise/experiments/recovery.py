@@ -12,6 +12,7 @@ from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
 from leafwise.search.greedy import LeafSearch
+from leafwise.search.recover import RecoverySearch
 from leafwise.search.tables import GREEDY, TableArcSearch
 from leafwise.search.under_way import Settings
 
@@ -22,6 +23,7 @@ SEARCHES: dict[str, tuple[Settings, str, str]] = {
     "graphs, CBM, κ = 0.1": (LeafSearch("CBM"), "uniform", "kappa:0.1"),
     "graphs, CBM, κ = 0.01": (LeafSearch("CBM"), "uniform", "kappa:0.01"),
     "trees, CB, κ = 0.01": (LeafSearch("CB"), "uniform", "kappa:0.01"),
+    "graphs, recover": (RecoverySearch(), "auto", "auto"),
     "tables, default": (TableArcSearch(), "auto", "auto"),
     "tables, former default, κ = 1/37": (TableArcSearch(), "uniform", FORMER),
     "tables, κ = 0.1, plain greedy": (GREEDY, "uniform", "kappa:0.1"),
