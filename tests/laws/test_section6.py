@@ -205,7 +205,7 @@ def test_a_partial_split_by_hand():
     columns = [[0] * 20 + [1] * 20, [0] * 12 + [1] * 3 + [2] * 5 + [0] * 2 + [1] * 12 + [2] * 6]
     table = make_table([2, 3], columns)
     kappa = math.log(0.1)
-    search = oracle_section6.Search(table, targets=[1], operators="CO", schedule="splits-first", log_kappa=kappa)
+    search = oracle_section6.Search(table, targets=[1], operators="CO", schedule="best-first", log_kappa=kappa)
     (move,) = search.run(3)
     assert (move.part, move.piece, move.variable) == (frozenset({2}), "rest", 0)
     beta = math.lgamma
