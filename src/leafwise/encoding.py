@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.batches import PackedSource, is_path, read_batches
 from leafwise.binning import number
 from leafwise.case_weights import Floats, checked_weights, repeated_rows
 from leafwise.columns import Column, Source, open_source
@@ -174,7 +175,7 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
     if isinstance(source, Table):
         raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
     options = _options(reading, target)
-    opened = _chosen(open_source(source, options.how), options)
+    opened = _opened(source, options)
     understood = _understood(_columns(opened, options), options)
     return _description(opened, understood, options)
 
@@ -227,7 +228,14 @@ def _options(reading: Reading, target: str | None, variables: Sequence[Variable]
 def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
     if isinstance(source, Table):
         return _reread(source, options), None
-    return _read_opened(_chosen(open_source(source, options.how), options), options)
+    return _read_opened(_opened(source, options), options)
+
+
+def _opened(source: object, options: _Options) -> Source:
+    """The columns that are wanted; files are read batch by batch."""
+    if is_path(source):
+        return read_batches(source, options.how, lambda whole: _chosen(whole, options))
+    return _chosen(open_source(source, options.how), options)
 
 
 def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description | None]:
@@ -240,7 +248,9 @@ def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description 
         complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)
     states = [one.states for one in understood if one.states is not None]
-    return assembled(variables, columns, states), _description(opened, understood, options)
+    is_packed = isinstance(opened, PackedSource) and opened.n_rows == len(columns[0].codes)  # no row was dropped
+    room = opened.block if isinstance(opened, PackedSource) and is_packed else None
+    return assembled(variables, columns, states, room), _description(opened, understood, options)
 
 
 def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
@@ -317,7 +327,7 @@ def read_new(
     options = replace(_options(reading, None, variables), unseen=unseen)
     if isinstance(source, Table):
         return _reread(source, options, optional)
-    opened = _chosen(open_source(source, options.how), options)
+    opened = _opened(source, options)
     return as_known(opened, variables, options.missing, unseen, optional)
 
 

@@ -5,6 +5,7 @@ not: identifiers, free text and dates are never states unless somebody says so.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -119,6 +120,8 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
 
 def count_labels(column: Column) -> Integers:
     """How often each label occurs, and last how many cells are missing."""
+    if column.counts is not None:
+        return column.counts
     return np.roll(np.bincount(column.codes.astype(np.int64) + 1, minlength=len(column.labels) + 1), -1)
 
 
@@ -339,8 +342,10 @@ def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
     """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
     first: dict[bytes, str] = {}
     copies = {}
-    for kind in understood:
-        pattern = _pattern(kind)
+    counts = [np.sort(kind.counts[:-1][kind.counts[:-1] > 0]).tobytes() for kind in understood]
+    often = Counter(counts)  # copies have the same counts, and few others do
+    for kind, own in zip(understood, counts, strict=True):
+        pattern = _pattern(kind) if often[own] > 1 else None
         if pattern is not None:
             earlier = first.setdefault(pattern, kind.column.name)
             if earlier != kind.column.name:
