@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.columns import Column, Kept, Source, cells_of, column_of, file_parts, paths_of
+from leafwise.errors import AdvisedError
 from leafwise.text_files import Format
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def is_path(source: object) -> bool:
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(one, str | os.PathLike) for one in source)
     return isinstance(source, str | os.PathLike)
+
+
+def files_of(source: Any) -> list[Path]:
+    """The files that such a source stands for."""
+    sources = source if isinstance(source, list | tuple) else [source]
+    return [path for one in sources for path in paths_of(os.fsdecode(one))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +85,7 @@ def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
     >>> read.n_rows, read.column(0).codes.tolist(), list(read.column(0).labels)
     (4, [0, 1, 0, 1], ['no', 'yes'])
     """
-    sources = source if isinstance(source, list | tuple) else [source]
-    paths = [path for one in sources for path in paths_of(os.fsdecode(one))]
+    paths = files_of(source)
     packing: Packing | None = None
     for path in paths:
         for part in file_parts(path, how, kept):
@@ -125,7 +131,7 @@ class Packing:
             raise ValueError(f"{part.title} {what} of {first.title}: give files with the same columns")
         for name, chunks in zip(part.names, part.cells, strict=True):
             for chunk in chunks:
-                kind = _type(chunk.type)
+                kind = "" if part.tokens else _type(chunk.type)  # a text file has none
                 known, where = self._types.setdefault(name, (kind, part.title)) if kind else (kind, part.title)
                 if known != kind:
                     raise ValueError(
@@ -133,8 +139,6 @@ class Packing:
                         "same types"
                     )
         if part.decimal != first.decimal:
-            from leafwise.errors import AdvisedError
-
             raise AdvisedError(
                 f"{first.title} and {part.title} have different decimal signs: read them one by one, or pass ",
                 ("decimal", ","),
@@ -217,6 +221,12 @@ def _type(kind: "pa.DataType") -> str:
     return "date or time" if types.is_temporal(kind) else "text"
 
 
+def _whole_numbers(numbers: NDArray[np.int64]) -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
 class _Values:
     """The values of one column, as far as they are seen, and how often each occurs."""
 
@@ -257,7 +267,7 @@ class _Values:
 
         if self._pieces and self._pieces[0].type != pa.int64():
             return False
-        cells = np.frombuffer(chunk.buffers()[1], kind.to_pandas_dtype())[chunk.offset : chunk.offset + len(chunk)]
+        cells = np.frombuffer(chunk.buffers()[1], str(kind))[chunk.offset : chunk.offset + len(chunk)]
         if self._places is None:
             self._least, self._places = int(cells[0]) - _SPAN // 2, np.full(_SPAN, labels.UNKNOWN, np.uint8)
             for value, code in self._codes.items():
@@ -271,7 +281,7 @@ class _Values:
             return False
         if n_seen > n:
             new = seen[n:n_seen].copy()
-            self._pieces.append(pa.Array.from_buffers(pa.int64(), len(new), [None, pa.py_buffer(new)]))
+            self._pieces.append(_whole_numbers(new))
             self._codes.update(zip(new.tolist(), range(n, n_seen), strict=True))
         self._places, self._counts = places, counts
         return True
@@ -298,7 +308,7 @@ class _Values:
                 self._codes.popitem()
             return False
         if new:
-            self._pieces.append(values.take(pa.array(new, pa.int64())))
+            self._pieces.append(values.take(_whole_numbers(np.array(new, np.int64))))
         self._places = None  # it does not know them
         if len(cells) < _FEW:
             out[:] = codes[cells]

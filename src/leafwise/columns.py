@@ -255,7 +255,7 @@ def _open_file(path: Path, how: Format) -> Source:
     if str(path) == "-":
         return _open_bytes(sys.stdin.buffer.read(), "standard input", how)
     title = f"'{path}'"
-    _check_file(path)
+    check_file(path)
     if path.suffix.lower() in PARQUET_ENDINGS:
         return _open_parquet(path, title, path.stat().st_size, how)
     try:
@@ -265,7 +265,8 @@ def _open_file(path: Path, how: Format) -> Source:
     return _open_bytes(data, title, how, packed=path.suffix.lower() == ".gz")
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, or of another kind."""
     if not path.exists():
         raise FileNotFoundError(f"no file '{path}': check the path")
     check_ending(path)
@@ -274,7 +275,7 @@ def _check_file(path: Path) -> None:
 def file_parts(path: Path, how: Format, kept: Kept) -> Iterator[Source]:
     """The same file batch by batch, as sources of some rows each, and of the columns that `kept` leaves."""
     if str(path) != "-":
-        _check_file(path)
+        check_file(path)
         title, size = f"'{path}'", path.stat().st_size
         if path.suffix.lower() in PARQUET_ENDINGS:
             yield from _parquet_parts(path, title, size, how, kept)

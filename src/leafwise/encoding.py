@@ -13,15 +13,16 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.batches import PackedSource, is_path, read_batches
+from leafwise.batches import PackedSource, files_of, is_path, read_batches
 from leafwise.binning import number
 from leafwise.case_weights import Floats, checked_weights, repeated_rows
-from leafwise.columns import Column, Source, open_source
+from leafwise.columns import Column, Source, check_file, open_source
 from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
 from leafwise.new_data import as_known, assembled, complete
 from leafwise.table import Table, Variable
+from leafwise.table_cache import TableCache
 from leafwise.text_files import Format
 from leafwise.writing import write_table
 
@@ -48,6 +49,7 @@ class Reading(TypedDict, total=False):
     states: Names
     dates: str
     most_bytes: int | None
+    cache: bool
 
 
 def read(
@@ -69,12 +71,13 @@ def read(
     variables: Sequence[Variable] | None = None,
     unseen: str = "error",
     most_bytes: int | None = None,
+    cache: bool = False,
 ) -> Table:
     """Read cases from a file, several files, a frame or an array.
 
-    `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a pattern such as
-    "data/*.csv" or a list of paths with the same columns, a frame with the Arrow PyCapsule stream (pandas, polars,
-    Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
+    `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a folder, a pattern such
+    as "data/*.csv" or a list of these with the same columns, which are read in batches; a frame with the Arrow
+    PyCapsule stream (pandas, polars, Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
     `header`: False where a file has no names; columns are then called x1, x2, ..., as in arrays.
     `delimiter`: the sign between cells; found out if None.
     `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
@@ -101,6 +104,7 @@ def read(
     where the source has no names.
     `unseen`: with `variables`, what a label is that they do not have: "error", or "missing".
     `most_bytes`: the most bytes that a packed file may unpack to: 64 MiB and 200 times its size if None.
+    `cache`: keep the packed table beside the first of the files, and take it from there as long as they do not change.
 
     States are the labels observed, numbers in numeric order, others by name; an ordered categorical keeps its order.
     Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false,
@@ -114,7 +118,7 @@ def read(
     [[0, 2, 1], [0, 1, 1]]
     """
     how = Format(header, delimiter, decimal, encoding, frozenset(_listed(na)), most_bytes)
-    options = _Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen)
+    options = _Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen, cache)
     return _read(source, options)[0]
 
 
@@ -143,6 +147,8 @@ def read_weighted(
     along, for the cases that are there.
     """
     options = _options(reading, target, variables)
+    if options.cache:
+        raise ValueError("cache=True and weights were both given, which do not go together yet: leave one out")
     if isinstance(source, Table):
         return _weighted_table(source, weights, options)
     opened = open_source(source, options.how)
@@ -175,6 +181,8 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
     if isinstance(source, Table):
         raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
     options = _options(reading, target)
+    if options.cache:
+        raise ValueError("cache=True keeps a table that is read, and describe reads none: leave it out")
     opened = _opened(source, options)
     understood = _understood(_columns(opened, options), options)
     return _description(opened, understood, options)
@@ -195,6 +203,7 @@ class _Options:
     target: str | None = None
     variables: Sequence[Variable] | None = None
     unseen: str = "error"
+    cache: bool = False
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_CHOICES:
@@ -209,6 +218,8 @@ class _Options:
             raise ValueError("unseen='missing' needs the variables of a network: pass variables, or leave it out")
         if self.variables is not None and self.bins not in ("auto", None):
             raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
+        if self.cache and self.variables is not None:
+            raise ValueError("cache=True keeps a table with states of its own, and variables were given: leave one out")
         Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
 
     def choices(self, names: Sequence[str]) -> Choices:
@@ -228,7 +239,23 @@ def _options(reading: Reading, target: str | None, variables: Sequence[Variable]
 def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
     if isinstance(source, Table):
         return _reread(source, options), None
-    return _read_opened(_opened(source, options), options)
+    if not options.cache:
+        return _read_opened(_opened(source, options), options)
+    if not is_path(source):
+        raise ValueError("cache=True keeps what is read of files, and these are none: leave it out")
+    files = files_of(source)
+    for file in files:
+        check_file(file)
+    said = {**vars(options), "how": {**vars(options.how), "na": sorted(options.how.na)}}
+    kept = TableCache(files, repr(said))
+    found = kept.load()
+    if found is not None:
+        return found
+    with kept.writing() as write_down:
+        table, described = _read_opened(_opened(source, options), options)
+        assert described is not None  # as there are no variables yet
+        write_down(table, described)
+    return table, described
 
 
 def _opened(source: object, options: _Options) -> Source:

@@ -106,13 +106,13 @@ def test_blocks_of_text(tmp_path, monkeypatch):
     assert len(told) > 5
     assert told[-1] == 5000
     path.write_text("\n".join(["rain,n", *lines, "no", *lines]))
-    with pytest.raises(ValueError, match="line 5002 of .* has 1 cell, where the first has 2"):
+    with pytest.raises(ValueError, match=r"line 5002 of .* has 1 cell, where the first has 2"):
         read(path)
     path.write_text("\n".join(["rain,n", *lines, 'no,"3', *lines]))
     with pytest.raises(ValueError, match=r"from line 5002 on a cell|cannot be read as a table"):
         read(path)
     path.write_bytes("\n".join(["rain,n", *lines, "n\0,1"]).encode())
-    with pytest.raises(ValueError, match="line 5002 of .* holds a NUL byte"):
+    with pytest.raises(ValueError, match=r"line 5002 of .* holds a NUL byte"):
         read(path)
     path.write_bytes("\n".join(["rain,n", *lines, "é,1", ""]).encode("cp1252"))
     assert "Windows-1252" in read_and_describe(path)[1].told
@@ -172,3 +172,60 @@ def test_a_damaged_file_is_named(tmp_path):
     Path(file).write_bytes(data[:40] + b"\xff" * 30 + data[70:])
     with pytest.raises(ValueError, match="is not a sound Parquet file"):
         read(tmp_path)
+
+
+def test_a_packed_table_is_kept_beside_its_files(tmp_path, monkeypatch):
+    parts(
+        tmp_path,
+        {"a": [0, 1, 2] * 100, "b": ["x", None, "y"] * 100},
+        {"a": [1, 1, 0] * 100, "b": ["y", "x", "x"] * 100},
+    )
+    given = {"missing": "state", "cache": True}
+    first = read_and_describe(tmp_path, **given)
+    (file,) = tmp_path.glob(".leafwise-*.cache")
+    whole = file.read_bytes()
+
+    def is_taken():
+        with monkeypatch.context() as patch:
+            patch.setattr(encoding, "_opened", lambda *_: pytest.fail("read again"))
+            table, described = read_and_describe(tmp_path, **given)
+        assert (table.variables, table.codes.tolist(), described) == (
+            first[0].variables, first[0].codes.tolist(), first[1],
+        )  # fmt: skip
+        assert [v.ordered for v in table.variables] == [v.ordered for v in first[0].variables]
+        return True
+
+    assert is_taken()
+    for damaged in (
+        b"",
+        whole[:-1],
+        whole + b"x",
+        whole[:-1] + b"\7",
+        b"{}\n",
+        b"[" * 9999,
+        whole.replace(b"600", b"599"),
+    ):
+        file.write_bytes(damaged)
+        assert read(tmp_path, **given).codes.tolist() == first[0].codes.tolist()  # made anew
+        assert file.read_bytes() == whole
+    os.utime(tmp_path / "part-1.parquet", ns=(5, 5))
+    assert read(tmp_path, **given).n_cases == 600
+    assert file.read_bytes() != whole
+    assert is_taken()
+    read(tmp_path, **given, bins=None)
+    read(tmp_path, cache=True, missing="state", na=["p", "q", "r"])
+    assert len(list(tmp_path.glob(".leafwise-*"))) == 3
+    with pytest.raises(FileNotFoundError, match="no file"):
+        read(tmp_path / "no.csv", cache=True)
+    with pytest.raises(ValueError, match="of files, and these are none"):
+        read(np.zeros((3, 2)), cache=True)
+    for call in (leafwise.describe, lambda *a, **g: leafwise.learn(*a, weights="a", **g)):
+        with pytest.raises(ValueError, match="leave"):
+            call(tmp_path, **given)
+
+
+def test_nothing_is_left_where_reading_fails(tmp_path):
+    parts(tmp_path, {"a": [None, 1]})
+    with pytest.raises(ValueError, match="missing cells"):
+        read(tmp_path, cache=True)
+    assert not list(tmp_path.glob(".leafwise*"))

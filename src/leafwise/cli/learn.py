@@ -20,7 +20,7 @@ from leafwise.cli.options import (
     print_rows,
     stacked,
 )
-from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
+from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted, telling
 from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Request:
     seed: int
     output: Path | None
     reading: dict[str, Any]
+    cache: bool
     target: str | None
     search: str
     rounds: int | None
@@ -241,13 +242,15 @@ limit_options = stacked(
     help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
+@click.option("--cache", is_flag=True, help="Keep the packed table beside the first file, and take it from there.")
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="A line on standard error for every step.")
 @json_option
 def learn(**given: Any) -> int:
-    """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
+    """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), folders or patterns of them, or
+    - for standard input.
 
     Ctrl-C stops the search and saves the network found so far; so do SIGTERM and SIGHUP.
     """
@@ -324,10 +327,12 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": (*READING, "weights") if request.example is not None else (),
+        "--example": (*READING, "weights", "cache") if request.example is not None else (),
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
         "--leaves average": ("weights", "hidden") if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "--weights": ("cache",) if request.weights is not None else (),
+        "--start": ("cache",) if request.start is not None else (),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
         "--missing infer": IN_ROUNDS_WITHOUT if request.reading.get("missing") == "infer" else (),
         "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
@@ -359,6 +364,7 @@ def _output(request: Request) -> Path | None:
 
 def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
     """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    from leafwise.batches import rows_told
     from leafwise.encoding import read_and_describe, read_weighted
 
     start = None if request.start is None else load_model(request.start)
@@ -373,7 +379,8 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
         if request.weights is not None:
             table, understood, weights = read_weighted(files, request.weights, **given)
             return table, understood, start, weights
-        table, understood = read_and_describe(files, **given)
+        with telling(quiet=request.quiet or request.as_json) as tell, rows_told(lambda n: tell(f"{n:,} rows read")):
+            table, understood = read_and_describe(files, cache=request.cache, **given)
     return table, understood, start, None
 
 
