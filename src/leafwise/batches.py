@@ -7,6 +7,7 @@ values than a byte has room for is kept as Arrow encodes it. Knows Arrow, files,
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from leafwise.columns import Column, Kept, Source, cells_of, column_of, file_parts, paths_of
 from leafwise.errors import AdvisedError
+from leafwise.table import Table, Variable
 from leafwise.text_files import Format
 
 if TYPE_CHECKING:
@@ -86,20 +88,33 @@ def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
     (4, [0, 1, 0, 1], ['no', 'yes'])
     """
     paths = files_of(source)
+    return packed(paths, how, kept).finished(how)
+
+
+def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
+    """Files packed batch by batch, of which the next is read meanwhile."""
     packing: Packing | None = None
-    for path in paths:
-        for part in file_parts(path, how, kept):
-            if packing is None:
-                packing = Packing(part, paths)
-            packing.add(part)
-    assert packing is not None  # a file without rows has been refused
-    return packing.finished(how)
+    for part in _ahead(part for path in paths for part in file_parts(path, how, kept)):
+        if packing is None:
+            packing = Packing(part, paths)
+        packing.add(part)
+    if packing is None:
+        raise ValueError(f"{_title(paths)} has no rows, where at least one is needed: check where it comes from")
+    return packing
+
+
+def _ahead(parts: Iterator[Source]) -> Iterator[Source]:
+    with ThreadPoolExecutor(1, "leafwise-reading") as thread:
+        coming = thread.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = thread.submit(next, parts, None)
+            yield part
 
 
 class Packing:
-    """Columns being read."""
+    """Columns being read; `paths` are the files, if they are read from some."""
 
-    def __init__(self, first: Source, paths: Sequence[Path]) -> None:
+    def __init__(self, first: Source, paths: Sequence[Path] = ()) -> None:
         self._first, self._paths, self.n_rows = first, paths, 0
         self._values = [_Values() for _ in first.names]
         self._block = np.empty((len(first.names), _room(first, paths)), np.uint8)
@@ -151,14 +166,41 @@ class Packing:
         block[:, : self.n_rows] = self._block[:, : self.n_rows]
         self._block = block
 
+    def surveyed(self) -> tuple[Source, list[NDArray[np.int64]]]:
+        """The values seen, as a source with each of them once (and nulls behind them), and how often each occurs.
+
+        Count 255 is that of missing cells.
+        """
+        import pyarrow as pa
+
+        seen: list[pa.Array] = []
+        for name, values in zip(self._first.names, self._values, strict=True):
+            if values.seen is None:
+                raise AdvisedError(
+                    f"column {name!r} has more than {_MOST} values in {self._first.title}, and shards agree on columns "
+                    "of fewer: cut it into bins, or leave it out with ",
+                    ("ignore", [name]),
+                )
+            seen.append(values.seen)
+        n = max([1, *map(len, seen)])
+        cells = tuple((one, pa.nulls(n - len(one), one.type)) for one in seen)
+        known = replace(self._first, cells=cells, told="; ".join(self._told), n_in_file=0)
+        return known, [one.counts for one in self._values]
+
+    def table(self, variables: tuple[Variable, ...], codes: Sequence[Bytes]) -> Table:
+        """The table in which each byte, such as a value's place or 255, is another one; there are no more batches."""
+        block = _tight(self._block, self.n_rows)
+        for row, own in zip(block, codes, strict=True):
+            recode(row, own)
+        return Table(variables, block)
+
     def finished(self, how: Format) -> PackedSource:
         """All that was read."""
         first, n = self._first, self.n_rows
-        if not n:
-            raise ValueError(f"{self._title} has no rows, where at least one is needed: check where it comes from")
         block = _tight(self._block, n)
+        title = first.title if len(self._paths) <= 1 else _title(self._paths)
         known = PackedSource(
-            self._title, first.names, (), first.named, "; ".join(self._told), first.tokens, how.na, first.decimal,
+            title, first.names, (), first.named, "; ".join(self._told), first.tokens, how.na, first.decimal,
             first.declared, block=block,
         )  # fmt: skip
         columns = [
@@ -166,15 +208,15 @@ class Packing:
         ]
         return replace(known, columns=tuple(columns))
 
-    @property
-    def _title(self) -> str:
-        return self._first.title if len(self._paths) == 1 else f"the {len(self._paths)} files"
+
+def _title(paths: Sequence[Path]) -> str:
+    return f"'{paths[0]}'" if len(paths) == 1 else f"the {len(paths)} files"
 
 
 def _room(first: Source, paths: Sequence[Path]) -> int:
     """How many rows there may be in all: as many a byte as in the first file, and some more."""
-    if len(paths) == 1:
-        return max(first.n_in_file, 1)
+    if len(paths) <= 1:
+        return max(first.n_in_file, first.n_rows, 1)
     sizes = [path.stat().st_size for path in paths if path.exists()]
     return int(1.1 * first.n_in_file * sum(sizes) / max(1, sizes[0])) + 1 if sizes else 1
 
@@ -233,11 +275,20 @@ class _Values:
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
         self._pieces: list[pa.Array] = []  # the same values, in this order
-        self._counts = np.zeros(256, np.int64)
+        self.counts = np.zeros(256, np.int64)
         self._places: Bytes | None = None  # codes of whole numbers, from
         self._least = 0  # ... this one on
         self._wide: list[pa.Array] | None = None  # all cells, once there are too many values
         self._ordered = True
+
+    @property
+    def seen(self) -> "pa.Array | None":
+        """The values by their codes; None where there are too many."""
+        import pyarrow as pa
+
+        if self._wide is not None:
+            return None
+        return pa.concat_arrays(self._pieces) if self._pieces else pa.nulls(0)
 
     def add(self, chunk: "pa.Array", row: Bytes, begin: int) -> None:
         """Pack cells, from `begin` on."""
@@ -248,7 +299,7 @@ class _Values:
         self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
         if self._wide is None and pa.types.is_null(chunk.type):
             row[begin:] = _MISSING
-            self._counts[_MISSING] += len(chunk)
+            self.counts[_MISSING] += len(chunk)
         elif self._wide is not None or not (self._add_numbers(chunk, row[begin:]) or self._add(chunk, row[begin:])):
             if self._wide is None:
                 self._widen(row[:begin])
@@ -274,7 +325,7 @@ class _Values:
                 if not 0 <= value - self._least < _SPAN:
                     return False
                 self._places[value - self._least] = code
-        seen, n, counts = np.empty(_MOST, np.int64), len(self._codes), self._counts.copy()
+        seen, n, counts = np.empty(_MOST, np.int64), len(self._codes), self.counts.copy()
         places = self._places.copy()
         n_seen = labels.pack_numbers(cells, self._least, places, seen, n, out, counts)
         if n_seen < 0:
@@ -283,7 +334,7 @@ class _Values:
             new = seen[n:n_seen].copy()
             self._pieces.append(_whole_numbers(new))
             self._codes.update(zip(new.tolist(), range(n, n_seen), strict=True))
-        self._places, self._counts = places, counts
+        self._places, self.counts = places, counts
         return True
 
     def _add(self, chunk: "pa.Array", out: Bytes) -> bool:
@@ -312,11 +363,11 @@ class _Values:
         self._places = None  # it does not know them
         if len(cells) < _FEW:
             out[:] = codes[cells]
-            self._counts += np.bincount(out, minlength=256)
+            self.counts += np.bincount(out, minlength=256)
         else:
             from leafwise.kernels.counting import labels
 
-            labels.pack_places(cells, codes, out, self._counts)
+            labels.pack_places(cells, codes, out, self.counts)
         return True
 
     def _widen(self, packed: Bytes) -> None:
@@ -346,7 +397,7 @@ class _Values:
         codes = np.full(256, _MISSING, np.uint8)
         codes[:n] = found.codes[:n].astype(np.uint8)
         counts = np.zeros(256, np.int64)
-        np.add.at(counts, codes, self._counts)
+        np.add.at(counts, codes, self.counts)
         if (codes[:n] != np.arange(n)).any():
             recode(row, codes)
         counts = np.append(counts[: len(found.labels)], counts[_MISSING])

@@ -118,7 +118,7 @@ def read(
     [[0, 2, 1], [0, 1, 1]]
     """
     how = Format(header, delimiter, decimal, encoding, frozenset(_listed(na)), most_bytes)
-    options = _Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen, cache)
+    options = Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen, cache)
     return _read(source, options)[0]
 
 
@@ -130,7 +130,7 @@ def read_and_describe(
     **reading: Unpack[Reading],
 ) -> "tuple[Table, Description | None]":
     """What `read` gives, and what it understood; nothing of a Table, or of data that meet known variables."""
-    return _read(source, _options(reading, target, variables))
+    return _read(source, options_of(reading, target, variables))
 
 
 def read_weighted(
@@ -146,7 +146,7 @@ def read_weighted(
     Whole weights repeat their rows before anything is decided about columns, and None is left of them. Others come
     along, for the cases that are there.
     """
-    options = _options(reading, target, variables)
+    options = options_of(reading, target, variables)
     if options.cache:
         raise ValueError("cache=True and weights were both given, which do not go together yet: leave one out")
     if isinstance(source, Table):
@@ -157,7 +157,7 @@ def read_weighted(
         weights = _numbers_of(opened.column(opened.names.index(name)))
         options = replace(options, ignore=[*_listed(options.ignore), name])
     found = checked_weights(weights, opened.n_rows)
-    rows, opened = repeated_rows(found, len(opened.names)), _chosen(opened, options)
+    rows, opened = repeated_rows(found, len(opened.names)), chosen(opened, options)
     if rows is not None:
         return (*_read_opened(opened.of_rows(rows), options), None)
     rows = np.flatnonzero((found > 0) & _will_stay(opened, options))
@@ -180,7 +180,7 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
     """
     if isinstance(source, Table):
         raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
-    options = _options(reading, target)
+    options = options_of(reading, target)
     if options.cache:
         raise ValueError("cache=True keeps a table that is read, and describe reads none: leave it out")
     opened = _opened(source, options)
@@ -189,7 +189,7 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """The arguments of `read`, checked."""
 
     how: Format = field(default_factory=Format)
@@ -228,15 +228,16 @@ class _Options:
         return Choices(self.bins, self.binning, kept, self.dates, self.target)
 
 
-def _options(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> _Options:
+def options_of(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> Options:
+    """What was given, checked."""
     given: dict[str, Any] = {**reading}
     na = frozenset(_listed(given.pop("na", ())))
     of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
     how = Format(**of_text, na=na, most_bytes=given.pop("most_bytes", None))
-    return _Options(how, target=target, variables=variables, **given)
+    return Options(how, target=target, variables=variables, **given)
 
 
-def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
+def _read(source: object, options: Options) -> tuple[Table, Description | None]:
     if isinstance(source, Table):
         return _reread(source, options), None
     if not options.cache:
@@ -258,19 +259,19 @@ def _read(source: object, options: _Options) -> tuple[Table, Description | None]
     return table, described
 
 
-def _opened(source: object, options: _Options) -> Source:
+def _opened(source: object, options: Options) -> Source:
     """The columns that are wanted; files are read batch by batch."""
     if is_path(source):
-        return read_batches(source, options.how, lambda whole: _chosen(whole, options))
-    return _chosen(open_source(source, options.how), options)
+        return read_batches(source, options.how, lambda whole: chosen(whole, options))
+    return chosen(open_source(source, options.how), options)
 
 
-def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description | None]:
+def _read_opened(opened: Source, options: Options) -> tuple[Table, Description | None]:
     if options.variables is not None:
         return as_known(opened, options.variables, options.missing, options.unseen), None
     columns = _columns(opened, options)
     understood = _understood(columns, options)
-    _refuse(understood)
+    refuse(understood)
     if options.missing == "error":
         complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)
@@ -280,7 +281,7 @@ def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description 
     return assembled(variables, columns, states, room), _description(opened, understood, options)
 
 
-def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
+def _weighted_table(table: Table, weights: Any, options: Options) -> tuple[Table, None, Floats | None]:
     if isinstance(weights, str):
         place = table.index(weights)
         others = [other for other in range(table.n_variables) if other != place]
@@ -311,7 +312,7 @@ def _numbers_of(column: Column) -> Floats:
     return found
 
 
-def _will_stay(opened: Source, options: _Options) -> NDArray[np.bool_]:
+def _will_stay(opened: Source, options: Options) -> NDArray[np.bool_]:
     """Of all rows, those that missing='drop' leaves."""
     kept = np.ones(opened.n_rows, np.bool_)
     if options.missing == "drop":
@@ -351,16 +352,16 @@ def read_new(
     **reading: Unpack[Reading],
 ) -> Table:
     """New data in the states of known variables, as by `read`; of the optional ones there need be no column."""
-    options = replace(_options(reading, None, variables), unseen=unseen)
+    options = replace(options_of(reading, None, variables), unseen=unseen)
     if isinstance(source, Table):
         return _reread(source, options, optional)
     opened = _opened(source, options)
     return as_known(opened, variables, options.missing, unseen, optional)
 
 
-def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> Table:
+def _reread(table: Table, options: Options, optional: Collection[str] = ()) -> Table:
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
-    plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
+    plain = Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
     if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
         raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
@@ -388,7 +389,8 @@ def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:
     return list(found)
 
 
-def _chosen(opened: Source, options: _Options) -> Source:
+def chosen(opened: Source, options: Options) -> Source:
+    """The columns that are wanted."""
     kept = set(opened.names) if options.columns is None else set(_matching(options.columns, opened.names, "columns"))
     kept -= set(_matching(options.ignore, opened.names, "ignore"))
     if not kept:
@@ -398,16 +400,16 @@ def _chosen(opened: Source, options: _Options) -> Source:
     return opened.only([place for place, name in enumerate(opened.names) if name in kept])
 
 
-def _columns(opened: Source, options: _Options) -> list[Column]:
+def _columns(opened: Source, options: Options) -> list[Column]:
     columns = [opened.column(index) for index in range(len(opened.names))]
     return complete(columns, columns, "drop", "") if options.missing == "drop" else columns
 
 
-def _understood(columns: Sequence[Column], options: _Options) -> list[Understood]:
+def _understood(columns: Sequence[Column], options: Options) -> list[Understood]:
     return understand(columns, options.choices([column.name for column in columns]))
 
 
-def _refuse(understood: Sequence[Understood]) -> None:
+def refuse(understood: Sequence[Understood]) -> None:
     """Raise an error unless every column has become a variable."""
     refused = [one for one in understood if one.variable is None]
     if not refused:
@@ -432,7 +434,7 @@ def _what(one: Understood) -> str:
     return f"{one.kind}: {one.n_values:,} value{'s' * (one.n_values > 1)} in {int(one.counts[:-1].sum()):,} cells"
 
 
-def _description(opened: Source, understood: Sequence[Understood], options: _Options) -> Description:
+def _description(opened: Source, understood: Sequence[Understood], options: Options) -> Description:
     columns = [
         ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of)
         for one in understood
@@ -441,7 +443,7 @@ def _description(opened: Source, understood: Sequence[Understood], options: _Opt
     return Description(opened.title, opened.told, n_rows, tuple(columns), options.missing == "error")
 
 
-def _told(one: Understood, options: _Options) -> Variable | None:
+def _told(one: Understood, options: Options) -> Variable | None:
     """The variable that is told of: without the state that stands for holes, where these are to be inferred."""
     variable = one.variable
     if options.missing != "infer" or variable is None or not variable.missing or variable.n_states == 1:

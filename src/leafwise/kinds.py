@@ -171,21 +171,21 @@ def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
 
 
 def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled: NDArray[np.float64]) -> _Kind:
-    numbers = _numbers(column, counts, spelled)
-    n_values, n, bins = len(numbers.values), int(counts[:-1].sum()), choices.bins_of(column.name)
+    values = np.unique(spelled[np.flatnonzero(counts[:-1])])
+    n_values, n, bins = len(values), int(counts[:-1].sum()), choices.bins_of(column.name)
     if n_values == 1:
         return _Kind(column, counts, CONSTANT)
     named = choices.names(column.name)
     if bins is None or (isinstance(bins, int | np.integer) and n_values <= bins and not named):
         return _Kind(column, counts, STATES)
-    is_whole = bool((numbers.values == np.floor(numbers.values)).all())
+    is_whole = bool((values == np.floor(values)).all())
     may_be_key = choices.keys and bins == "auto" and not named and is_whole and n_values == n
-    if may_be_key and _tells_rows_apart(column.name, numbers):
+    if may_be_key and _tells_rows_apart(column.name, _numbers(column, counts, spelled)):
         return _Kind(column, counts, IDENTIFIER)
     few = n_values <= _FEW and (n >= _CASES_A_VALUE * n_values or (is_whole and n_values <= _FEW_WHOLE))
     if bins == "auto" and few and not named:
         return _Kind(column, counts, STATES)
-    return _Kind(column, counts, BINS, numbers, bins)
+    return _Kind(column, counts, BINS, _numbers(column, counts, spelled), bins)
 
 
 def _numbers(column: Column, counts: Integers, spelled: NDArray[np.float64]) -> Numbers:

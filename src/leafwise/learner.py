@@ -13,6 +13,7 @@ from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.dask import DaskCounter, is_dask_frame
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import Reading, read, read_weighted
@@ -57,6 +58,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> Network: ...
 
@@ -94,6 +96,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> Network | Mixture:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -123,6 +126,8 @@ def learn(
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
     `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
+    `cluster`: a Dask client, or the address of a scheduler, whose workers read the files and count, with the same
+    result; it needs the extra `dask`. A Dask data frame is counted where it is.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
     `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
@@ -134,7 +139,7 @@ def learn(
     """
     if networks is not None or leaves == "average":
         infers = reading.get("missing") == "infer" or None
-        others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers}
+        others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers, "cluster": cluster}
         if networks is not None:
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
         _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
@@ -172,6 +177,7 @@ def learn(
         checkpoint=checkpoint,
         every=every,
         device=device,
+        cluster=cluster,
         **reading,
     )
     under_way.run()
@@ -262,6 +268,7 @@ def learning(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> UnderWay:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -276,6 +283,10 @@ def learning(
     _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     workers = Workers(search.threads)
+    if cluster is not None or is_dask_frame(data):
+        device_given = None if device == "cpu" else device
+        _refuse_beside("a cluster", {"weights": weights, "hidden": hidden, "device": device_given})
+        data, reading = DaskCounter.read(data, cluster, target=target, reading=reading), {}
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
         counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})

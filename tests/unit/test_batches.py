@@ -20,8 +20,8 @@ from leafwise.encoding import read, read_and_describe
 
 def at_once(source, **reading):
     """The slow way: all of Arrow's cells in memory."""
-    options = encoding._options(reading, reading.pop("target", None))
-    return encoding._read_opened(encoding._chosen(open_source(source, options.how), options), options)
+    options = encoding.options_of(reading, reading.pop("target", None))
+    return encoding._read_opened(encoding.chosen(open_source(source, options.how), options), options)
 
 
 def same(source, **reading):
