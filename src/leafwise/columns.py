@@ -170,7 +170,7 @@ def open_source(source: object, how: Format | None = None) -> Source:
     elif isinstance(source, np.ndarray):
         opened = _open_array(source)
     elif hasattr(source, "__arrow_c_stream__"):
-        opened = _open_frame(source)
+        opened = open_frame(source)
     else:
         raise TypeError(
             f"data of type {type(source).__name__} cannot be read: pass a path or several, a pandas, polars or Arrow "
@@ -393,7 +393,8 @@ def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) ->
 # Frames and arrays
 
 
-def _open_frame(frame: object) -> Source:
+def open_frame(frame: object) -> Source:
+    """Open a frame, which may have no rows."""
     import pyarrow as pa
 
     try:

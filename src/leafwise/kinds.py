@@ -118,6 +118,12 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
     return found
 
 
+def to_be_cut(columns: Sequence[Column], choices: Choices) -> list[str]:
+    """The names of columns that would be cut into bins, for which each cell of them matters."""
+    kinds = [_kind(column, count_labels(column), choices) for column in columns]
+    return [kind.column.name for kind in kinds if kind.numbers is not None]
+
+
 def count_labels(column: Column) -> Integers:
     """How often each label occurs, and last how many cells are missing."""
     if column.counts is not None:

@@ -286,7 +286,7 @@ def learning(
     if cluster is not None or is_dask_frame(data):
         device_given = None if device == "cpu" else device
         _refuse_beside("a cluster", {"weights": weights, "hidden": hidden, "device": device_given})
-        data, reading = DaskCounter.read(data, cluster, target=target, reading=reading), {}
+        data, reading = DaskCounter.read(data, cluster, target=target, **reading), {}
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
         counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})

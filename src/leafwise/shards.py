@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from leafwise.batches import Bytes, Packing, packed
-from leafwise.columns import Source, open_source
+from leafwise.columns import Source, open_frame
 from leafwise.encoding import INFER_OR_STATE, Options, chosen, refuse
 from leafwise.errors import AdvisedError
-from leafwise.kinds import BINS, DATES, Integers, understand
+from leafwise.kinds import Integers, to_be_cut, understand
 from leafwise.new_data import complete
 from leafwise.table import Variable
 
@@ -35,7 +35,7 @@ def pack_shard(source: Any, options: Options) -> Packing:
     """Read a shard: the names of files, or a frame."""
     if isinstance(source, tuple):
         return packed([Path(path) for path in source], options.how, lambda whole: chosen(whole, options))
-    opened = chosen(open_source(source, options.how), options)
+    opened = chosen(open_frame(source), options)
     packing = Packing(opened)
     packing.add(opened)
     return packing
@@ -69,10 +69,8 @@ def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable,
             np.add.at(counts, column.codes[begin : begin + n_values], own[:n_values])  # code -1 is the last
             counts[-1] += own[-1]
         columns.append(replace(column, counts=counts))
-    understood = understand(columns, options.choices(source.names))
-    refuse(understood)
-    cut = [one.column.name for one in understood if one.kind in (BINS, DATES)]
-    if cut:
+    choices = options.choices(source.names)
+    if cut := to_be_cut(columns, choices):
         raise AdvisedError(
             f"column{'s' * (len(cut) > 1)} {', '.join(map(repr, cut[:5]))} would be cut into bins, which takes all "
             "rows in one place: leave out with ",
@@ -81,6 +79,8 @@ def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable,
             ("states", cut),
             ", or read without a cluster",
         )
+    understood = understand(columns, choices)
+    refuse(understood)
     if options.missing == "error":
         complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)

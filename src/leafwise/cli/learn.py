@@ -26,6 +26,7 @@ from leafwise.cli.saving import dumped, saved
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
+    from leafwise.counters.dask import DaskCounter
     from leafwise.description import Description
     from leafwise.encoding import Reading
     from leafwise.ensembles import MixtureUnderWay
@@ -37,8 +38,20 @@ EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
-IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks")
-MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device")
+IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks", "cluster")
+MIXED_WITHOUT = (
+    "leaves",
+    "keep",
+    "start",
+    "weights",
+    "hidden",
+    "completions",
+    "checkpoint",
+    "every",
+    "device",
+    "cluster",
+)
+ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example")
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -81,6 +94,7 @@ class Request:
     checkpoint: Path | None
     every: float
     device: str
+    cluster: str | None
     quiet: bool
     verbose: bool
     as_json: bool
@@ -227,6 +241,12 @@ limit_options = stacked(
         show_default=True,
         help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
     ),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler, such as tcp://10.0.0.1:8786, read the files and count, with the "
+        "same result; needs the extra dask.",
+    ),
 )
 
 
@@ -276,7 +296,7 @@ def learn(**given: Any) -> int:
         click.echo(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.", err=True)
     with asked_to_stop():  # whoever asks after the search is answered when all is saved
         if request.verbose:
-            interrupted = narrate(search, table.names)
+            interrupted = narrate(search, _names_of(table))
         else:
             interrupted = follow(search, quiet=request.quiet or request.as_json)
         with not_interrupted():
@@ -284,16 +304,21 @@ def learn(**given: Any) -> int:
 
 
 def _finish(
-    request: Request, table: "Table", search: "UnderWay | MixtureUnderWay", output: Path | None, interrupted: int
+    request: Request,
+    table: "Table | DaskCounter",
+    search: "UnderWay | MixtureUnderWay",
+    output: Path | None,
+    interrupted: int,
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
     from leafwise.network import Network
+    from leafwise.table import Table
 
     wanted = output
 
     network = search.network
-    if request.leaves == "average" and isinstance(network, Network):
+    if request.leaves == "average" and isinstance(network, Network) and isinstance(table, Table):
         network = averaged(network, table)
     if output == STANDARD:
         click.echo(dumped(network), nl=False)
@@ -301,6 +326,9 @@ def _finish(
         output = saved(network, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
+    if not isinstance(table, Table):
+        values["cluster"] = table.report
+        table.close()
     if request.keep is not None:
         values["networks"] = _save_all(search, output)
     if interrupted:
@@ -329,7 +357,8 @@ def _refuse_unused(request: Request) -> None:
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights", "cache") if request.example is not None else (),
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
-        "--leaves average": ("weights", "hidden") if request.leaves == "average" else (),
+        "--cluster": ON_A_CLUSTER_WITHOUT if request.cluster is not None else (),
+        "--leaves average": ("weights", "hidden", "cluster") if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "--weights": ("cache",) if request.weights is not None else (),
         "--start": ("cache",) if request.start is not None else (),
@@ -362,7 +391,12 @@ def _output(request: Request) -> Path | None:
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
+def _names_of(table: "Table | DaskCounter") -> tuple[str, ...]:
+    """What the variables are called."""
+    return tuple(variable.name for variable in table.variables)
+
+
+def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, Network | None, Floats | None]":
     """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
     from leafwise.batches import rows_told
     from leafwise.encoding import read_and_describe, read_weighted
@@ -376,6 +410,11 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     variables = None if start is None else start.variables
     files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
     with advice_in_options():
+        if request.cluster is not None:
+            from leafwise.counters.dask import DaskCounter
+
+            counter = DaskCounter.read(files, request.cluster, target=request.target, **request.reading)
+            return counter, None, start, None
         if request.weights is not None:
             table, understood, weights = read_weighted(files, request.weights, **given)
             return table, understood, start, weights
@@ -385,7 +424,7 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
 
 
 def _search(
-    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+    request: Request, table: "Table | DaskCounter", start: "Network | None", weights: "Floats | None"
 ) -> "UnderWay | MixtureUnderWay":
     from leafwise.learner import grown_for, learning, learning_mixture
 
@@ -398,7 +437,7 @@ def _search(
             search=_settings(request),
             prior=request.prior,
             structure_prior=request.structure_prior,
-            constraints=_constraints(request, table.names),
+            constraints=_constraints(request, _names_of(table)),
         )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
@@ -408,7 +447,7 @@ def _search(
         search=search,
         prior=request.prior,
         structure_prior=structure_prior,
-        constraints=_constraints(request, table.names),
+        constraints=_constraints(request, _names_of(table)),
         start=start,
         hidden=request.hidden,
         completions=request.completions,
@@ -506,6 +545,7 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
         rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
     counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
     rows += [(name, f"{values[name]:,}") for name in counted if name in values]
+    rows += _cluster_rows(values["cluster"]) if "cluster" in values else []
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
@@ -514,3 +554,10 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )
     return rows
+
+
+def _cluster_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a cluster was asked, and how long each stage took."""
+    counted = ("workers", "shards", "round_trips", "histograms", "bytes_sent", "bytes_received", "restored")
+    rows = [(name.replace("_", " "), f"{report[name]:,}") for name in counted]
+    return rows + [(f"seconds to {name.replace('_', ' ')}", f"{s:.2f}") for name, s in report["seconds"].items()]

@@ -6,15 +6,17 @@ again, its sets are rebuilt from their history, and the round is asked for once 
 tables read in shards, and Dask, to which this is the only door.
 """
 
+import asyncio
 import threading
 import time
 import uuid
 import weakref
 from collections.abc import Iterable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +86,11 @@ class DaskCounter:
         }  # fmt: skip
         self.homes: dict[int, str] = {}  # the worker that has each shard, as far as anybody knows
         self._n_sessions = 0
-        weakref.finalize(self, _tell_all_to_forget, client, self.run)
+        self._forget = weakref.finalize(self, _tell_all_to_forget, client, self.run)
+
+    def close(self) -> None:
+        """Let the workers forget the rows; as when nobody refers to this any more."""
+        self._forget()
 
     @classmethod
     def of_tables(cls, tables: Sequence[Table], cluster: Any = None) -> "DaskCounter":
@@ -96,10 +102,10 @@ class DaskCounter:
 
     @classmethod
     def read(
-        cls, data: Any, cluster: Any = None, *, target: str | None = None, reading: Reading | None = None
+        cls, data: Any, cluster: Any = None, *, target: str | None = None, **reading: Unpack[Reading]
     ) -> "DaskCounter":
         """Let workers read files, or partitions of a Dask data frame: states are agreed before anything is counted."""
-        options = options_of(reading or {}, target)
+        options = options_of(reading, target)
         check_options(options)
         client = client_of(cluster)
         began = time.perf_counter()
@@ -114,7 +120,8 @@ class DaskCounter:
             for source, one, own in zip(sources, surveys, states, strict=True)
         ]
         packing = time.perf_counter()
-        counter.restore(range(len(sources)))
+        counter.homes = {number: home for number, home in counter.homes.items() if surveys[number].n_rows}
+        counter.restore(counter.homes.copy())
         counter.report["seconds"] |= {
             "read": read - began, "agree": packing - read, "pack": time.perf_counter() - packing,
         }  # fmt: skip
@@ -194,8 +201,10 @@ class DaskCounter:
                         raise ConnectionError(
                             f"the cluster has had no worker for {_PATIENCE:.0f} seconds: start some"
                         ) from None
-                except (distributed.KilledWorker, distributed.FutureCancelledError):
+                except distributed.KilledWorker:  # a few have died of it, or while it was there
                     break
+                except CancelledError:
+                    raise ConnectionError("the Dask scheduler has lost what it was asked for: start again") from None
             future.retry()
         raise ConnectionError(f"workers died {_ATTEMPTS} times over the same task: have they enough memory?")
 
@@ -496,23 +505,32 @@ def _add(one: _Sum, two: _Sum) -> _Sum:
     return _Sum(counts, one.lacking + two.lacking, max(one.seconds, two.seconds))
 
 
-def _close(run: str, session: int) -> None:
-    for (of, _), held in list(_HELD.items()):
-        if of == run:
-            with held.lock:
-                if session in held.sessions:
-                    held.sessions.pop(session).session.close()
+async def _close(run: str, session: int) -> None:
+    def close() -> None:
+        for (of, _), held in list(_HELD.items()):
+            if of == run:
+                with held.lock:
+                    if session in held.sessions:
+                        held.sessions.pop(session).session.close()
+
+    await asyncio.to_thread(close)  # who counts meanwhile is waited for
 
 
-def _forget(run: str) -> None:
+async def _forget(run: str) -> None:
     for key in [key for key in _HELD if key[0] == run]:
         del _HELD[key]
 
 
 def _tell_all_to_forget(client: Any, run: str) -> None:
-    if client.status == "running":
+    def tell() -> None:
         with suppress(OSError, RuntimeError):  # a cluster that is gone has forgotten already
             client.run(_forget, run, wait=False)
+
+    if client.status == "running":
+        if threading.current_thread() is threading.main_thread():
+            tell()
+        else:  # this may be the client's own thread, which must not wait for itself
+            threading.Thread(target=tell, daemon=True).start()
 
 
 def _here() -> Any:
