@@ -112,6 +112,8 @@ class DaskCounter:
         sources = _dealt(data, max(1, len(client.nthreads())))
         counter = cls(client, [_Shard(source, 0, _Plan(options, (), ())) for source in sources], ())
         surveys = counter._survey()
+        if not any(one.n_rows for one in surveys):
+            raise ValueError("the data have no rows, where at least one is needed: check where they come from")
         read = time.perf_counter()
         variables, states = agreed(surveys, options)
         counter.variables, counter.n_cases = variables, sum(one.n_rows for one in surveys)
