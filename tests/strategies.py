@@ -14,6 +14,7 @@ from oracle import Rules
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.dask import DaskCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
@@ -64,6 +65,16 @@ def shards(table, random, n, n_threads=1):
             if (owners == k).any()
         ]
     )
+
+
+@cache
+def has_gpu():
+    """Whether a GPU can be asked, too."""
+    try:
+        GpuCounter(make_table([2], [[0, 1]]))
+    except ValueError:
+        return False
+    return True
 
 
 @cache
