@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -242,9 +243,9 @@ def _read(source: object, options: Options) -> tuple[Table, Description | None]:
         return _reread(source, options), None
     if not options.cache:
         return _read_opened(_opened(source, options), options)
-    if not is_path(source):
+    files = files_of(source) if is_path(source) else [Path("-")]
+    if Path("-") in files:
         raise ValueError("cache=True keeps what is read of files, and these are none: leave it out")
-    files = files_of(source)
     for file in files:
         check_file(file)
     said = {**vars(options), "how": {**vars(options.how), "na": sorted(options.how.na)}}
