@@ -279,7 +279,7 @@ class _Values:
         self._places: Bytes | None = None  # codes of whole numbers, from
         self._least = 0  # ... this one on
         self._wide: list[pa.Array] | None = None  # all cells, once there are too many values
-        self._ordered = True
+        self._ordered, self._n = True, 0
 
     @property
     def seen(self) -> "pa.Array | None":
@@ -296,6 +296,7 @@ class _Values:
 
         if not len(chunk):
             return
+        self._n += len(chunk)
         self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
         if self._wide is None and pa.types.is_null(chunk.type):
             row[begin:] = _MISSING
@@ -312,7 +313,7 @@ class _Values:
         import pyarrow as pa
 
         kind = chunk.type
-        if len(chunk) < _FEW or not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or chunk.null_count:
+        if self._n < _FEW or not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or chunk.null_count:
             return False
         from leafwise.kernels.counting import labels
 
@@ -361,7 +362,7 @@ class _Values:
         if new:
             self._pieces.append(values.take(_whole_numbers(np.array(new, np.int64))))
         self._places = None  # it does not know them
-        if len(cells) < _FEW:
+        if self._n < _FEW:
             out[:] = codes[cells]
             self.counts += np.bincount(out, minlength=256)
         else:
