@@ -6,13 +6,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-counters fuzz bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make test-counters  the contract and laws of counting, over every counter that this machine has, a GPU included"
 	@echo "make lint   style, types and import rules only"
+	@echo "make test-oldest, test-plain, test-bounds  the laws with the oldest versions that are supported, with numba's public parts"
+	@echo "            alone, and with every index checked"
 	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
 	@echo "make docs   the documentation, as pages in build/site; make serve shows them at a local address, where search works"
@@ -56,6 +58,21 @@ pytest-python: .venv/installed-for-tests
 test-counters: .venv/installed-for-tests
 	$(BIN)/python -c 'from leafwise.counters.gpu import _cupy; _cupy(); print("with a GPU")' 2>/dev/null || echo "without a GPU: see docs/scale.md"
 	$(BIN)/python -m pytest tests/contracts/test_counters.py tests/laws/test_counters.py tests/laws/test_dask.py
+
+# Beside the usual run, since each of these compiles everything anew: before a release, and where a version is in doubt.
+COMPILED := tests/unit/test_words.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \
+	tests/laws/test_exact.py
+
+test-oldest:
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet $$($(PYTHON) tests/oldest.py) 'pytest>=8' 'hypothesis>=6.100'
+	NUMBA_CACHE_DIR=build/oldest/cache PYTHONPATH=src build/oldest/bin/python -m pytest -q -o filterwarnings=default $(COMPILED)
+
+test-plain: .venv/installed-for-tests
+	LEAFWISE_PLAIN_NUMBA=1 NUMBA_CACHE_DIR=build/plain $(BIN)/python -m pytest -q $(COMPILED)
+
+test-bounds: .venv/installed-for-tests
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(BIN)/python -m pytest -q $(COMPILED)
 
 SECONDS ?= 60
 fuzz: .venv/installed-for-tests

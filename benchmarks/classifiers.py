@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import Table, Variable
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before scikit-learn is imported
@@ -81,13 +81,13 @@ def folds(X: np.ndarray, y: np.ndarray, train: Table | None) -> list[tuple[np.nd
 def one_graph(where: Problem) -> Any:
     from leafwise.estimators import DecisionGraphClassifier
 
-    return DecisionGraphClassifier(search=Greedy(threads=1), variables=where.declared)
+    return DecisionGraphClassifier(search=LeafSearch(threads=1), variables=where.declared)
 
 
 def chosen_graph(where: Problem) -> Any:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-    searches = [Greedy(operators, threads=1) for operators in ("CBIM", "BM", "CBI")]
+    searches = [LeafSearch(operators, threads=1) for operators in ("CBIM", "BM", "CBI")]
     kappas = [f"kappa:{kappa}" for kappa in (0.001, 0.01, 0.1, 0.3)]
     grid = {"search": searches, "structure_prior": ["auto", *kappas, "uniform"]}
     inner = StratifiedKFold(3, shuffle=True, random_state=SEED)  # car and nursery come in order
@@ -101,7 +101,7 @@ def chosen_size(fitted: Any, where: Problem) -> tuple[int, int]:
 def network(where: Problem) -> Any:
     from leafwise.estimators import NetworkClassifier
 
-    return NetworkClassifier(search=Greedy(threads=1), variables=where.declared)
+    return NetworkClassifier(search=LeafSearch(threads=1), variables=where.declared)
 
 
 def network_size(fitted: Any, where: Problem) -> tuple[int, int]:

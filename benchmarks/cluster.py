@@ -18,7 +18,7 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise import write
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.table import Table
 
 N_CASES, N_VARIABLES = map(int, os.environ.get("LEAFWISE_CLUSTER", "4000000x100").split("x"))
@@ -40,7 +40,7 @@ def learned(folder: Path, n_workers: int) -> tuple[Any, dict[str, Any], float]:
     cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     with cluster, Client(cluster, set_as_default=False) as client:
         client.run(_warm)  # compiled code is loaded, or made, before anything is timed
-        search = learning(folder, cluster=client)
+        search = start_search(folder, cluster=client)
         began = time.perf_counter()
         search.run()
         seconds = time.perf_counter() - began
@@ -55,7 +55,7 @@ def _warm() -> None:
     from leafwise.examples import alarm
 
     table = sample(alarm(), 300, seed=1)
-    learning(ShardedCounter([CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes)))])).run()
+    start_search(ShardedCounter([CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes)))])).run()
 
 
 def measure() -> Iterator[Report]:

@@ -1,8 +1,8 @@
 """How often pairs that so many networks connect are adjacent in the network that cases were drawn from.
 
 Cases are drawn from published networks, 500 to 10,000, and `confidence` learns networks from halves of them. Over all
-networks and samples, pairs are counted by the share of networks that connect them. The same with the bootstrap, which
-draws cases with repetitions, shows why halves are taken.
+networks and samples, pairs are counted by the share of networks that connect them. Other searches, and the bootstrap,
+which draws cases with repetitions, show why it is done like that.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,9 @@ from leafwise.arc_confidence import Confidence
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import Greedy
-from leafwise.search.tables import Tables
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
 
@@ -26,9 +27,10 @@ LEARNED = 20
 EDGES = (0.05, 0.15, 0.35, 0.65, 0.85, 0.95, 1.01)
 Rows = Callable[[np.random.Generator, int], np.ndarray]
 WAYS: dict[str, tuple[Settings, Rows]] = {
-    "halves, graphs": (Greedy(), lambda random, n: random.permutation(n)[: n // 2]),
-    "halves, tables": (Tables(), lambda random, n: random.permutation(n)[: n // 2]),
-    "bootstrap, graphs": (Greedy(), lambda random, n: random.integers(n, size=n)),
+    "halves, recover": (RecoverySearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "halves, graphs": (LeafSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "halves, tables": (TableArcSearch(), lambda random, n: random.permutation(n)[: n // 2]),
+    "bootstrap, recover": (RecoverySearch(), lambda random, n: random.integers(n, size=n)),
 }
 
 

@@ -10,8 +10,8 @@ from functools import partial
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
-from leafwise.learner import learning
-from leafwise.search.greedy import SCHEDULES, Greedy, Search
+from leafwise.learner import start_search
+from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 NAMES = ("promoters", "splice", "car", "nursery", "mushroom", "adult_train", "nltcs", "plants", "tretail")
@@ -19,16 +19,16 @@ REPEATS = 5
 LONG = 1.0  # seconds: what takes longer is timed once
 
 
-def search(cases: Table, operators: str, schedule: str, delete_parents: bool) -> Search:
+def search(cases: Table, operators: str, schedule: str, delete_parents: bool) -> LeafSearchRun:
     """Learn to the end."""
-    settings = Greedy(operators=operators, schedule=schedule, delete_parents=delete_parents, threads=1)
-    under_way = learning(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
+    settings = LeafSearch(operators=operators, schedule=schedule, delete_parents=delete_parents, threads=1)
+    under_way = start_search(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(under_way.network.n_leaves == under_way.n_leaves, "leaves got lost")
     return under_way
 
 
-def timed(action: Callable[[bool], Search]) -> Iterator[tuple[float, Search]]:
+def timed(action: Callable[[bool], LeafSearchRun]) -> Iterator[tuple[float, LeafSearchRun]]:
     """Without deletion, then with it: the least of several times. Runs alternate, to meet the same machine."""
     times, found = {False: math.inf, True: math.inf}, {}
     for repeat in range(REPEATS):

@@ -1,8 +1,8 @@
 """Forests of decision graphs, and mixtures of networks as classifiers, beside forests and boosting of scikit-learn.
 
 The data sets, folds and states are those of the benchmark `classifiers`, and two more are drawn from published
-networks. The error of calibration is the mean distance between the largest probability and how often it is right,
-over fifteen groups of cases of equal number.
+networks; of the five folds as many are taken as it takes to test 1,000 cases. The error of calibration is the mean
+distance between the largest probability and how often it is right, over fifteen groups of cases of equal number.
 """
 
 import sys
@@ -20,6 +20,7 @@ from leafwise.inference.sampling import sample
 TABLES = ("adult_train", "mushroom", "nursery", "car", "splice", "promoters")
 DRAWN = {"child": ("Disease", 2_000), "insurance": ("PropCost", 2_000)}
 GROUPS = 15
+ENOUGH = 1_000  # test cases
 
 
 def drawn(name: str) -> Problem:
@@ -78,6 +79,8 @@ def row(where: Problem, name: str, make: Callable[[Problem], Any]) -> list[str]:
     """Fit and test a classifier on each fold."""
     found, labels, seconds = [], [], []
     for train, test in where.folds:
+        if sum(map(len, labels)) >= ENOUGH:
+            break
         classifier, began = make(where), time.perf_counter()
         classifier.fit(where.X[train], where.y[train])
         seconds.append(time.perf_counter() - began)
@@ -93,6 +96,28 @@ def row(where: Problem, name: str, make: Callable[[Problem], Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def summary(rows: list[list[str]]) -> list[str]:
+    """On how many sets each of ours is at least as good as both of scikit-learn's, to the digits of the table."""
+    told, names = [], list(WAYS)
+    of = {(row[0], row[1]): [float(cell) for cell in row[2:]] for row in rows}
+    sets = list(dict.fromkeys(row[0] for row in rows))
+    for own in names[:2]:
+        n = np.zeros(4, int)
+        for name in sets:
+            loss, accuracy, error, seconds = (np.array(of[name, own]) - [of[name, other] for other in names[2:]]).T
+            n += [
+                (loss <= 0).all() and (accuracy >= 0).all(),
+                (loss <= 0).all(),
+                (error <= 0).all(),
+                (seconds <= 0).all(),
+            ]
+        told.append(
+            f"{own}: log loss and accuracy at least those of both on {n[0]} of {len(sets)}, log loss alone on {n[1]}; "
+            f"better calibrated on {n[2]}, as fast to fit on {n[3]}."
+        )
+    return told
+
+
 def measure() -> Iterator[Report]:
     """A row for each data set and classifier."""
     heads = ("data", "classifier", "log loss", "accuracy", "calibration error", "seconds to fit")
@@ -102,7 +127,7 @@ def measure() -> Iterator[Report]:
         for way, make in WAYS.items():
             rows.append(row(where, way, make))
             print(*rows[-1], file=sys.stderr, flush=True)
-    yield Report("Forests and mixtures as classifiers", heads, rows)
+    yield Report("Forests and mixtures as classifiers", heads, rows, summary(rows))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.counters.gpu import GpuCounter
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.network import Network
 from leafwise.table import Table
 
@@ -31,7 +31,7 @@ JOBS = (Job(200_000, 500, True), Job(1_000_000, 2_000, False))
 def learned(table: Table | GpuCounter) -> tuple[Network, float, tuple[int, int]]:
     """The network, the seconds, and how often histograms were asked for, and how many."""
     began = time.perf_counter()
-    search = learning(table)
+    search = start_search(table)
     search.run()
     network = search.network
     return network, time.perf_counter() - began, search.round_trips

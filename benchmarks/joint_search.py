@@ -1,4 +1,4 @@
-"""How long a joint search takes: data in memory, kernels compiled, the whole of learning(...).run() and .network.
+"""How long a joint search takes: data in memory, kernels compiled, the whole of start_search(...).run() and .network.
 
 Each answer is checked. The prototype that the times are compared with is a 150-line program for the same searches,
 measured once on a machine with 2 cores.
@@ -10,8 +10,8 @@ from functools import partial
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
-from leafwise.learner import learning
-from leafwise.search.greedy import Greedy, Search
+from leafwise.learner import start_search
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 REPEATS = 5
@@ -38,16 +38,16 @@ JOBS = (
 )
 
 
-def search(cases: Table, operators: str, threads: int) -> Search:
+def search(cases: Table, operators: str, threads: int) -> LeafSearchRun:
     """The search that is timed, to its network."""
-    settings = Greedy(operators=operators, schedule="best-first", threads=threads)
-    under_way = learning(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
+    settings = LeafSearch(operators=operators, schedule="best-first", threads=threads)
+    under_way = start_search(cases, search=settings, prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(len(under_way.network.nodes) == cases.n_variables, "a node is missing")
     return under_way
 
 
-def check_answer(job: Job, found: Search, n_cases: int) -> None:
+def check_answer(job: Job, found: LeafSearchRun, n_cases: int) -> None:
     """Score, splits and merges are those known."""
     score, steps = found.log_score / n_cases, (found.n_splits, found.n_merges)
     check(round(score, job.digits) == job.score, f"{job.name}: log score / N is {score}, not {job.score}")

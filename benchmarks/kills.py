@@ -16,17 +16,17 @@ from random import Random
 
 from benchmarks import data
 from benchmarks.report import Report, check
-from leafwise import Edges, Greedy, Restarts, Table, Tables, learn
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn
 from leafwise.formats.json import dumps
 from leafwise.search.under_way import Settings
 
-ONE = Greedy(threads=1)  # a process with threads cannot be copied
+ONE = LeafSearch(threads=1)  # a process with threads cannot be copied
 SEARCHES: dict[str, tuple[Settings, str, int]] = {
     "greedy": (ONE, "auto", 20_000),
-    "greedy, best-first, BDeu": (Greedy("CBM", "best-first", delete_parents=True, threads=1), "bdeu:10", 10_000),
-    "complete tables": (Tables(threads=1), "bdeu:1", 20_000),
-    "edges": (Edges(ONE), "auto", 200),
-    "restarts": (Restarts(ONE, rounds=200, keep=3), "auto", 1_000),
+    "greedy, best-first, BDeu": (LeafSearch("CBM", "best-first", delete_parents=True, threads=1), "bdeu:10", 10_000),
+    "complete tables": (TableArcSearch(threads=1), "bdeu:1", 20_000),
+    "edges": (GraphArcSearch(ONE), "auto", 200),
+    "restarts": (LeafSearchRestarts(ONE, rounds=200, keep=3), "auto", 1_000),
 }
 EVERY = 0.02
 

@@ -17,7 +17,7 @@ from benchmarks.memory import peak_of
 from benchmarks.report import Report, check, main
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.network import Network
 from leafwise.table import Table
 
@@ -49,10 +49,10 @@ def cases_of(name: str) -> tuple[Table, Network | None]:
 
 def learn_here(name: str) -> None:
     """Learn in this process, and print what there is to know."""
-    learning(data.binary_chain(10, 500)).run()  # compile
+    start_search(data.binary_chain(10, 500)).run()  # compile
     cases, truth = cases_of(name)
     began, work = time.perf_counter(), time.process_time()
-    under_way = learning(cases)
+    under_way = start_search(cases)
     under_way.run()
     network = under_way.network
     found = {"seconds": time.perf_counter() - began, "processor": time.process_time() - work}

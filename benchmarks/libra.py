@@ -15,16 +15,16 @@ from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
 from leafwise.experiments.density import read_parts
 from leafwise.inference.likelihood import log_probabilities
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.network import Network
-from leafwise.search.greedy import Greedy, Search
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 REPEATS = 3
 GOAL = 100  # times as fast
 NEAR = 0.2  # of Libra's number of splits
 ALMOST = 0.02  # where the search over kappa is content
-TREES = Greedy(operators="B", schedule="best-first", threads=1)
+TREES = LeafSearch(operators="B", schedule="best-first", threads=1)
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ LIBRA = (
 )
 
 
-def trees(cases: Table, kappa: float) -> tuple[Search, Network]:
+def trees(cases: Table, kappa: float) -> tuple[LeafSearchRun, Network]:
     """What is timed: the search to its end, and its network."""
-    under_way = learning(cases, search=TREES, prior="uniform", structure_prior=f"kappa:{kappa:.4g}")
+    under_way = start_search(cases, search=TREES, prior="uniform", structure_prior=f"kappa:{kappa:.4g}")
     under_way.run()
     return under_way, under_way.network
 

@@ -16,7 +16,7 @@ from leafwise.averaging import GROWTH, averaged
 from leafwise.constraints import Constraints
 from leafwise.experiments.density import read_parts
 from leafwise.learner import learn
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.table import Table
 
@@ -40,7 +40,7 @@ def parts(name: str) -> tuple[Table, Table]:
 def of_leaves(name: str) -> list[str]:
     """A row of the first table."""
     train, valid = parts(name)
-    trees = learn(train, search=Greedy("CBI"), structure_prior=GROWTH)
+    trees = learn(train, search=LeafSearch("CBI"), structure_prior=GROWTH)
     found = (learn(train), trees, averaged(trees, train))
     return [name, *(f"{network.log_probabilities(valid).mean():.3f}" for network in found)]
 
@@ -53,7 +53,7 @@ def of_rows(name: str, rows: Rows, leaves_of_all: bool) -> float:
         random = np.random.default_rng([1, number])
         drawn = Table(train.variables, np.ascontiguousarray(train.codes[:, np.sort(rows(random, train.n_cases))]))
         order = Constraints(order=[train.names[k] for k in random.permutation(train.n_variables)])
-        network = learn(drawn, search=Greedy("CBI"), structure_prior="uniform", constraints=order)
+        network = learn(drawn, search=LeafSearch("CBI"), structure_prior="uniform", constraints=order)
         kinds = smoothings(network, train if leaves_of_all else drawn, STRENGTHS)
         logs = np.stack([kind.log_probabilities(valid) for kind in kinds])
         total = np.logaddexp(total, logs - np.log(MEMBERS))

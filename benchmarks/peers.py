@@ -30,8 +30,8 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.constraints import Constraints
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning, log_score
-from leafwise.search.tables import GREEDY, Tables, TableSearch
+from leafwise.learner import log_score, start_search
+from leafwise.search.tables import GREEDY, TableArcSearch, TableArcSearchRun
 from leafwise.table import Table
 
 REPEATS, REPEATS_IF_SMALL = 3, 60
@@ -89,21 +89,23 @@ def repeats(cases: Table) -> int:
     return REPEATS if cases.codes.size > 400_000 else REPEATS_IF_SMALL
 
 
-def search(cases: Table, prior: str, settings: Tables, constraints: Constraints = Constraints()) -> TableSearch:
+def search(
+    cases: Table, prior: str, settings: TableArcSearch, constraints: Constraints = Constraints()
+) -> TableArcSearchRun:
     """Our search, to its end."""
-    under_way = learning(cases, search=settings, prior=prior, structure_prior="uniform", constraints=constraints)
+    under_way = start_search(cases, search=settings, prior=prior, structure_prior="uniform", constraints=constraints)
     under_way.run()
-    return cast(TableSearch, under_way)
+    return cast(TableArcSearchRun, under_way)
 
 
 def score(cases: Table, arcs: Arcs, prior: str) -> float:
     """The log score of complete tables for these arcs."""
     dag = Constraints(dag=[(cases.names[parent], cases.names[child]) for parent, child in arcs])
-    network = search(cases, prior, Tables(max_steps=0), dag).network
+    network = search(cases, prior, TableArcSearch(max_steps=0), dag).network
     return sum(node.log_score for node in log_score(network, cases).values())
 
 
-def arcs_of(found: TableSearch) -> Arcs:
+def arcs_of(found: TableArcSearchRun) -> Arcs:
     return list(found.network.arcs)
 
 
@@ -230,7 +232,7 @@ def row(job: Job, cases: Table, prior_name: str, beaten: list[str]) -> list[str]
     """Times, and scores less our own; `beaten` is told who found a better network than we did."""
     prior = PRIORS[prior_name]
     greedy_seconds, greedy = least_time(repeats(cases), lambda: search(cases, prior, replace(GREEDY, threads=1)))
-    seconds, found = least_time(repeats(cases), lambda: search(cases, prior, Tables(threads=1)))
+    seconds, found = least_time(repeats(cases), lambda: search(cases, prior, TableArcSearch(threads=1)))
     ours = score(cases, arcs_of(found), prior)
     check(abs(ours - found.log_score) < SAME, f"{job.name}: the score is {ours}, not {found.log_score}")
     cells = [f"{job.name}, {prior_name}", f"{cases.n_cases:,} × {cases.n_variables}", f"{ours:.2f}", f"{seconds:.4f}"]
@@ -255,7 +257,7 @@ def measure() -> Iterator[Report]:
     heads += [head for name in installed() for head in (f"{name} s", "its score")]
     rows: list[list[str]] = []
     beaten: list[str] = []
-    search(data.alarm_sample(500), "bdeu:1", Tables())
+    search(data.alarm_sample(500), "bdeu:1", TableArcSearch())
     for job in JOBS:
         cases = cases_of(job)
         rows += [row(job, cases, prior_name, beaten) for prior_name in PRIORS]

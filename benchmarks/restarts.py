@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.inference.likelihood import log_probabilities
-from leafwise.learner import learning
-from leafwise.search.greedy import SCHEDULES, Greedy
-from leafwise.search.restarts import Restarts
-from leafwise.search.under_way import UnderWay
+from leafwise.learner import start_search
+from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.restarts import LeafSearchRestarts
+from leafwise.search.under_way import SearchRun
 from leafwise.table import Table
 
 ROUNDS = (10, 100, 1000)
@@ -40,21 +40,23 @@ class Outcome:
     test: float  # log-likelihood a test case
 
 
-def outcome(search: UnderWay, test: Table) -> Outcome:
+def outcome(search: SearchRun, test: Table) -> Outcome:
     """What the search has found so far."""
     return Outcome(search.log_score, search.seconds, float(log_probabilities(search.network, test).mean()))
 
 
 def greedy(cases: Table, test: Table, schedule: str) -> Outcome:
     """One greedy search of all variables."""
-    search = learning(cases, search=Greedy(schedule=schedule), prior="uniform", structure_prior="kappa:0.1")
+    search = start_search(cases, search=LeafSearch(schedule=schedule), prior="uniform", structure_prior="kappa:0.1")
     search.run()
     return outcome(search, test)
 
 
 def restarted(cases: Table, test: Table) -> list[Outcome]:
     """The same with restarts, after each number of rounds."""
-    search = learning(cases, search=Restarts(rounds=max(ROUNDS)), prior="uniform", structure_prior="kappa:0.1")
+    search = start_search(
+        cases, search=LeafSearchRestarts(rounds=max(ROUNDS)), prior="uniform", structure_prior="kappa:0.1"
+    )
     return [outcome(search, test) for number, _ in enumerate(search, 1) if number in ROUNDS]
 
 
@@ -90,10 +92,10 @@ def joint() -> Report:
 def cell(cases: Table, prior: str, operators: str, base: float, published: float) -> list[str]:
     """One cell of the paper's tables: greedy searches, restarts, and when they reach the published score."""
     options = {"target": "class", "prior": prior, "structure_prior": "uniform"}
-    both = [learning(cases, search=Greedy(operators, schedule), **options) for schedule in SCHEDULES]
+    both = [start_search(cases, search=LeafSearch(operators, schedule), **options) for schedule in SCHEDULES]
     for search in both:
         search.run()
-    search = learning(cases, search=Restarts(Greedy(operators), rounds=CELL_ROUNDS), **options)
+    search = start_search(cases, search=LeafSearchRestarts(LeafSearch(operators), rounds=CELL_ROUNDS), **options)
     scores = [done.log_score - base for done in search]
     reached = [k for k, score in enumerate(scores, 1) if score >= published - ROUNDED]
     check(bool(reached), f"{prior} {operators}: {scores[-1]:.2f} does not reach the published {published}")
@@ -107,7 +109,7 @@ def cells() -> Report:
     rows = []
     for (name, prior), published in PUBLISHED.items():
         cases = data.table(name)
-        trees = learning(cases, search=Greedy("C"), target="class", prior=prior, structure_prior="uniform")
+        trees = start_search(cases, search=LeafSearch("C"), target="class", prior=prior, structure_prior="uniform")
         trees.run()
         for operators, value in zip(OPERATORS, published, strict=True):
             rows.append([name, *cell(cases, prior, operators, trees.log_score, value)])
@@ -118,7 +120,7 @@ def cells() -> Report:
 
 def measure() -> Iterator[Report]:
     """First all variables at once, then single targets."""
-    learning(data.alarm_sample(100), search=Restarts(rounds=5)).run()  # compile
+    start_search(data.alarm_sample(100), search=LeafSearchRestarts(rounds=5)).run()  # compile
     yield joint()
     yield cells()
 

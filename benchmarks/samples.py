@@ -23,8 +23,8 @@ from benchmarks.report import SKIPPED, check
 from leafwise.kernels.counting import bits, listing, sets
 from leafwise.kernels.leaf_search import acyclic, replay, schedule, weights
 from leafwise.kernels.scoring import rises
-from leafwise.learner import learning
-from leafwise.search.greedy import Greedy
+from leafwise.learner import start_search
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import Table
 
 SECONDS = 4  # of samples for each data set
@@ -57,7 +57,7 @@ def take(names: tuple[str, ...]) -> dict[str, dict[str, int]]:
 
 def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
     """The search, and the network that it finds; its log score."""
-    under_way = learning(cases, search=Greedy(threads=threads), structure_prior=prior)
+    under_way = start_search(cases, search=LeafSearch(threads=threads), structure_prior=prior)
     under_way.run()
     _ = under_way.network
     return under_way.log_score

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, exponent, main
-from leafwise.learner import learning
-from leafwise.search.greedy import Greedy, Search
+from leafwise.learner import start_search
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 CASES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
@@ -20,24 +20,28 @@ CASES_OF_EACH = 10_000
 REPEATS = 4
 
 
-def whole(cases: Table) -> Search:
+def whole(cases: Table) -> LeafSearchRun:
     """Learn to the end."""
-    under_way = learning(cases, search=Greedy(threads=1), prior="uniform", structure_prior="kappa:0.1")
+    under_way = start_search(cases, search=LeafSearch(threads=1), prior="uniform", structure_prior="kappa:0.1")
     under_way.run()
     check(under_way.network.n_leaves == under_way.n_leaves, "leaves got lost")
     return under_way
 
 
-def first_step(cases: Table) -> Search:
+def first_step(cases: Table) -> LeafSearchRun:
     """All gains at the start, and the best of them taken."""
-    under_way = learning(cases, search=Greedy(threads=1), prior="uniform", structure_prior="kappa:0.1")
+    under_way = start_search(cases, search=LeafSearch(threads=1), prior="uniform", structure_prior="kappa:0.1")
     step = next(under_way)
     check(step.n_arcs == 1 and step.operator.gain > 0, f"the first step is {step}")
     return under_way
 
 
 def growth(
-    title: str, unit: str, tables: Iterator[Table], size: Callable[[Table], int], action: Callable[[Table], Search]
+    title: str,
+    unit: str,
+    tables: Iterator[Table],
+    size: Callable[[Table], int],
+    action: Callable[[Table], LeafSearchRun],
 ) -> Report:
     """A table of times, with the slope from each line to the next and over all."""
     sizes, times, steps = [], [], []

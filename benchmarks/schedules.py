@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.inference.likelihood import log_probabilities
-from leafwise.learner import learning
-from leafwise.search.greedy import SCHEDULES, Greedy
+from leafwise.learner import start_search
+from leafwise.search.greedy import SCHEDULES, LeafSearch
 from leafwise.table import Table
 
 SMALL = 300_000  # cells: with these, priors of several strengths are tried too
@@ -32,8 +32,8 @@ class Outcome:
 def outcome(cases: Table, test: Table | None, operators: str, schedule: str, prior: str) -> Outcome:
     """Learn once."""
     began = time.perf_counter()
-    settings = Greedy(operators=operators, schedule=schedule)
-    search = learning(cases, search=settings, prior=prior, structure_prior="kappa:0.1")
+    settings = LeafSearch(operators=operators, schedule=schedule)
+    search = start_search(cases, search=settings, prior=prior, structure_prior="kappa:0.1")
     search.run()
     network, seconds = search.network, time.perf_counter() - began
     check(search.stopped == "no operator gains", f"the search stopped early: {search.stopped}")
@@ -53,7 +53,7 @@ def compare(name: str, cases: Table, test: Table | None) -> Iterator[tuple[list[
 def measure() -> Iterator[Report]:
     """One row for each data set, operator set and prior."""
     for prior in PRIORS[:2]:  # compile
-        learning(data.alarm_sample(100), prior=prior).run()
+        start_search(data.alarm_sample(100), prior=prior).run()
     jobs = [(f"alarm, {n:,} cases", data.alarm_sample(n), data.alarm_sample(10_000, seed=2)) for n in (1_000, 10_000)]
     jobs += [(name, cases := data.table(name), data.test_table(name, cases)) for name in (*data.TABLES, *data.BINARY)]
     heads = ["data", "operators", "prior"]

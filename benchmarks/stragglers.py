@@ -72,12 +72,12 @@ def growth() -> float:
     from leafwise.counters.cpu import CpuCounter
     from leafwise.counters.sharded import ShardedCounter
     from leafwise.inference.sampling import sample
-    from leafwise.learner import learning
+    from leafwise.learner import start_search
 
     network, found = data.random_network(20, most_states=2), []
     sizes = (5_000, 20_000, 80_000)
     for size in sizes:
-        search = learning(ShardedCounter([CpuCounter(sample(network, size, seed=1))]))
+        search = start_search(ShardedCounter([CpuCounter(sample(network, size, seed=1))]))
         search.run()
         found.append(search.round_trips[1])  # type: ignore[attr-defined]
     return float(np.polyfit(np.log(sizes), np.log(found), 1)[0])

@@ -20,7 +20,7 @@ from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import Table
 
 STRICTER = (0.0002, 0.0005)
@@ -39,7 +39,7 @@ class Way(NamedTuple):
 
     def learn(self, cases: Table, target: str | None = None) -> Network:
         structure_prior = self.structure_prior.replace("1/n", f"{1 / cases.n_variables:.6g}")
-        search = Greedy(self.operators, threads=1)
+        search = LeafSearch(self.operators, threads=1)
         return learn(cases, target=target, search=search, prior=self.prior, structure_prior=structure_prior)
 
 

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from leafwise.decision_graph import DecisionGraph
+from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 
@@ -58,6 +59,115 @@ def nodes(draw, n_states, index, parents):
         "any": random.random(shape) + 0.01,
     }[kind]
     return Node.learned(tuple(parents), graph, counts, exponents)
+
+
+class _OwnGraph:
+    """A graph with own-value tests being drawn: children come before their parents, and places may be shared."""
+
+    def __init__(self, draw, n_states, target, parents):
+        self.draw, self.n_states, self.target, self.parents = draw, n_states, target, parents
+        self.tests, self.rows, self.made = [], [], {}
+
+    def add(self, states, test, row):
+        self.tests.append(test)
+        self.rows.append(row)
+        self.made.setdefault(states, []).append(len(self.tests) - 1)
+        return len(self.tests) - 1
+
+    def below(self, states, depth, parts=False):
+        """A place for these states, old or new; `parts`: with an own-value test there or below."""
+        kinds = ["own"] * (len(states) > 1) + ["parent"] * bool(self.parents)
+        if not parts and self.made.get(states) and self.draw(st.booleans()):
+            return self.draw(st.sampled_from(self.made[states]))
+        if not parts and (depth == 0 or self.draw(st.booleans())):
+            return self.add(states, LEAF, ())
+        kind = self.draw(st.sampled_from(kinds if depth else kinds[:1])) if kinds else "leaf"
+        if kind == "leaf":
+            return self.add(states, LEAF, ())
+        if kind == "own":
+            labels = self.draw(st.lists(st.integers(0, 2), min_size=len(states), max_size=len(states)))
+            labels[:2] = [0, 1]
+            which = {
+                label: tuple(s for s, own in zip(states, labels, strict=True) if own == label) for label in set(labels)
+            }
+            child = {label: self.below(part, depth - 1) for label, part in which.items()}
+            row = [child[max(child)]] * self.n_states[self.target]
+            for state, label in zip(states, labels, strict=True):
+                row[state] = child[label]
+            return self.add(states, self.target, tuple(row))
+        parent = self.draw(st.sampled_from(self.parents))
+        children = [self.below(states, depth - 1, parts)]
+        children += [self.below(states, depth - 1) for _ in range(self.draw(st.integers(0, 2)))]
+        row = [self.draw(st.sampled_from(children)) for _ in range(self.n_states[parent])]
+        row[: len(children)] = children[: len(row)]
+        return self.add(states, parent, tuple(row))
+
+    def graph(self, root):
+        kept = {root}
+        for node in range(root, -1, -1):
+            if node in kept:
+                kept.update(self.rows[node])
+        number = {node: k for k, node in enumerate(sorted(kept, reverse=True))}
+        return DecisionGraph(
+            tuple(self.tests[node] for node in number),
+            tuple(tuple(number[child] for child in self.rows[node]) for node in number),
+        )
+
+
+def reached_states(graph, target, n_states):
+    """For each distribution the states of the target that reach it, by walking from the root for each of them."""
+    seen = [[False] * n_states for _ in graph.tests]
+    for state in range(n_states):
+        stack = [0]
+        while stack:
+            node = stack.pop()
+            seen[node][state] = True
+            stack += [graph.children[node][state]] if graph.tests[node] == target else graph.children[node]
+    return np.array([row for row, test in zip(seen, graph.tests, strict=True) if test in (LEAF, target)])
+
+
+def own_probability(own, case, state):
+    """The probability of a state of the target given the others of a case, by the definition."""
+    rows = {node: k for k, node in enumerate(n for n, test in enumerate(own.graph.tests) if test in (LEAF, own.target))}
+    node, probability = 0, 1.0
+    while True:
+        test = own.graph.tests[node]
+        if test in (LEAF, own.target):
+            probability *= own.probabilities[rows[node], state]
+        if test == LEAF:
+            return probability
+        node = own.graph.children[node][state if test == own.target else case[test]]
+
+
+@st.composite
+def own_tests(draw, n_states, target, parents, learned=None):
+    """Own-value tests of a variable with two states or more, with what they hold."""
+    under_way = _OwnGraph(draw, n_states, target, list(parents))
+    graph = under_way.graph(under_way.below(tuple(range(n_states[target])), 3, parts=True))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = (sum(test in (LEAF, target) for test in graph.tests), n_states[target])
+    reached = reached_states(graph, target, n_states[target])
+    counts, exponents = (
+        np.where(reached, values, 0) for values in (random.integers(0, 50, shape), random.random(shape) + 0.01)
+    )
+    own = OwnTests.learned(graph, counts, exponents, target)
+    learned = draw(st.booleans()) if learned is None else learned
+    return own if learned else OwnTests(graph, target, own.probabilities)
+
+
+@st.composite
+def own_networks(draw, learned=None):
+    """A network over two to four variables in which one or more have own-value tests."""
+    n_states = draw(st.lists(st.integers(2, 4), min_size=2, max_size=4))
+    order = draw(st.permutations(range(len(n_states))))
+    built = [None] * len(n_states)
+    for place, index in enumerate(order):
+        parents = sorted(draw(st.sets(st.sampled_from(order[:place]), max_size=3))) if place else []
+        if place == len(order) - 1 or draw(st.booleans()):
+            built[index] = Node.with_own_tests(draw(own_tests(n_states, index, parents, learned)), tuple(parents))
+        else:
+            built[index] = draw(nodes(n_states, index, parents))
+    return Network(draw(variable_lists(n_states)), tuple(built), "uniform", "kappa:0.1")
 
 
 @st.composite

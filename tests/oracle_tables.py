@@ -21,7 +21,7 @@ class Move:
     gain: float
 
 
-class TableSearch:
+class TableArcSearchRun:
     """Greedy search over the arcs into some targets."""
 
     def __init__(

@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import MISSING, Table, Variable, code_type
 from leafwise.workers import Workers
 
@@ -155,7 +155,7 @@ class Setup:
     def for_library(self, **greedy):
         settings = {"operators": self.operators, "schedule": self.schedule, "threads": 1, **greedy}
         return {
-            "search": Greedy(**settings),
+            "search": LeafSearch(**settings),
             "prior": self.prior,
             "structure_prior": self.structure_prior,
             "constraints": self.constraints,

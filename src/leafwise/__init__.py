@@ -23,38 +23,69 @@ if TYPE_CHECKING:
     from leafwise.counters.sharded import ShardedCounter
     from leafwise.cpd import CPD
     from leafwise.decision_graph import DecisionGraph
-    from leafwise.description import Description
+    from leafwise.description import Description, ReadColumn
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.encoding import describe, read, write
+    from leafwise.errors import Advice, AdvisedError, Argument
     from leafwise.imputation import CellProbabilities, impute
+    from leafwise.inference.convergence import Mixing
     from leafwise.inference.exact import Limits
     from leafwise.inference.explanation import Explanation, explain
-    from leafwise.inference.independence import contexts, dependence_path, is_independent, markov_blanket
-    from leafwise.inference.information import entropy, feature_importance, mutual_information, value_of_information
+    from leafwise.inference.independence import Context, contexts, dependence_path, is_independent, markov_blanket
+    from leafwise.inference.information import (
+        Importance,
+        InformationValue,
+        entropy,
+        feature_importance,
+        mutual_information,
+        value_of_information,
+    )
     from leafwise.inference.intervention import do, reversible_arcs
     from leafwise.inference.likelihood import log_probabilities
+    from leafwise.inference.prepared import Answers, PreparedQuery
     from leafwise.inference.query import Answer, query
-    from leafwise.inference.sampling import sample
-    from leafwise.learner import learn, learning, log_score
+    from leafwise.inference.sampling import Approximate, sample
+    from leafwise.learner import learn, log_score, start_search
     from leafwise.mixture import Mixture
-    from leafwise.network import Network, Node
-    from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
+    from leafwise.network import Network, Node, TiedLeaf
+    from leafwise.operators import (
+        BinarySplit,
+        CompleteSplit,
+        Merge,
+        OrderedSplit,
+        PartialSplit,
+        RelabelledMerge,
+        Tie,
+    )
+    from leafwise.own_tests import OwnTests
     from leafwise.predictions import Predictions, predict
     from leafwise.prior_network import PriorNetwork
     from leafwise.priors import Bdeu, Symmetric, Uniform
     from leafwise.report.steps import plot_steps
-    from leafwise.scores import NodeScore
-    from leafwise.search.edges import Edges
-    from leafwise.search.greedy import Greedy, Step
-    from leafwise.search.restarts import Restarts
-    from leafwise.search.tables import Tables
+    from leafwise.report.svg import Picture
+    from leafwise.scores import NodeScore, NodeScores
+    from leafwise.search.edges import GraphArcSearch
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.incomplete import CompletedRound
+    from leafwise.search.problem import Step
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.restarts import LeafSearchRestarts, Perturbation
+    from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch
+    from leafwise.search.under_way import SearchRun
     from leafwise.smoothing import smoothed
     from leafwise.structure_priors import Arcs, Choices, Kappa
     from leafwise.table import Table, Variable
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
+    "AddArc": "search.tables",
+    "Advice": "errors",
+    "AdvisedError": "errors",
     "Answer": "inference.query",
+    "Answers": "inference.prepared",
+    "Approximate": "inference.sampling",
     "Arcs": "structure_priors",
+    "Argument": "errors",
     "Bdeu": "priors",
     "BinarySplit": "operators",
     "CPD": "cpd",
@@ -62,30 +93,51 @@ _HOME = {
     "Choices": "structure_priors",
     "Comparison": "comparison",
     "CompleteSplit": "operators",
+    "CompletedRound": "search.incomplete",
     "Confidence": "arc_confidence",
     "Constraints": "constraints",
+    "Context": "inference.independence",
     "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
+    "DeleteArc": "search.tables",
     "Description": "description",
-    "Edges": "search.edges",
+    "DynamicNetwork": "dynamic_network",
     "Explanation": "inference.explanation",
-    "Greedy": "search.greedy",
+    "GraphArcSearch": "search.edges",
+    "Importance": "inference.information",
+    "InformationValue": "inference.information",
     "Kappa": "structure_priors",
+    "LeafSearch": "search.greedy",
+    "LeafSearchRestarts": "search.restarts",
     "Limits": "inference.exact",
     "Merge": "operators",
+    "Mixing": "inference.convergence",
     "Mixture": "mixture",
     "Network": "network",
     "Node": "network",
     "NodeScore": "scores",
+    "NodeScores": "scores",
     "OrderedSplit": "operators",
+    "OwnTests": "own_tests",
+    "PartialSplit": "operators",
+    "Perturbation": "search.restarts",
+    "Picture": "report.svg",
     "Predictions": "predictions",
+    "PreparedQuery": "inference.prepared",
     "PriorNetwork": "prior_network",
-    "Restarts": "search.restarts",
+    "PutBack": "search.tables",
+    "ReadColumn": "description",
+    "ReverseArc": "search.tables",
+    "SearchRun": "search.under_way",
+    "RelabelledMerge": "operators",
+    "RecoverySearch": "search.recover",
     "ShardedCounter": "counters.sharded",
-    "Step": "search.greedy",
+    "Step": "search.problem",
     "Symmetric": "priors",
     "Table": "table",
-    "Tables": "search.tables",
+    "TableArcSearch": "search.tables",
+    "TiedLeaf": "network",
+    "Tie": "operators",
     "Uniform": "priors",
     "Variable": "table",
     "averaged": "averaging",
@@ -101,7 +153,6 @@ _HOME = {
     "impute": "imputation",
     "is_independent": "inference.independence",
     "learn": "learner",
-    "learning": "learner",
     "log_probabilities": "inference.likelihood",
     "log_score": "learner",
     "markov_blanket": "inference.independence",
@@ -113,44 +164,72 @@ _HOME = {
     "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
+    "start_search": "learner",
     "value_of_information": "inference.information",
     "write": "encoding",
 }
 _MODULES = ("estimators", "examples")
 __all__ = [
     "CPD",
+    "AddArc",
+    "Advice",
+    "AdvisedError",
     "Answer",
+    "Answers",
+    "Approximate",
     "Arcs",
+    "Argument",
     "Bdeu",
     "BinarySplit",
     "CellProbabilities",
     "Choices",
     "Comparison",
     "CompleteSplit",
+    "CompletedRound",
     "Confidence",
     "Constraints",
+    "Context",
     "CpuCounter",
     "DecisionGraph",
+    "DeleteArc",
     "Description",
-    "Edges",
+    "DynamicNetwork",
     "Explanation",
-    "Greedy",
+    "GraphArcSearch",
+    "Importance",
+    "InformationValue",
     "Kappa",
+    "LeafSearch",
+    "LeafSearchRestarts",
     "Limits",
     "Merge",
+    "Mixing",
     "Mixture",
     "Network",
     "Node",
     "NodeScore",
+    "NodeScores",
     "OrderedSplit",
+    "OwnTests",
+    "PartialSplit",
+    "Perturbation",
+    "Picture",
     "Predictions",
+    "PreparedQuery",
     "PriorNetwork",
-    "Restarts",
+    "PutBack",
+    "ReadColumn",
+    "RecoverySearch",
+    "RelabelledMerge",
+    "ReverseArc",
+    "SearchRun",
     "ShardedCounter",
     "Step",
     "Symmetric",
     "Table",
-    "Tables",
+    "TableArcSearch",
+    "Tie",
+    "TiedLeaf",
     "Uniform",
     "Variable",
     "averaged",
@@ -166,7 +245,6 @@ __all__ = [
     "impute",
     "is_independent",
     "learn",
-    "learning",
     "log_probabilities",
     "log_score",
     "markov_blanket",
@@ -178,6 +256,7 @@ __all__ = [
     "reversible_arcs",
     "sample",
     "smoothed",
+    "start_search",
     "value_of_information",
     "write",
 ]

@@ -37,13 +37,15 @@ def averaged(network: Network, data: Any) -> Network:
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> from leafwise.learner import learn
-    >>> from leafwise.search.greedy import Greedy
+    >>> from leafwise.search.greedy import LeafSearch
     >>> cases, new = sample(alarm(), 500, seed=1), sample(alarm(), 2000, seed=2)
-    >>> trees = learn(cases, search=Greedy("CB"), structure_prior="kappa:0.3")
+    >>> trees = learn(cases, search=LeafSearch("CB"), structure_prior="kappa:0.3")
     >>> [round(float(found.log_probabilities(new).mean()), 2) for found in (trees, averaged(trees, cases))]
     [-11.06, -11.03]
     """
     check_network(network, "averaged")
+    if network.ties:
+        raise ValueError("the network has ties between leaves, which averages over prunings break: use smoothed")
     table = read(data, variables=network.variables)
     check_variables(network, table)
     nodes = [
@@ -55,6 +57,11 @@ def averaged(network: Network, data: Any) -> Network:
 
 def averaged_means(network: Network, target: int, node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.float64]:
     """The distributions of a node's leaves, averaged over all prunings, from the counts on its arcs."""
+    if node.own is not None:
+        raise ValueError(
+            f"{network.names[target]!r} has own-value tests, and an average over prunings is no product of their "
+            f"switches and leaves: use smoothed, or learn without the operator O"
+        )
     flat = node.flat
     n_children = np.array([len(row) for row in node.graph.children], np.int32)
     exponent = Symmetric().exponent(node.n_states)

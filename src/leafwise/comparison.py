@@ -121,9 +121,12 @@ def _different_graphs(a: Network, b: Network) -> dict[str, tuple[int, int]]:
 
 
 def _drawn(network: Network, index: int) -> tuple[Any, ...]:
-    """A graph, simplified, with names and labels for places and states: equal where both say the same."""
+    """A graph, simplified, with names and labels for places and states: equal where both say the same.
+
+    Own-value tests that lead to the same places differ in their switches, so graphs with such stay as they are.
+    """
     node = network[network.names[index]].node
-    graph = node.graph.simplified()
+    graph = node.graph.simplified() if node.own is None else node.own.graph
     entries: list[Any] = []
     for place, test in enumerate(graph.tests):
         variable = None if test == LEAF else network.variables[test]

@@ -1,17 +1,20 @@
 """Constraints: which parents a node may have, and how large it may grow. Knows names and matrices, not search."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.table import Table
+from leafwise.errors import AdvisedError
+from leafwise.series import lagged
+from leafwise.table import Table, index_of
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]
+Family = tuple[int, tuple[int, ...]]  # a variable and its parents, by number
 
 
 class ParentRules(NamedTuple):
@@ -46,6 +49,7 @@ class Constraints:
     dag: Sequence[Arc] | None = None  # static search: exactly these arcs
     max_parents: int | None = None
     max_leaves: int | None = None
+    tied: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()  # (child, its parents), alike in each group
 
     def resolve(self, table: Table) -> ParentRules:
         """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
@@ -58,7 +62,13 @@ class Constraints:
             row[[table.index(parent) for parent in parents]] = 1
             allowed[table.index(child)] &= row
         kept = _matrix(self.required, table)
-        if self.required:
+        shared = np.zeros_like(kept)
+        for own, above in (family for group in self.families(table) for family in group):
+            shared[own, list(above)] = 1
+            _check_required(allowed, shared, table)
+            allowed[own] = shared[own]
+        kept |= shared
+        if kept.any():
             _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
@@ -72,6 +82,59 @@ class Constraints:
             allowed[full] &= is_parent[full]
         most_leaves = _limit(self.max_leaves, "max_leaves", 1)
         return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
+
+    def families(self, table: Table) -> list[list[Family]]:
+        """The groups that share a graph, by number; a ValueError where they cannot."""
+        groups = [
+            [(table.index(child), tuple(map(table.index, parents))) for child, parents in group] for group in self.tied
+        ]
+        seen: set[int] = set()
+        for group in groups:
+            _check_group(group, table)
+            twice = [table.names[child] for child, _ in group if child in seen or seen.add(child)]  # type: ignore[func-returns-value]
+            if twice:
+                raise ValueError(f"tied names {twice[0]!r} twice, and its node is shared in one group: name it once")
+        return groups
+
+    def over_slices(self, names: Sequence[str], lags: int) -> "Constraints":
+        """The same for windows over series: the past comes first, and what is said of arcs is said of every slice.
+
+        Order and tiers are those within a slice; in arcs, x[t-1] is x a step before.
+
+        >>> two = Constraints(forbidden=[("x[t-1]", "y")]).over_slices(["x", "y"], 2)
+        >>> two.forbidden, two.tiers[0]
+        ([('x[t-1]', 'y'), ('x[t-2]', 'y[t-1]')], ['x[t-2]', 'y[t-2]'])
+        """
+        if self.tied:
+            raise ValueError("tied and lags were both given, and series tie what they share themselves: leave one out")
+        lags_of = {lagged(name, lag): (name, lag) for lag in range(lags + 1) for name in names}
+        places = list(lags_of.values())
+
+        def shifted(*found: str) -> list[list[str]]:
+            """These names, and the same of all earlier slices that there are."""
+            known = [places[index_of(name, tuple(lags_of))] for name in found]
+            last = lags - max(lag for _, lag in known)
+            return [[lagged(name, lag + more) for name, lag in known] for more in range(last + 1)]
+
+        def arcs(given: Sequence[Arc]) -> list[Arc]:
+            return [(parent, child) for arc in given for parent, child in shifted(*arc)]
+
+        allowed: dict[str, list[str]] = {}
+        for child, parents in self.allowed_parents.items():
+            for (own,) in shifted(child):
+                allowed.setdefault(own, [])
+            for parent, own in arcs([(parent, child) for parent in parents]):
+                allowed[own].append(parent)
+        tiers, past = self.tiers or [names], range(lags, -1, -1)
+        return replace(
+            self,
+            order=[lagged(name, lag) for lag in past for name in self.order],
+            tiers=[[lagged(name, lag) for name in tier] for lag in past for tier in tiers],
+            required=arcs(self.required),
+            forbidden=arcs(self.forbidden),
+            allowed_parents=allowed,
+            dag=None if self.dag is None else arcs(self.dag),
+        )
 
     def _by_rank(self, table: Table) -> NDArray[np.uint8]:
         allowed = np.ones((table.n_variables, table.n_variables), np.uint8)
@@ -100,6 +163,28 @@ def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[n
     return rank
 
 
+def _check_group(group: Sequence[Family], table: Table) -> None:
+    """Refuse variables that cannot share a graph: place by place, they must have the same states."""
+    if len(group) < 2:
+        raise ValueError("a group of tied has fewer than two variables, and sharing takes two: name another, or none")
+    first, *others = [(child, *parents) for child, parents in group]
+    for family in (first, *others):
+        if len(set(family)) < len(family):
+            raise ValueError(f"tied names a variable twice for {table.names[family[0]]!r}: name every parent once")
+    for family in others:
+        if len(family) != len(first):
+            raise ValueError(
+                f"tied gives {table.names[first[0]]!r} {len(first) - 1} parents and {table.names[family[0]]!r} "
+                f"{len(family) - 1}, and they are matched by position: give both equally many"
+            )
+        for one, other in zip(first, family, strict=True):
+            if table.variables[one].labels != table.variables[other].labels:
+                raise ValueError(
+                    f"tied matches {table.names[one]!r} with {table.names[other]!r}, which have other states: give "
+                    f"them the same states and bins, or leave them out"
+                )
+
+
 def _matrix(arcs: Sequence[Arc], table: Table) -> NDArray[np.uint8]:
     out = np.zeros((table.n_variables, table.n_variables), np.uint8)
     for parent, child in arcs:
@@ -124,7 +209,8 @@ def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) ->
     crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
     if len(crowded):
         name = table.names[crowded[0]]
-        raise ValueError(f"{name!r} must have more parents than max_parents={most_parents}: raise it or drop arcs")
+        limit = ("max_parents", most_parents)
+        raise AdvisedError(f"{name!r} must have more parents than ", limit, ": raise it or drop arcs")
     cycle = dag.find_cycle(dag.parent_lists(is_parent))
     if cycle:
         arrows = " -> ".join(table.names[variable] for variable in cycle)
@@ -137,5 +223,7 @@ def _limit(value: int | None, what: str, least: int) -> int:
     if not isinstance(value, int | np.integer):
         raise TypeError(f"{what} is {value!r}, and must be a whole number: give an int, or leave it out")
     if value < least:
-        raise ValueError(f"{what} is {value}, and must be at least {least}: raise it, or leave it out for no limit")
+        raise AdvisedError(
+            (what,), f" is {value}, and must be at least {least}: raise it, or leave it out for no limit"
+        )
     return int(value)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 if TYPE_CHECKING:
@@ -70,8 +71,13 @@ class CPD:
 
     @property
     def graph(self) -> DecisionGraph:
-        """The decision graph."""
+        """The decision graph over the parents."""
         return self.node.graph
+
+    @property
+    def own(self) -> OwnTests | None:
+        """The graph that also tests the variable itself, with what it holds; None where there is no such test."""
+        return self.node.own
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -80,13 +86,13 @@ class CPD:
 
     @property
     def counts(self) -> NDArray[np.int64] | None:
-        """The cases in each leaf, by state, if the network was learned."""
+        """The cases in each leaf, by state, if the network was learned; with own-value tests, `own` has them."""
         return self.node.counts
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves the graph has."""
-        return self.graph.n_leaves
+        """How many leaves there are, as they are shown: of the graph, or of that with own-value tests."""
+        return self.node.n_leaves
 
     def plot(self) -> "Picture":
         """The picture of the graph, with a bar chart in each leaf."""

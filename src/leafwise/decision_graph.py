@@ -12,7 +12,7 @@ Two invariants hold for every graph: a child has a larger index than its parents
 Leaves are numbered in node order, which is the order of their creation: a split or a merge puts its new leaves last.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -137,8 +137,13 @@ class DecisionGraph:
         >>> DecisionGraph.complete([0], [2]).paths(1)
         ({0: frozenset({1})},)
         """
-        goal = self._leaf_node(leaf)
-        reach = self._leaves_below()
+        return self.paths_to(self._leaf_node(leaf))
+
+    def paths_to(self, goal: int) -> tuple[dict[int, frozenset[int]], ...]:
+        """The same for any node."""
+        leads = [False] * len(self.tests)
+        for node in range(goal, -1, -1):
+            leads[node] = node == goal or any(leads[child] for child in self.children[node])
         found: list[dict[int, frozenset[int]]] = []
         stack: list[tuple[int, dict[int, frozenset[int]]]] = [(0, {})]
         while stack:
@@ -148,7 +153,7 @@ class DecisionGraph:
             for states, child in reversed(self.arcs(node)):
                 variable = self.tests[node]
                 left = states & box.get(variable, states)
-                if left and reach[child] >> goal & 1:
+                if left and leads[child]:
                     stack.append((child, {**box, variable: left}))
         return tuple(found)
 
@@ -220,6 +225,10 @@ class DecisionGraph:
                 stands[node] = row[states[self.tests[node]]]
         return _reachable(self.tests, children, stands[0])
 
+    def renumbered(self, number: Callable[[int], int]) -> "DecisionGraph":
+        """The same graph over variables that have other numbers."""
+        return DecisionGraph(tuple(test if test == LEAF else number(test) for test in self.tests), self.children)
+
     def validate(self, n_states: Sequence[int]) -> None:
         """Raise a ValueError unless this is a decision graph over variables with these numbers of states."""
         if len(self.tests) != len(self.children) or not self.tests:
@@ -251,16 +260,6 @@ class DecisionGraph:
         if not 0 <= leaf < len(leaves):
             raise ValueError(f"there is no leaf {leaf} among leaves 0 to {len(leaves) - 1}: name one of these.")
         return leaves[leaf]
-
-    def _leaves_below(self) -> list[int]:
-        """For each node the leaves it leads to, as the bits (by node index) of an integer."""
-        reach = [0] * len(self.tests)
-        for node in reversed(range(len(self.tests))):
-            if self.tests[node] == LEAF:
-                reach[node] = 1 << node
-            for child in set(self.children[node]):
-                reach[node] |= reach[child]
-        return reach
 
 
 def _group_of_state(groups: Sequence[Iterable[int]]) -> list[int]:

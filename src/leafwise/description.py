@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from leafwise.binning import number
-from leafwise.errors import AdvisedError
+from leafwise.errors import Advice
 from leafwise.frames import html_table
 from leafwise.table import Variable, many, shortened
 
@@ -119,30 +119,28 @@ class Description:
 
     def _advice(self, in_options: bool) -> list[str]:
         """What to do about columns that are refused, missing cells and copies, a line each."""
-        found: list[AdvisedError] = []
+        found: list[Advice] = []
         refused = [column.name for column in self.refused]
         if refused:
             found.append(
-                AdvisedError("refused: leave out with ", ("ignore", refused), ", or take with ", ("states", refused))
+                Advice("refused: leave out with ", ("ignore", refused), ", or take with ", ("states", refused))
             )
         if any(column.kind == "dates" for column in self.refused):
-            found.append(AdvisedError("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
+            found.append(Advice("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
         numbers = [column.name for column in self.columns if self.told and number(column.name) is not None]
         if numbers:
-            found.append(
-                AdvisedError(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False))
-            )
+            found.append(Advice(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False)))
         if self.told.startswith("a single column") and self._is_parted_by_blanks():
-            found.append(AdvisedError("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
+            found.append(Advice("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
             found.append(
-                AdvisedError("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
+                Advice("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
             )
         copies = [column.name for column in self.columns if column.copy_of and column.variable is not None]
         if copies:
-            found.append(AdvisedError("copies: leave out with ", ("ignore", copies)))
-        return [error.in_options() if in_options else str(error) for error in found]
+            found.append(Advice("copies: leave out with ", ("ignore", copies)))
+        return [advice.in_options() if in_options else advice for advice in found]
 
     def _is_parted_by_blanks(self) -> bool:
         only = self.columns[0]

@@ -77,7 +77,7 @@ class DrawnGraphs:
     @property
     def tested(self) -> Integers:
         """n_variables * i + j where the graph of i tests j, sorted."""
-        is_test = self.tests != LEAF
+        is_test = self.tests >= 0
         tested: Integers = np.unique(self.owners[is_test] * (len(self.begin) - 1) + self.tests[is_test])
         return tested
 

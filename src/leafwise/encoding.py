@@ -5,7 +5,7 @@ variables `new_data`. Knows these, `columns` (how sources are opened), `descript
 """
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,10 +19,10 @@ from leafwise.binning import number
 from leafwise.case_weights import Floats, checked_weights, repeated_rows
 from leafwise.columns import Column, Source, check_file, open_source
 from leafwise.description import Description, ReadColumn
-from leafwise.errors import AdvisedError, check_type
+from leafwise.errors import AdvisedError, Part, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
-from leafwise.new_data import as_known, assembled, complete
-from leafwise.table import Table, Variable
+from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
+from leafwise.table import Table, Variable, code_type
 from leafwise.table_cache import TableCache
 from leafwise.text_files import Format
 from leafwise.writing import write_table
@@ -30,7 +30,6 @@ from leafwise.writing import write_table
 __all__ = ["Reading", "describe", "read", "write"]
 
 MISSING_CHOICES = ("error", "state", "drop", "unknown", "infer")
-INFER_OR_STATE = "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own"
 Names = str | Sequence[str]
 
 
@@ -148,8 +147,7 @@ def read_weighted(
     along, for the cases that are there.
     """
     options = options_of(reading, target, variables)
-    if options.cache:
-        raise ValueError("cache=True and weights were both given, which do not go together yet: leave one out")
+    _refuse_cache(options, ("weights",))
     if isinstance(source, Table):
         return _weighted_table(source, weights, options)
     opened = open_source(source, options.how)
@@ -164,6 +162,32 @@ def read_weighted(
     rows = np.flatnonzero((found > 0) & _will_stay(opened, options))
     table, understood = _read_opened(opened.of_rows(rows), options)
     return table, understood, checked_weights(found[rows], table.n_cases)
+
+
+def read_beside(
+    source: object,
+    wanted: Mapping[str, str],
+    *,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Table, Description | None, dict[str, Column]]:
+    """As `read_and_describe`, and some columns that are no variables: by what they are for, given their names."""
+    options = options_of(reading, None, variables)
+    _refuse_cache(options, "series")
+    if isinstance(source, Table):
+        places = {what: source.index(name) for what, name in wanted.items()}
+        beside = {what: _column_of(source, place) for what, place in places.items()}
+        return _reread(_without(source, *places.values()), options), None, beside
+    opened = open_source(source, options.how)
+    names = {what: _matching(name, opened.names, what)[0] for what, name in wanted.items()}
+    beside = {what: opened.column(opened.names.index(name)) for what, name in names.items()}
+    options = replace(options, ignore=[*_listed(options.ignore), *names.values()])
+    return (*_read_opened(chosen(opened, options), options), beside)
+
+
+def _refuse_cache(options: "Options", beside: Part) -> None:
+    if options.cache:
+        raise AdvisedError(("cache",), " and ", beside, " were both given, which do not go together yet: leave one out")
 
 
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
@@ -183,7 +207,7 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
         raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
     options = options_of(reading, target)
     if options.cache:
-        raise ValueError("cache=True keeps a table that is read, and describe reads none: leave it out")
+        raise AdvisedError(("cache",), " keeps a table that is read, and describe reads none: leave it out")
     opened = _opened(source, options)
     understood = _understood(_columns(opened, options), options)
     return _description(opened, understood, options)
@@ -212,7 +236,11 @@ class Options:
                 f"missing={self.missing!r} is not known: use 'error', 'state', 'drop', 'infer' or 'unknown'"
             )
         if self.missing == "unknown" and self.variables is None:
-            raise ValueError("missing='unknown' needs the variables of a network: pass variables, or missing='state'")
+            raise AdvisedError(
+                ("missing", "unknown"),
+                " needs the variables of a network: pass variables, or ",
+                ("missing", "state"),
+            )
         if self.unseen not in ("error", "missing"):
             raise ValueError(f"unseen={self.unseen!r} is not known: use 'error' or 'missing'")
         if self.unseen != "error" and self.variables is None:
@@ -220,7 +248,9 @@ class Options:
         if self.variables is not None and self.bins not in ("auto", None):
             raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
         if self.cache and self.variables is not None:
-            raise ValueError("cache=True keeps a table with states of its own, and variables were given: leave one out")
+            raise AdvisedError(
+                ("cache",), " keeps a table with states of its own, and variables were given: leave one out"
+            )
         Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
 
     def choices(self, names: Sequence[str]) -> Choices:
@@ -245,7 +275,7 @@ def _read(source: object, options: Options) -> tuple[Table, Description | None]:
         return _read_opened(_opened(source, options), options)
     files = files_of(source) if is_path(source) else [Path("-")]
     if Path("-") in files:
-        raise ValueError("cache=True keeps what is read of files, and these are none: leave it out")
+        raise AdvisedError(("cache",), " keeps what is read of files, and these are none: leave it out")
     for file in files:
         check_file(file)
     said = {**vars(options), "how": {**vars(options.how), "na": sorted(options.how.na)}}
@@ -285,15 +315,29 @@ def _read_opened(opened: Source, options: Options) -> tuple[Table, Description |
 def _weighted_table(table: Table, weights: Any, options: Options) -> tuple[Table, None, Floats | None]:
     if isinstance(weights, str):
         place = table.index(weights)
-        others = [other for other in range(table.n_variables) if other != place]
-        labels = table.variables[place].labels
-        weights = _numbers_of(Column(weights, table.codes[place].astype(np.int64), labels, numbers=_numbers(labels)))
-        table = Table(tuple(table.variables[other] for other in others), table.codes[others])
+        weights, table = _numbers_of(_column_of(table, place)), _without(table, place)
     found = checked_weights(weights, table.n_cases)
     rows = repeated_rows(found, table.n_variables)
     kept = np.flatnonzero(found) if rows is None else rows
     table = _reread(Table(table.variables, np.ascontiguousarray(table.codes[:, kept])), options)
     return table, None, found[kept] if rows is None else None
+
+
+def _column_of(table: Table, place: int) -> Column:
+    """A variable as the column that it may have been."""
+    variable = table.variables[place]
+    labels, codes = variable.labels[: variable.n_states - variable.missing], table.codes[place].astype(np.int64)
+    codes[codes == len(labels)] = -1
+    return Column(variable.name, codes, labels, numbers=_numbers(labels))
+
+
+def _without(table: Table, *places: int) -> Table:
+    """The other variables."""
+    others = [other for other in range(table.n_variables) if other not in places]
+    if not others:
+        raise ValueError(f"of the {table.n_variables} variables of the table none is left: name fewer of them")
+    variables = tuple(table.variables[other] for other in others)
+    return Table(variables, table.codes[others].astype(code_type(variables)))
 
 
 def _numbers(labels: Sequence[str]) -> Floats | None:
@@ -364,7 +408,7 @@ def _reread(table: Table, options: Options, optional: Collection[str] = ()) -> T
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
     plain = Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
     if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
-        raise ValueError("a Table is encoded already: give bins, missing='drop' and the like when the data are read")
+        raise ValueError("a Table is encoded already: give bins, missing and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
         return table
     return as_known(table, options.variables, options.missing, options.unseen, optional)
@@ -403,7 +447,7 @@ def chosen(opened: Source, options: Options) -> Source:
 
 def _columns(opened: Source, options: Options) -> list[Column]:
     columns = [opened.column(index) for index in range(len(opened.names))]
-    return complete(columns, columns, "drop", "") if options.missing == "drop" else columns
+    return complete(columns, columns, "drop", INFER_OR_STATE) if options.missing == "drop" else columns
 
 
 def _understood(columns: Sequence[Column], options: Options) -> list[Understood]:

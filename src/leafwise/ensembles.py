@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from leafwise.averaging import averaged, averaged_means
 from leafwise.constraints import Constraints
+from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
-from leafwise.network import Network
-from leafwise.search.under_way import UnderWay
+from leafwise.network import Network, Node
+from leafwise.predictions import log_posteriors
+from leafwise.search.under_way import SearchRun
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table, many
@@ -31,14 +33,18 @@ Floats = NDArray[np.float64]
 
 
 class Kind(NamedTuple):
-    """How members are learned, and which share of the variables, drawn for each of them, may be parents."""
+    """How members are learned, and which share of the variables, drawn for each of them, may be parents.
+
+    `whole`: with a target all variables are learned nevertheless, and what the target is follows by Bayes' rule.
+    """
 
     structure_prior: str | StructurePrior
     operators: str = "CBI"
     candidates: float = 1.0
+    whole: bool = False
 
 
-LearnMember = Callable[[Table, Constraints, Kind], UnderWay]
+LearnMember = Callable[[Table, Constraints, Kind], SearchRun]
 
 FOLDS = 5
 STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
@@ -50,6 +56,13 @@ FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM", 0.5),
     Kind("kappa:0.3", "CBI", 0.5),
 )
+FOR_A_CLASS = (  # the same with networks of all variables
+    FOR_A_TARGET[0],
+    Kind("choices", "CBIM", whole=True),
+    *FOR_A_TARGET[1:],
+    Kind("choices", "CBIM", 0.5, whole=True),
+    Kind("uniform", "CBI", 0.5),
+)
 _TRIALS = 4  # members with each of them
 _CLEARLY = 0.001  # of the log probability: a more lenient one, with its larger networks, must gain as much
 _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
@@ -57,14 +70,19 @@ _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 @dataclass(frozen=True)
 class _Member:
-    """A network, the cases it did not see, and their log probabilities with each kind of leaves."""
+    """A network, the cases it did not see, and their log probabilities with each kind of leaves.
+
+    Where there is a target, these are the probabilities of its state given all others. A network of all variables
+    then has the leaves it was learned with, whatever the kind.
+    """
 
     network: Network
+    whole: bool
     unseen: NDArray[np.int64]
     logs: Floats  # (kinds of leaves, cases)
 
 
-class MixtureUnderWay:
+class MixtureRun:
     """Members being learned, one after the other; `network` is the mixture of those there are, at any time."""
 
     def __init__(
@@ -88,7 +106,7 @@ class MixtureUnderWay:
         self._fold_of = np.random.default_rng(seed).permutation(table.n_cases) % n_folds
         self._n_folds = n_folds
         self._members: dict[int, _Member] = {}
-        self._now: UnderWay | None = None
+        self._now: SearchRun | None = None
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
         self._steps = self._all_steps()
@@ -164,7 +182,11 @@ class MixtureUnderWay:
         self._now = self._learn(seen, constraints, kind)
         self._now.run(None if self._progress is None else lambda _: self._tell())
         network, self._now = self._now.network, None
-        return _Member(network, np.flatnonzero(out), _logs_of_kinds(network, seen, unseen))
+        if kind.whole and self._target is not None:
+            logs = np.tile(_logs_of_target(network, unseen, self._table.index(self._target)), (len(STRENGTHS) + 1, 1))
+        else:
+            logs = _logs_of_kinds(network, seen, unseen)
+        return _Member(network, kind.whole, np.flatnonzero(out), logs)
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -207,7 +229,14 @@ class MixtureUnderWay:
         scores = self._scores(members)
         kind = int(scores.argmax())
         weights = em_weights([(m.unseen, m.logs[kind]) for m in members], self._table.n_cases)
-        networks = [_kind(member.network, self._table, kind) for member in members]
+        networks = [m.network if m.whole else _kind(m.network, self._table, kind) for m in members]
+        if any(kind.whole for kind in self._tried):
+            shares = [
+                np.bincount(codes, minlength=variable.n_states)
+                for variable, codes in zip(self._table.variables, self._table.codes, strict=True)
+            ]
+            others = independent(shares)
+            networks = [with_others(network, others) for network in networks]
         leaves = "average" if kind == 0 else f"smoothed:{STRENGTHS[kind - 1]:g}"
         return Mixture(tuple(networks), tuple(weights), self._summary(networks, leaves, float(scores[kind])))
 
@@ -252,6 +281,26 @@ def _logs_of_kinds(network: Network, seen: Table, unseen: Table) -> Floats:
         for kind in zip(*rows, strict=True)
     ]
     return np.stack(logs)
+
+
+def _logs_of_target(network: Network, table: Table, target: int) -> Floats:
+    """The log probability of the target's state given all others, in each case."""
+    logs: Floats = log_posteriors(network, table, target)[np.arange(table.n_cases), table.codes[target]]
+    return logs
+
+
+def independent(counts: Sequence[NDArray[Any]]) -> list[Node]:
+    """Nodes without parents, of variables that were in each state so often."""
+    single = DecisionGraph.single()
+    return [Node.learned((), single, own[None], np.ones((1, len(own)))) for own in counts]
+
+
+def with_others(network: Network, others: Sequence[Node]) -> Network:
+    """A network of all variables: those that it lacks have these nodes, the first ones of which are the first's."""
+    if None not in network.nodes:
+        return network
+    pairs = zip(network.nodes, [*others, *network.nodes[len(others) :]], strict=True)
+    return replace(network, nodes=tuple(other if own is None else own for own, other in pairs))
 
 
 def _kind(network: Network, table: Table, kind: int) -> Network:

@@ -1,36 +1,112 @@
 """Refusals that carry their advice: the arguments that would help, spelled for Python or as options. Knows nothing."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+
+class Argument(NamedTuple):
+    """An argument that is advised: its name, a value unless any would do, and in Python the class that takes it."""
+
+    name: str
+    value: object = ...
+    of: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.name}={'...' if self.value is ... else repr(self.value)}"
+        return f"{self.of}({text})" if self.of else self.name if self.value is ... else text
+
+    def in_options(self) -> str:
+        """The option of the command line."""
+        if self.name == "header":
+            return "--no-header"
+        option = f"--{self.name.replace('_', '-')}"
+        return option if self.value is ... else f"{option} {shlex.quote(_text(self.value))}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={entry}" for name, entry in value.items())
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return str(value)
+    return ",".join(f'"{entry}"' if "," in str(entry) else str(entry) for entry in value)
+
+
+Part = str | Argument | tuple[str, object] | tuple[str]
+
+
+class Advice(str):
+    """A text for Python that knows which of its words are arguments: texts, other advice, and (name, value).
+
+    >>> advice = Advice("leave them out with ", ("missing", "drop"), ", or raise ", Argument("memory", of="Limits"))
+    >>> print(advice)
+    leave them out with missing='drop', or raise Limits(memory=...)
+    >>> print(advice.in_options())
+    leave them out with --missing drop, or raise --memory
+    """
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: Part) -> "Advice":
+        """Join the parts; other advice keeps what it knows."""
+        flat: list[str | Argument] = []
+        for part in parts:
+            if isinstance(part, Advice):
+                flat += part.parts
+            else:
+                flat.append(part if isinstance(part, str | Argument) else Argument(*part))
+        text = super().__new__(cls, "".join(map(str, flat)))
+        text.parts = tuple(flat)
+        return text
+
+    def in_options(self) -> str:
+        """The same for the command line."""
+        return "".join(part if isinstance(part, str) else part.in_options() for part in self.parts)
 
 
 class AdvisedError(ValueError):
-    """What is wrong and what to do: texts, and between them arguments as (name, value).
+    """What is wrong and what to do. `advice` is the message as `Advice`; `arguments` are those that would help.
 
     >>> error = AdvisedError("column 'id' tells rows apart: leave it out with ", ("ignore", ["id", "a b"]))
     >>> print(error)
     column 'id' tells rows apart: leave it out with ignore=['id', 'a b']
-    >>> print(error.in_options())
+    >>> print(error.advice.in_options())
     column 'id' tells rows apart: leave it out with --ignore 'id,a b'
+    >>> error.arguments
+    [('ignore', ['id', 'a b'])]
     """
 
+    @property
+    def advice(self) -> Advice:
+        """The message."""
+        return Advice(*self.args)
+
+    @property
+    def arguments(self) -> list[tuple[str, object]]:
+        """Names of arguments and their values, `...` where any larger one would do."""
+        return [(part.name, part.value) for part in self.advice.parts if isinstance(part, Argument)]
+
     def __str__(self) -> str:
-        return "".join(part if isinstance(part, str) else f"{part[0]}={part[1]!r}" for part in self.args)
-
-    def in_options(self) -> str:
-        """The same for the command line."""
-        return "".join(part if isinstance(part, str) else _option(*part) for part in self.args)
+        return str(self.advice)
 
 
-def _option(name: str, value: object) -> str:
-    if name == "header":
-        return "--no-header"
-    text = ",".join(map(_entry, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
-    return f"--{name.replace('_', '-')} {shlex.quote(text)}"
+def in_options(what: str | Exception) -> str:
+    """A text, an error or a warning in the words of the command line."""
+    text = advice_of(what)
+    return text.in_options() if isinstance(text, Advice) else text
 
 
-def _entry(name: str) -> str:
-    return f'"{name}"' if "," in name else name
+def advice_of(what: str | Exception) -> str:
+    """A text, or the message of an error or a warning, with what it knows of arguments.
+
+    >>> advice_of(UserWarning(Advice("raise ", ("max_leaves",)))).in_options()
+    'raise --max-leaves'
+    """
+    if isinstance(what, AdvisedError):
+        return what.advice
+    if isinstance(what, Exception):
+        return what.args[0] if what.args and isinstance(what.args[0], Advice) else str(what)
+    return what
 
 
 def check_type(value: object, kinds: type | tuple[type, ...], what: str, wanted: str) -> None:

@@ -2,7 +2,7 @@
 
 Knows how data are read, how networks are learned, and what is asked of them. All take the same arguments:
 
-`operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `Greedy`; `max_parents` and
+`operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `LeafSearch`; `max_parents` and
 `max_leaves` as in `Constraints`; `search`, another search than the greedy one, with operators and schedule of its own.
 
 `bins`: "auto" cuts columns with many distinct numbers into bins, whose number the data decide; a number into so many; a
@@ -54,19 +54,19 @@ except ModuleNotFoundError:
 from leafwise.binning import number_label
 from leafwise.case_weights import checked_weights, repeated_rows
 from leafwise.constraints import Constraints
-from leafwise.decision_graph import DecisionGraph
 from leafwise.discretization import States
 from leafwise.encoding import read_new
+from leafwise.ensembles import independent, with_others
 from leafwise.features import read_features
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.kinds import Bins
-from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, learning_mixture
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
-from leafwise.network import Network, Node
+from leafwise.network import Network
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
 from leafwise.table import Table, Variable, code_type
 
@@ -79,7 +79,7 @@ _UNSEEN_CHOICES = ("missing", "error")
 class _Estimator(BaseEstimator):
     """What all have in common; dataclasses give them the signatures that scikit-learn wants."""
 
-    operators: str = Greedy.operators
+    operators: str = LeafSearch.operators
     schedule: str = "splits-first"
     search: Settings | None = None
     prior: str = DEFAULT_PRIOR
@@ -147,17 +147,19 @@ class DecisionGraphClassifier(_Classifier):
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        return log_posteriors(_with_shares(self.network_, self.shares_), table, label)
+        return log_posteriors(with_others(self.network_, independent(self.shares_)), table, label)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecisionGraphForestClassifier(_Classifier):
-    """Many decision graphs for p(class | features), and the mean of what they say: `network_` is their `Mixture`.
+    """Many decision graphs for p(class | features), and networks, and the mean of what they say: a `Mixture`.
 
     The arguments are described in `leafwise.estimators`. `n_estimators`: how many graphs. `candidates`: the share of
     the features, drawn for each graph, that it may test; None is half of them for some graphs, and all for others.
     `random_state`: what is drawn follows from this number. Each graph is grown from four fifths of the cases, some as
-    trees, some with merges. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
+    trees, some with merges; in every fourth place, decision graphs of the features, too, make a network that says what
+    the class is by Bayes' rule. `network_` is the mixture, in which features are independent for those that have graphs
+    of the class alone. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
     did not see.
 
     >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
@@ -174,14 +176,12 @@ class DecisionGraphForestClassifier(_Classifier):
         table, weights = _labelled_cases(self, X, y, sample_weight)
         if self.candidates is not None:
             check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
-        given = {"candidates": self.candidates, "target": table.names[-1]}
+        given = {"candidates": self.candidates, "target": table.names[-1], "whole": True}
         self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
-        self.shares_ = _shares(self.network_.variables, table, weights)
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        members = tuple(_with_shares(member, self.shares_) for member in self.network_.members)
-        return mixture_log_posteriors(Mixture(members, self.network_.weights), table, label, by_rest=False)
+        return mixture_log_posteriors(self.network_, table, label, by_rest=False)
 
 
 def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
@@ -192,13 +192,6 @@ def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None)
         own = None if weights is None else weights[there]
         shares.append(np.bincount(codes[there], own, variable.n_states))
     return tuple(shares)
-
-
-def _with_shares(network: Network, shares: Sequence[NDArray[Any]]) -> Network:
-    """The graph of the class, and for features of which nothing is known the shares of their states."""
-    single = DecisionGraph.single()
-    nodes = [Node.learned((), single, own[None], np.ones((1, len(own)))) for own in shares]
-    return Network(network.variables, (*nodes, network.nodes[-1]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -367,7 +360,7 @@ def _mixture(
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
         rows = np.repeat(rows, ends[1:] - ends[:-1])
     table = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
-    under_way = learning_mixture(table, networks, seed=seed, **given, **_settings(estimator))
+    under_way = start_mixture(table, networks, seed=seed, **given, **_settings(estimator))
     under_way.run()
     return under_way.network
 
@@ -385,10 +378,10 @@ def _settings(estimator: Any) -> dict[str, Any]:
 
 
 def _search(estimator: Any) -> Settings:
-    greedy = Greedy(estimator.operators, estimator.schedule)
+    greedy = LeafSearch(estimator.operators, estimator.schedule)
     if estimator.search is None:
         return greedy
-    if greedy != Greedy():
+    if greedy != LeafSearch():
         raise ValueError(
             f"search={estimator.search!r} was given with operators={greedy.operators!r} and "
             f"schedule={greedy.schedule!r}, which it does not use: give these to the search, or leave it out"

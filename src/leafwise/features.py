@@ -12,7 +12,7 @@ from leafwise.binning import interval_labels
 from leafwise.columns import Column, Source, open_source
 from leafwise.discretization import States
 from leafwise.kinds import Bins, Choices, Understood, understand
-from leafwise.new_data import assembled, complete
+from leafwise.new_data import INFER_OR_STATE, assembled, complete
 from leafwise.table import Table, Variable
 
 
@@ -40,7 +40,7 @@ def read_features(
             columns,
             columns,
             "error",
-            "missing='infer' to infer them from their rows, missing='state' to make missing a state of its own",
+            INFER_OR_STATE,
         )
     understood = understand(columns, Choices(bins, binning, towards=towards, keys=False))
     _refuse(understood)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.encoding import Reading, read_new
+from leafwise.errors import AdvisedError
 from leafwise.frames import Columns, Framed
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.inference.holes import Codes, Holes
@@ -80,9 +81,12 @@ def impute(
 def _refuse_states(network: Network, codes: Codes) -> None:
     for variable, row in zip(network.variables, codes, strict=True):
         if variable.missing and (row == variable.n_states - 1).any():
-            raise ValueError(
+            raise AdvisedError(
                 f"the network has a state of its own for missing cells of {variable.name!r}, and so nothing to fill "
-                f"them with: learn one with missing='infer', or missing='drop'"
+                "them with: learn one with ",
+                ("missing", "infer"),
+                ", or ",
+                ("missing", "drop"),
             )
 
 

@@ -14,11 +14,12 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.errors import AdvisedError
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Problem
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
-from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.problem import Problem
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import TableArcSearch
+from leafwise.search.under_way import SearchRun, Settings
 from leafwise.table import Table, Variable, code_type
 from leafwise.workers import Workers
 
@@ -49,14 +50,18 @@ class Completing:
         given = self.hidden
         sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
-            raise ValueError(
-                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as "
-                f"hidden=8, several such as hidden=(4, 4), or hidden='auto'"
+            raise AdvisedError(
+                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as ",
+                ("hidden", 8),
+                ", several such as ",
+                ("hidden", (4, 4)),
+                ", or ",
+                ("hidden", "auto"),
             )
         return sizes
 
 
-def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> UnderWay:
+def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers) -> SearchRun:
     """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
     _refuse(problem, how)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
@@ -64,7 +69,7 @@ def begin_incomplete(problem: Problem, table: Table, how: Completing, search: Se
     if how.hidden == "auto":
         settings: Any = search  # all of them have seconds
 
-        def begin(n: int, seconds: float | None) -> UnderWay:
+        def begin(n: int, seconds: float | None) -> SearchRun:
             return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers)
 
         return HiddenChoice(begin, search.seconds)
@@ -98,7 +103,7 @@ def _shown(variable: Variable) -> Variable:
 
 def _begin(
     problem: Problem, codes: Codes, causes: list[int], how: Completing, search: Settings, workers: Workers
-) -> UnderWay:
+) -> SearchRun:
     """The search with hidden causes of so many states; the ordinary one where nothing is missing at all."""
     problem, codes = _with_causes(problem, codes, causes)
     variables = problem.variables
@@ -111,10 +116,12 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers)
-    if isinstance(search, Tables):
-        raise ValueError(
-            "a search with complete tables takes no missing='infer' and no hidden causes, which need decision graphs: "
-            "use another search, or missing='drop'"
+    if isinstance(search, TableArcSearch | RecoverySearch):
+        raise AdvisedError(
+            "a search with complete tables takes no ",
+            ("missing", "infer"),
+            " and no hidden causes, which need decision graphs: use another search, or ",
+            ("missing", "drop"),
         )
     start = how.start
     is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)

@@ -17,6 +17,7 @@ from leafwise.binning import BINNINGS, cut_points, interval_labels, number, plai
 from leafwise.columns import Column
 from leafwise.dates import are_dates, date_label, days
 from leafwise.discretization import Numbers, States, cuts_towards, default_bins, few_states, related
+from leafwise.errors import Advice, AdvisedError
 from leafwise.table import MISSING, MOST_STATES, Variable, index_of
 from leafwise.text_files import UNNAMED
 
@@ -325,9 +326,11 @@ def as_booleans(texts: Sequence[str]) -> Sequence[str]:
 
 def _check_labels(name: str, labels: tuple[str, ...], has_missing: bool, *, numeric: bool) -> None:
     if len(labels) + has_missing > MOST_STATES:
-        advice = f"bin it with bins={{{name!r}: 8}}, or drop it" if numeric else "group its labels, or drop it"
-        raise ValueError(
-            f"column {name!r} has {len(labels)} distinct values, more than the limit of {MOST_STATES}: {advice}"
+        advice = Advice("bin it with ", ("bins", {name: 8})) if numeric else Advice("group its labels")
+        raise AdvisedError(
+            f"column {name!r} has {len(labels)} distinct values, more than the limit of {MOST_STATES}: ",
+            advice,
+            ", or drop it",
         )
     if has_missing and MISSING in labels:
         raise ValueError(

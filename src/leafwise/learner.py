@@ -16,9 +16,10 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.dask import DaskCounter, is_dask_frame
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_TARGET, TRIED, Kind, MixtureUnderWay
-from leafwise.errors import check_type
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureRun
+from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, begin_incomplete
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.questions import routes
@@ -27,14 +28,18 @@ from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScores, log_prior, node_score
+from leafwise.scores import NodeScores, score_with
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
-from leafwise.search.greedy import Greedy, Problem
-from leafwise.search.tables import Tables
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.problem import Problem
+from leafwise.search.tables import TableArcSearch
+from leafwise.search.tied import begin_tied
+from leafwise.search.under_way import SearchRun, Settings
+from leafwise.series import read_series, windows
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
+from leafwise.tied_leaves import added_exponents, first_exponents, pooled
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -45,7 +50,7 @@ def learn(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -70,7 +75,7 @@ def learn(
     networks: int,
     seed: int = 1,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -78,11 +83,30 @@ def learn(
 ) -> Mixture: ...
 
 
+@overload
+def learn(
+    data: Any,
+    *,
+    lags: int,
+    by: str | None = None,
+    time: str | None = None,
+    search: Settings = LeafSearch(),
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    leaves: str = "plain",
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    device: str = "cpu",
+    **reading: Unpack[Reading],
+) -> DynamicNetwork: ...
+
+
 def learn(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -92,19 +116,23 @@ def learn(
     leaves: str = "plain",
     weights: str | ArrayLike | None = None,
     networks: int | None = None,
+    lags: int | None = None,
+    by: str | None = None,
+    time: str | None = None,
     seed: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
     cluster: Any = None,
     **reading: Unpack[Reading],
-) -> Network | Mixture:
+) -> Network | Mixture | DynamicNetwork:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
 
     `target`: learn only this variable, all others being its possible parents.
-    `search`: how to search: `Greedy(...)` over leaves, with which operators, in which order and how long; `Tables(...)`
-    or `Edges(...)` over arcs, with complete tables or with decision graphs in the nodes; `Restarts(...)` on from where
-    greedy search ends.
+    `search`: what to search, and how: `LeafSearch(...)` the leaves of all graphs, with which operators, in which order
+    and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
+    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
+    arcs that made the data, and then the leaves of graphs in them.
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
     for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
     Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
@@ -122,6 +150,9 @@ def learn(
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
     from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
     are smoothed and the weights are chosen on the cases that members did not see.
+    `lags`: the rows are series, in which every slice depends on so many before it, and on itself: a `DynamicNetwork`.
+    `by` names the column that tells series apart, `time` that of whole numbers or dates in their order; without them
+    all rows are one series, as they come.
     `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
@@ -137,14 +168,34 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
+    others: dict[str, object]
+    if lags is None:
+        _refuse_beside("a run without lags", {"by": by, "time": time})
+    else:
+        others = {"target": target, "start": start, "hidden": hidden, "weights": weights, "networks": networks}
+        _refuse_beside(Argument("lags", lags), others | {"cluster": cluster})
+        series, _ = read_series(data, by=by, time=time, **reading)
+        rules = constraints.over_slices(series.table.names, lags)
+        window = learn(
+            windows(series, lags),
+            search=search,
+            prior=prior,
+            structure_prior=structure_prior,
+            constraints=rules,
+            leaves=leaves,
+            checkpoint=checkpoint,
+            every=every,
+            device=device,
+        )
+        return DynamicNetwork(window, lags)
     if networks is not None or leaves == "average":
         infers = reading.get("missing") == "infer" or None
-        others: dict[str, object] = {"weights": weights, "hidden": hidden, "missing": infers, "cluster": cluster}
+        others = {"weights": weights, "hidden": hidden, "missing": infers, "cluster": cluster}
         if networks is not None:
             others |= {"checkpoint": checkpoint, "device": None if device == "cpu" else device}
-        _refuse_beside("leaves='average'" if networks is None else f"networks={networks}", others)
+        _refuse_beside(Argument("leaves", leaves) if networks is None else Argument("networks", networks), others)
     if networks is not None:
-        mixture = learning_mixture(
+        mixture = start_mixture(
             data,
             networks,
             seed=seed,
@@ -162,7 +213,7 @@ def learn(
     search, structure_prior = grown_for(leaves, search, structure_prior)
     if leaves == "average":
         data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
-    under_way = learning(
+    under_way = start_search(
         data,
         target=target,
         search=search,
@@ -184,57 +235,74 @@ def learn(
     return averaged(under_way.network, data) if leaves == "average" else under_way.network
 
 
-def _refuse_beside(what: str, others: Mapping[str, object]) -> None:
+def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
     """Refuse what was given besides something that does without it."""
     for name, value in others.items():
         if value is not None:
-            shown = "missing='infer'" if name == "missing" else name
-            raise ValueError(f"{shown} and {what} were both given, which do not go together yet: leave one out")
+            shown = Argument(name, "infer") if name == "missing" else Argument(name)
+            raise AdvisedError(shown, " and ", what, " were both given, which do not go together yet: leave one out")
 
 
-def learning_mixture(
+def _refuse_shared(search: Settings, what: Argument) -> None:
+    """Refuse operators that tie distributions together, where leaves are averaged."""
+    letters = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    if letters:
+        raise AdvisedError(f"the operators {', '.join(letters)} and ", what, " do not go together yet: leave one out")
+
+
+def start_mixture(
     data: Any,
     networks: int,
     *,
     seed: int = 1,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
     leaves: str = "plain",
     candidates: float | None = None,
+    whole: bool = False,
     **reading: Unpack[Reading],
-) -> MixtureUnderWay:
+) -> MixtureRun:
     """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
 
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
+    `whole`: for one target, some members are networks of all variables, which say what the target is by Bayes' rule.
+    All members then are: in the others, the other variables are independent.
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     if start is not None or leaves != "plain":
-        what = "start" if start is not None else f"leaves={leaves!r}"
-        raise ValueError(f"{what} was given with networks={networks}, which chooses these itself: leave one out")
+        what = Argument("start") if start is not None else Argument("leaves", leaves)
+        its = Argument("networks", networks)
+        raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
+    _refuse_shared(search, Argument("networks", networks))
     table = read(data, target=target, **reading)
-    kinds = TRIED if target is None else FOR_A_TARGET
-    if not isinstance(search, Greedy):
-        kinds = (Kind("auto"),)
-    elif search.operators != Greedy.operators:
+    kinds = TRIED if target is None else FOR_A_CLASS if whole else FOR_A_TARGET
+    if not isinstance(search, LeafSearch):
+        kinds = (Kind("auto"), Kind("auto", whole=True)) if whole else (Kind("auto"),)
+    elif search.operators != LeafSearch.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
         kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
     if candidates is not None:
         kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
 
-    def learn_member(cases: Table, own: Constraints, kind: Kind) -> UnderWay:
-        its = replace(search, operators=kind.operators) if isinstance(search, Greedy) else search
-        return learning(
-            cases, target=target, search=its, prior=prior, structure_prior=kind.structure_prior, constraints=own
+    def learn_member(cases: Table, own: Constraints, kind: Kind) -> SearchRun:
+        its = replace(search, operators=kind.operators) if isinstance(search, LeafSearch) else search
+        return start_search(
+            cases,
+            target=None if kind.whole else target,
+            search=its,
+            prior=prior,
+            structure_prior=kind.structure_prior,
+            constraints=own,
         )
 
-    return MixtureUnderWay(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
+    return MixtureRun(table, networks, seed, constraints, tuple(dict.fromkeys(kinds)), learn_member, target)
 
 
 def grown_for(
@@ -243,20 +311,21 @@ def grown_for(
     """How to search for a network with such leaves, where nothing else was asked for."""
     if leaves not in ("plain", "average"):
         raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
-    if leaves == "plain" or not isinstance(search, Greedy):
+    if leaves == "plain" or not isinstance(search, LeafSearch):
         return search, structure_prior
-    if search.operators == Greedy.operators:
+    _refuse_shared(search, Argument("leaves", leaves))
+    if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
         structure_prior = GROWTH
     return search, structure_prior
 
 
-def learning(
+def start_search(
     data: Any,
     *,
     target: str | None = None,
-    search: Settings = Greedy(),
+    search: Settings = LeafSearch(),
     prior: str | ParameterPrior = DEFAULT_PRIOR,
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
@@ -270,12 +339,12 @@ def learning(
     device: str = "cpu",
     cluster: Any = None,
     **reading: Unpack[Reading],
-) -> UnderWay:
+) -> SearchRun:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
-    >>> search = learning(sample(alarm(), 500, seed=1))
+    >>> search = start_search(sample(alarm(), 500, seed=1))
     >>> first = next(search)
     >>> first.n_arcs, first.operator.gain > 0, search.network.n_leaves == first.n_leaves
     (1, True, True)
@@ -285,7 +354,10 @@ def learning(
     workers = Workers(search.threads)
     if cluster is not None or is_dask_frame(data):
         device_given = None if device == "cpu" else device
-        _refuse_beside("a cluster", {"weights": weights, "hidden": hidden, "device": device_given})
+        _refuse_beside(
+            "a Dask data frame" if cluster is None else Argument("cluster"),
+            {"weights": weights, "hidden": hidden, "device": device_given, "tied": constraints.tied or None},
+        )
         data, reading = DaskCounter.read(data, cluster, target=target, **reading), {}
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
@@ -300,7 +372,13 @@ def learning(
         parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
         counter = _counter_of(rows, workers, unit, device)
-        if isinstance(search, Greedy) and table.n_cases and not infers and hidden is None and counter.local is not None:
+        if (
+            isinstance(search, LeafSearch)
+            and table.n_cases
+            and not infers
+            and hidden is None
+            and counter.local is not None
+        ):
             counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
@@ -317,12 +395,24 @@ def learning(
         _count_candidates(rules),
         _graphs_of(start, targets),
     )
+    if constraints.tied:
+        others = {"hidden": hidden, "weights": weights, "start": start, "target": target, "checkpoint": checkpoint}
+        _refuse_beside("constraints with tied", {**others, "missing": infers or None})
+        if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
+            raise ValueError(
+                "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
+            )
+        if isinstance(parameters, PriorNetwork):
+            raise ValueError(f"the prior {str(parameters)!r} knows no shared graphs: use another prior, such as 'auto'")
+        families = constraints.families(table)
+        return begin_tied(problem, table, families, search, workers, lambda t: _counter_of(t, workers, 1.0, device))
     if infers or hidden is not None:
         if shares is not None:
             raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
         if checkpoint is not None or device != "cpu":
-            what = "checkpoint" if checkpoint is not None else f"device={device!r}"
-            raise ValueError(f"{what} does not go with missing='infer' or hidden causes yet: leave one of them out")
+            what = Argument("checkpoint") if checkpoint is not None else Argument("device", device)
+            its = Argument("missing", "infer")
+            raise AdvisedError(what, " does not go with ", its, " or hidden causes yet: leave one of them out")
         how = Completing(hidden, completions, seed, infers, start)
         return begin_incomplete(problem, table, how, search, workers)
     if checkpoint is None:
@@ -358,7 +448,7 @@ def _counting(
 def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
     if not hasattr(search, "begin"):
         raise TypeError(
-            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.Greedy()"
+            f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.LeafSearch()"
         )
     check_type(
         prior,
@@ -404,12 +494,16 @@ def log_score(
     prior_text = network.prior if prior is None else prior
     structure_text = network.structure_prior if structure_prior is None else structure_prior
     if prior_text is None or structure_text is None:
-        raise ValueError(
-            "the network was not learned, so it has no priors to score with: give prior and structure_prior, "
-            "for instance 'uniform' and 'kappa:0.1'"
+        raise AdvisedError(
+            "the network was not learned, so it has no priors to score with: give ",
+            ("prior",),
+            " and ",
+            ("structure_prior",),
+            ", for instance 'uniform' and 'kappa:0.1'",
         )
     structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
-    given = prior is None and all(node is None or node.exponents is not None for node in network.nodes)
+    held = [None if node is None or prior is not None else (node.own or node).exponents for node in network.nodes]
+    given = all(node is None or own is not None for node, own in zip(network.nodes, held, strict=True))
     parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
     if encoded.variables != table.variables:
         other = next(a.name for a, b in zip(encoded.variables, table.variables, strict=True) if a != b)
@@ -417,18 +511,22 @@ def log_score(
             f"the prior network has other states of {other!r}, or another order of them, than the network: "
             f"use a prior network with the same."
         )
-    scores = NodeScores()
+    rows = {}
     for target, node in enumerate(network.nodes):
         if node is not None:
-            exponents = node.exponents if prior is None else None
+            exponents = held[target]
             if exponents is None:
                 exponents = _exponents(network, target, node, parameters)
-            flat = routes.flatten([node.graph])
+            flat, n_leaves = node.flat, node.graph.n_leaves
             counts = routes.leaf_counts(
-                table.codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
+                table.codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states
             )
-            scores[network.names[target]] = node_score(counts, exponents, log_prior(network, target, structure))
-    return scores
+            rows[target] = (counts if node.own is None else node.own.folded(counts)), exponents
+    adds = not given and isinstance(parameters, Bdeu | PriorNetwork)
+    found = pooled(network.ties, rows, added_exponents if adds else first_exponents)
+    return NodeScores(
+        {network.names[target]: score_with(network, target, *own, structure) for target, own in found.items()}
+    )
 
 
 def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
@@ -443,7 +541,7 @@ def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
 def _structure_prior(text: str | StructurePrior, search: Settings) -> StructurePrior:
     """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
     if text == "auto":
-        text = "arcs" if isinstance(search, Tables) else "choices"
+        text = "arcs" if isinstance(search, TableArcSearch) else "choices"
     return structure_prior_of(text)
 
 
@@ -456,13 +554,15 @@ def _prior_for(text: str | ParameterPrior, table: Table, missing: str = "error")
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:
-    """The exponents a prior gives to the leaves of a node, wherever the node came from."""
+    """The exponents a prior gives to the distributions of a node, wherever the node came from."""
     n_states = count_states(network.variables)
+    every = [node.whole_graph.paths_to(place) for place in node.places]
     regions = [
-        Region(tuple({v: bits_of(states) for v, states in path.items()} for path in node.graph.paths(leaf)))
-        for leaf in range(node.graph.n_leaves)
+        Region(tuple({v: bits_of(states) for v, states in path.items() if v != target} for path in paths))
+        for paths in every
     ]
-    return np.stack([prior.leaf_exponents(target, region, n_states) for region in regions])
+    exponents = np.stack([prior.leaf_exponents(target, region, n_states) for region in regions])
+    return exponents if node.own is None else np.where(node.own.reached, exponents, 0.0)
 
 
 def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, DecisionGraph]:
@@ -470,7 +570,15 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
         return {}
     n_states = [variable.n_states for variable in start.variables]
     nodes = {target: start.nodes[target] for target in targets}
+    if start.ties or any(node is not None and node.own is not None for node in nodes.values()):
+        raise ValueError("the starting network has own-value tests or ties, and search begins without: give another")
     graphs = {target: node.graph for target, node in nodes.items() if node is not None}
+    for target, node in nodes.items():
+        if node is not None and node.own is not None:
+            raise ValueError(
+                f"the starting network's graph of {start.names[target]!r} tests its own variable, and a search begins "
+                f"without such tests: learn it without O, or begin without a network"
+            )
     for target, graph in graphs.items():
         if not _is_all_in_reach(graph, n_states):
             raise ValueError(
@@ -507,9 +615,10 @@ def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int,
                 raise ValueError(f"the starting network has the arc {arc}, which the constraints rule out: change one")
             is_parent[target, parent] = 1
         if node is not None and node.graph.n_leaves > rules.most_leaves:
-            raise ValueError(
-                f"the starting network has {node.graph.n_leaves} leaves for {table.names[target]!r}, more than "
-                f"max_leaves={rules.most_leaves}: raise it, or start from a smaller network"
+            raise AdvisedError(
+                f"the starting network has {node.graph.n_leaves} leaves for {table.names[target]!r}, more than ",
+                ("max_leaves", rules.most_leaves),
+                ": raise it, or start from a smaller network",
             )
     check_arcs(is_parent, rules.most_parents, table)
     return rules._replace(is_parent=is_parent)

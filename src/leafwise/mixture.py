@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.errors import check_type
+from leafwise.errors import Advice, check_type
 from leafwise.network import Network, check_network
 from leafwise.table import Table, Variable, code_type, many
 
@@ -128,7 +128,13 @@ class Mixture:
             errors = tuple(np.sqrt(square) for square in squares)
         method = "exact" if not others else sorted(others)[0]
         return Answer(
-            first.variables, mixed, method, log_evidence, errors, warnings=warned, note="; ".join(notes) or None
+            first.variables,
+            mixed,
+            method,
+            log_evidence,
+            errors,
+            warnings=warned,
+            note=_joined(notes),
         )
 
     def _answers(
@@ -294,6 +300,10 @@ class Mixture:
         logs = own + np.array([answer.log_evidence for answer in answers.values()], np.float64)
         total = float(np.logaddexp.reduce(logs))
         return np.exp(logs - total), total
+
+
+def _joined(notes: Sequence[str]) -> Advice | None:
+    return Advice(*[part for note in notes for part in ("; ", note)][1:]) if notes else None
 
 
 def _mean(arrays: Sequence[Floats], weights: Floats) -> Floats:

@@ -5,12 +5,13 @@ Knows tables' variables and decision graphs, and nothing of how a network is lea
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
+from leafwise.own_tests import OwnTests, frozen, frozen_counts, same
 from leafwise.table import Variable, first_repeated, index_of, many
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from leafwise.table import Table
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
+_LOST = 1e-9  # of numbers that were added up in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +52,18 @@ class Node:
     probabilities: NDArray[np.float64]  # (n_leaves, n_states)
     counts: NDArray[Any] | None = None  # integers, or expected counts; None: the distribution was given, not learned
     exponents: NDArray[np.float64] | None = None  # Dirichlet exponents, of the same shape
+    own: OwnTests | None = None  # where the graph also tests the variable itself; the others are its expanded form
 
     def __post_init__(self) -> None:
         """Freeze private copies of the arrays, and check what can be checked without the variables."""
-        object.__setattr__(self, "probabilities", _frozen(self.probabilities, np.float64))
+        object.__setattr__(self, "probabilities", frozen(self.probabilities, np.float64))
         if (self.counts is None) != (self.exponents is None):
             raise ValueError("a node got counts or exponents alone, and it takes both or neither: give the other too.")
         if self.counts is not None and self.exponents is not None:
-            kind = np.float64 if np.asarray(self.counts).dtype.kind == "f" else np.int64
-            object.__setattr__(self, "counts", _frozen(self.counts, kind))
-            object.__setattr__(self, "exponents", _frozen(self.exponents, np.float64))
+            if self.own is not None:
+                raise ValueError("a node with own-value tests got counts of its own: leave them to the tests.")
+            object.__setattr__(self, "counts", frozen_counts(self.counts))
+            object.__setattr__(self, "exponents", frozen(self.exponents, np.float64))
         _check_numbers(self)
         _check_parents(self)
 
@@ -72,6 +77,11 @@ class Node:
     ) -> "Node":
         """A node whose probabilities are the posterior means (counts + exponents) / their sum over the leaf."""
         return cls(parents, graph, _posterior_means(counts, exponents), counts, exponents)
+
+    @classmethod
+    def with_own_tests(cls, own: OwnTests, parents: tuple[int, ...] | None = None) -> "Node":
+        """A node whose graph also tests its own variable; the parents are those that it tests, or more."""
+        return cls(own.parents if parents is None else parents, *own.expanded(), own=own)
 
     @classmethod
     def all_learned(
@@ -97,12 +107,26 @@ class Node:
         for own, graph, (begin, end) in zip(parents, graphs, pairwise(ends), strict=True):
             node = object.__new__(cls)
             fields = vars(node)
-            fields["parents"], fields["graph"] = own, graph
+            fields["parents"], fields["graph"], fields["own"] = own, graph, None
             for name, array in arrays:
                 fields[name] = array[begin:end]
             _check_parents(node)
             nodes.append(node)
         return nodes
+
+    def relearned(self, counts: NDArray[Any], exponents: NDArray[np.float64]) -> "Node":
+        """The same graph with other counts and exponents, a row for each distribution (`places`)."""
+        if self.own is None:
+            return Node.learned(self.parents, self.graph, counts, exponents)
+        return Node.with_own_tests(OwnTests.learned(self.own.graph, counts, exponents, self.own.target), self.parents)
+
+    def renumbered(self, number: Callable[[int], int]) -> "Node":
+        """The same for variables that have other numbers, in the same order."""
+        parents = tuple(map(number, self.parents))
+        if self.own is None:
+            return replace(self, parents=parents, graph=self.graph.renumbered(number))
+        own = replace(self.own, graph=self.own.graph.renumbered(number), target=number(self.own.target))
+        return Node.with_own_tests(own, parents)
 
     @property
     def n_states(self) -> int:
@@ -119,9 +143,34 @@ class Node:
         return flatten([self.graph])
 
     @property
+    def whole_graph(self) -> DecisionGraph:
+        """The graph with its own-value tests, where it has some."""
+        return self.graph if self.own is None else self.own.graph
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The nodes of the whole graph that hold a distribution: leaves, and own-value tests."""
+        return self.graph.leaves if self.own is None else self.own.places
+
+    @property
+    def leaf_rows(self) -> Sequence[int]:
+        """Where the leaves of the whole graph are among the rows of its distributions."""
+        return range(len(self.probabilities)) if self.own is None else self.own.leaf_rows
+
+    @property
+    def n_tests(self) -> int:
+        """How many tests there are, own-value tests included."""
+        return self.whole_graph.n_tests
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves there are: with own-value tests those below them, not their combinations."""
+        return self.whole_graph.n_leaves
+
+    @property
     def n_parameters(self) -> int:
-        """How many free parameters the leaves hold."""
-        return self.graph.n_parameters(self.n_states)
+        """How many free parameters the leaves, and the switches of own-value tests, hold."""
+        return self.graph.n_parameters(self.n_states) if self.own is None else self.own.n_parameters
 
     def __eq__(self, other: object) -> bool:
         """Equal parents, graphs and, to the last bit, arrays."""
@@ -130,14 +179,23 @@ class Node:
         return (
             self.parents == other.parents
             and self.graph == other.graph
-            and _same(self.probabilities, other.probabilities)
-            and _same(self.counts, other.counts)
-            and _same(self.exponents, other.exponents)
+            and self.own == other.own
+            and all(
+                same(getattr(self, name), getattr(other, name)) for name in ("probabilities", "counts", "exponents")
+            )
         )
 
     def __hash__(self) -> int:
         """Agrees with equality."""
         return hash((self.parents, self.graph))
+
+
+class TiedLeaf(NamedTuple):
+    """One of several leaves that share a distribution: place s of it is the probability of state `states[s]` here."""
+
+    variable: int
+    leaf: int  # the row of the node's probabilities, or of those of its own-value tests
+    states: tuple[int, ...]  # all that the leaf is over, each once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,6 +215,7 @@ class Network:
     prior: str | None = None
     structure_prior: str | None = None
     learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
+    ties: tuple[tuple[TiedLeaf, ...], ...] = ()  # groups of leaves that share a distribution
 
     def __post_init__(self) -> None:
         """Refuse nodes that do not fit the variables, and cycles."""
@@ -174,15 +233,20 @@ class Network:
             if node is not None:
                 _check_fit(self.variables, index, node, n_states)
         self._check_acyclic()
+        object.__setattr__(self, "ties", _checked_ties(self))
 
     @classmethod
     def with_nodes_later(
-        cls, variables: tuple[Variable, ...], make_nodes: Callable[[], tuple[Node | None, ...]], **others: Any
+        cls,
+        variables: tuple[Variable, ...],
+        make_nodes: Callable[[], tuple[Node | None, ...]],
+        ties: Sequence[Sequence[TiedLeaf]] = (),
+        **others: Any,
     ) -> "Network":
         """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked."""
         network = cls((), (), **others)
         del vars(network)["nodes"]
-        vars(network).update(variables=tuple(variables), _make_nodes=make_nodes)
+        vars(network).update(variables=tuple(variables), _make_nodes=make_nodes, ties=tuple(map(tuple, ties)))
         _check_names(network.names)
         return network
 
@@ -240,17 +304,18 @@ class Network:
     @property
     def n_tests(self) -> int:
         """The tests in all graphs."""
-        return sum(node.graph.n_tests for node in self.nodes if node is not None)
+        return sum(node.n_tests for node in self.nodes if node is not None)
 
     @property
     def n_leaves(self) -> int:
         """The leaves of all graphs."""
-        return sum(node.graph.n_leaves for node in self.nodes if node is not None)
+        return sum(node.n_leaves for node in self.nodes if node is not None)
 
     @property
     def n_parameters(self) -> int:
-        """The free parameters of all leaves."""
-        return sum(node.n_parameters for node in self.nodes if node is not None)
+        """The free parameters of all leaves; those of tied leaves count once."""
+        twice = sum((len(group) - 1) * (len(group[0].states) - 1) for group in self.ties)
+        return sum(node.n_parameters for node in self.nodes if node is not None) - twice
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.float64] | None, ...]:
@@ -401,6 +466,7 @@ class Network:
             and self.prior == other.prior
             and self.structure_prior == other.structure_prior
             and self.learned == other.learned
+            and self.ties == other.ties
         )
 
     def __hash__(self) -> int:
@@ -409,7 +475,7 @@ class Network:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How to pickle: a read-only mapping cannot be."""
-        return Network, (self.variables, self.nodes, self.prior, self.structure_prior, dict(self.learned))
+        return Network, (self.variables, self.nodes, self.prior, self.structure_prior, dict(self.learned), self.ties)
 
     def _check_acyclic(self) -> None:
         cycle = dag.find_cycle(self._parents())
@@ -450,18 +516,6 @@ def _posterior_means(counts: NDArray[Any], exponents: NDArray[np.float64]) -> ND
         weights = counts + exponents
         means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
     return means
-
-
-def _frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
-    array = np.array(array, dtype=dtype, order="C")
-    array.flags.writeable = False
-    return array
-
-
-def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -513,6 +567,64 @@ def _check_fit(variables: tuple[Variable, ...], index: int, node: Node, n_states
         node.graph.validate(n_states)
     except ValueError as error:
         raise ValueError(f"the decision graph of {name!r} is not valid: {error}") from None
+    if node.own is not None:
+        _check_own(name, index, node, node.own, n_states)
+
+
+def _check_own(name: str, index: int, node: Node, own: OwnTests, n_states: list[int]) -> None:
+    """Raise a ValueError unless own-value tests are of this variable, and the node is their expanded form."""
+    if own.target != index:
+        raise ValueError(f"the own-value tests of {name!r} are of variable {own.target}: give those of {index}.")
+    try:
+        own.graph.validate(n_states)
+    except ValueError as error:
+        raise ValueError(f"the graph of {name!r} with its own-value tests is not valid: {error}") from None
+    if not set(own.parents) <= set(node.parents):
+        raise ValueError(f"the graph of {name!r} tests {own.parents}, more than the parents {node.parents}: add them.")
+    graph, probabilities = own.expanded()
+    if node.graph != graph or not np.array_equal(node.probabilities, probabilities):
+        raise ValueError(f"the node of {name!r} is not what its own-value tests say: build it by Node.with_own_tests.")
+
+
+def _checked_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
+    """The ties in plain tuples; a ValueError unless each joins leaves that exist, once, and say the same."""
+    ties = tuple(tuple(TiedLeaf(*leaf[:2], tuple(leaf[2])) for leaf in group) for group in network.ties)
+    leaves = [(leaf.variable, leaf.leaf) for group in ties for leaf in group]
+    if len(set(leaves)) < len(leaves):
+        variable, leaf = Counter(leaves).most_common(1)[0][0]
+        raise ValueError(f"leaf {leaf} of variable {variable} is tied twice, and a leaf is in one group: drop one.")
+    for group in ties:
+        if len(group) < 2:
+            raise ValueError(f"the tied group {group} has fewer than two leaves: name at least two, or leave it out.")
+        arrays = zip(*(_tied_rows(network, tied) for tied in group), strict=True)
+        if len({len(tied.states) for tied in group}) > 1 or not all(map(_are_alike, arrays)):
+            raise ValueError(f"the leaves tied in {group} do not hold the same distribution: pool their counts first.")
+    return ties
+
+
+def _are_alike(rows: tuple[NDArray[Any] | None, ...]) -> bool:
+    """Whether rows are the same, but for what is lost to the order in which their numbers are added up."""
+    known = [row for row in rows if row is not None]
+    spread = np.ptp(known, axis=0) if known else np.zeros(1)
+    return len(known) in (0, len(rows)) and bool((spread <= _LOST * np.abs(known).max(initial=0)).all())
+
+
+def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
+    """Probabilities, counts and exponents of a tied leaf, in the order of the group."""
+    there = 0 <= tied.variable < len(network.nodes)
+    node = network.nodes[tied.variable] if there else None
+    if node is None:
+        raise ValueError(f"a leaf of variable {tied.variable} is tied, which has no distribution here: leave it out.")
+    name, holder = network.names[tied.variable], node.own or node
+    if not 0 <= tied.leaf < len(holder.probabilities) or (node.own is not None and node.own.is_switch(tied.leaf)):
+        raise ValueError(f"row {tied.leaf} of {name!r} is tied, and it is not one of its leaves: name one of these.")
+    due = range(node.n_states) if node.own is None else node.own.states[node.own.places[tied.leaf]]
+    if sorted(tied.states) != list(due):
+        raise ValueError(
+            f"leaf {tied.leaf} of {name!r} is tied by the states {tied.states}, not {tuple(due)}: give each once."
+        )
+    order, arrays = list(tied.states), (holder.probabilities, holder.counts, holder.exponents)
+    return [None if array is None else array[tied.leaf, order] for array in arrays]
 
 
 def _json_value(value: Any, where: str) -> Any:

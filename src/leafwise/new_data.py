@@ -13,7 +13,7 @@ from leafwise.batches import recode
 from leafwise.binning import number, number_label
 from leafwise.columns import Column, Source
 from leafwise.dates import date_label, day
-from leafwise.errors import AdvisedError
+from leafwise.errors import Advice, AdvisedError
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
 
@@ -81,13 +81,16 @@ def _met(
     if missing == "state":
         lacking = {column.name: column.n_missing for column in checked if column.n_missing}
         if lacking:
-            raise ValueError(
-                f"missing cells in {_counted(lacking)}, whose variables have no missing state, so missing='state' "
-                "cannot be met: pass missing='drop', or learn from data with missing cells"
+            raise AdvisedError(
+                f"missing cells in {_counted(lacking)}, whose variables have no missing state, so ",
+                ("missing", "state"),
+                " cannot be met: pass ",
+                ("missing", "drop"),
+                ", or learn from data with missing cells",
             )
     if missing in ("unknown", "infer"):
         checked = []
-    columns = complete(columns, checked, missing, "missing='unknown' to sum over them when a network is evaluated")
+    columns = complete(columns, checked, missing, SUM_OVER)
     met = [_known_states(column, variable, unseen) for column, variable in zip(columns, variables, strict=True)]
     return assembled(tuple(variable for variable, _ in met), columns, [states for _, states in met])
 
@@ -159,23 +162,39 @@ def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
 # Missing cells
 
 
-def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: str) -> list[Column]:
+INFER_OR_STATE = Advice(
+    ("missing", "infer"),
+    " to infer them from their rows, ",
+    ("missing", "state"),
+    " to make missing a state of its own",
+)
+SUM_OVER = Advice(("missing", "unknown"), " to sum over them when a network is evaluated")
+
+
+def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:
     """The columns where no checked one has a missing cell: an error, or the rows without any."""
     counts = {column.name: column.n_missing for column in checked}
     counts = {name: count for name, count in counts.items() if count}
     if not counts:
         return columns
     if missing == "error":
-        raise ValueError(
-            f"missing cells in {_counted(counts)}: pass {advice}, or missing='drop' to leave these rows out"
+        raise AdvisedError(
+            f"missing cells in {_counted(counts)}: pass ",
+            advice,
+            ", or ",
+            ("missing", "drop"),
+            " to leave these rows out",
         )
     kept = np.ones(len(columns[0].codes), dtype=np.bool_)
     for column in checked:
         kept &= column.codes >= 0
     if not kept.any():
-        raise ValueError(
-            f"every row has a missing cell, in {_counted(counts)}, so missing='drop' leaves none: "
-            "pass missing='state', or leave out such columns"
+        raise AdvisedError(
+            f"every row has a missing cell, in {_counted(counts)}, so ",
+            ("missing", "drop"),
+            " leaves none: pass ",
+            ("missing", "state"),
+            ", or leave out such columns",
         )
     return [column.of_rows(kept) for column in columns]
 

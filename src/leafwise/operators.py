@@ -53,6 +53,22 @@ class OrderedSplit:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialSplit:
+    """A leaf is parted by its own value, and one of the pieces is split on a variable (Section 6).
+
+    `part` holds some of the target's states; the piece is the switch (is it one of them?), the part or the rest.
+    """
+
+    target: int
+    leaf: int
+    variable: int
+    part: frozenset[int]
+    piece: str  # "switch", "part" or "rest"
+    groups: tuple[frozenset[int], ...]
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """Two leaves become one."""
 
@@ -65,4 +81,26 @@ class Merge:
         return graph.merge(self.leaf, self.other)
 
 
-Operator = CompleteSplit | BinarySplit | OrderedSplit | Merge
+@dataclass(frozen=True, slots=True)
+class RelabelledMerge:
+    """Two leaves of a variable share one distribution, each of its places being a state of one and one of the other."""
+
+    target: int
+    leaf: int
+    other: int
+    states: tuple[tuple[int, int], ...]  # a state of `leaf`, and the one of `other` that goes with it
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Two leaves of different variables, whose states have the same labels, share one distribution."""
+
+    target: int
+    leaf: int
+    other_target: int
+    other: int
+    gain: float
+
+
+Operator = CompleteSplit | BinarySplit | OrderedSplit | PartialSplit | Merge | RelabelledMerge | Tie

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
 from leafwise.network import Network
-from leafwise.structure_priors import StructurePrior
+from leafwise.structure_priors import StructurePrior, log_prior_of_tie
+from leafwise.tied_leaves import later_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class NodeScores(dict[str, NodeScore]):
         return math.fsum(score.log_score for score in self.values())
 
 
-def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
+def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates: int | None = None) -> float:
     """Of the structure of a node; what its graph may have tested is what the network says, or all other variables.
 
     >>> from leafwise.examples import alarm
@@ -44,7 +45,24 @@ def log_prior(network: Network, target: int, prior: StructurePrior) -> float:
     node, variables = network.nodes[target], network.variables
     if node is None:
         raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
-    return prior.log_prior(node.graph, node.n_states, variables, candidates(network, target))
+    n_candidates = candidates(network, target) if n_candidates is None else n_candidates
+    if node.own is None:
+        value = prior.log_prior(node.graph, node.n_states, variables, n_candidates)
+    else:
+        value = prior.own_log_prior(node.own, variables, n_candidates)
+    return value + _log_prior_of_ties(network, target, prior)
+
+
+def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior) -> float:
+    """What ties add to a node: its leaves that are not the first of their group have no parameters of their own."""
+    if not network.ties:
+        return 0.0
+    costs, variables = prior.costs, network.variables
+    later = [tied for group in network.ties for tied in group[1:] if tied.variable == target]
+    refund = -sum(len(tied.states) - 1 for tied in later) * costs.log_kappa
+    firsts = [[(tied.variable, tied.states) for tied in group] for group in network.ties if group[0].variable == target]
+    choices = costs._replace(log_kappa=0.0)
+    return refund + math.fsum(log_prior_of_tie(choices, group, variables) for group in firsts)
 
 
 def candidates(network: Network, target: int) -> int:
@@ -62,3 +80,27 @@ def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_prior: 
     -2.9957
     """
     return NodeScore(math.fsum(log_likelihoods(counts, exponents)), log_prior)
+
+
+def score_with(
+    network: Network, target: int, counts: NDArray[Any], exponents: NDArray[np.float64], prior: StructurePrior
+) -> NodeScore:
+    """The score of a network's node with these counts and exponents, one row for each of its distributions.
+
+    Those of tied leaves must be pooled; they count for the first leaf of a group.
+    """
+    node = network.nodes[target]
+    later = later_rows(network, target)
+    if node is not None and node.own is not None:
+        counts, exponents = node.own.over_parts(counts), node.own.over_parts(exponents)
+    counts, exponents = np.delete(counts, later, axis=0), np.delete(exponents, later, axis=0)
+    return node_score(counts, exponents, log_prior(network, target, prior))
+
+
+def score_as_learned(network: Network, target: int, prior: StructurePrior) -> NodeScore | None:
+    """The score of a node with the counts it was learned with; None where it was not learned."""
+    node = network.nodes[target]
+    holder = None if node is None else node.own or node
+    if holder is None or holder.counts is None or holder.exponents is None:
+        return None
+    return score_with(network, target, holder.counts, holder.exponents, prior)

@@ -13,10 +13,10 @@ import numpy as np
 
 from leafwise.batches import Bytes, Packing, packed
 from leafwise.columns import Source, open_frame
-from leafwise.encoding import INFER_OR_STATE, Options, chosen, refuse
+from leafwise.encoding import Options, chosen, refuse
 from leafwise.errors import AdvisedError
 from leafwise.kinds import Integers, to_be_cut, understand
-from leafwise.new_data import complete
+from leafwise.new_data import INFER_OR_STATE, complete
 from leafwise.table import Variable
 
 _MOST_STATES = 256
@@ -49,9 +49,14 @@ def survey(packing: Packing) -> Survey:
 def check_options(options: Options) -> None:
     """Refuse ways to read that need all rows in one place."""
     if options.missing not in ("error", "state"):
-        raise ValueError(f"missing={options.missing!r} does not go with a cluster: give 'error' or 'state'")
+        raise AdvisedError(
+            *(("missing", options.missing), " does not go with a cluster: pass "),
+            *(("missing", "state"), ", or leave it out"),
+        )
     if options.cache:
-        raise ValueError("cache=True keeps a table on this machine, and a cluster reads it elsewhere: leave one out")
+        raise AdvisedError(
+            ("cache",), " keeps a table on this machine, and a cluster reads it elsewhere: leave one out"
+        )
 
 
 def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable, ...], list[list[Bytes]]]:
@@ -86,9 +91,10 @@ def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable,
     variables = tuple(one.variable for one in understood if one.variable is not None)
     large = [variable for variable in variables if variable.n_states > _MOST_STATES]
     if large:
-        raise ValueError(
+        raise AdvisedError(
             f"column {large[0].name!r} has {large[0].n_states} states, more than the {_MOST_STATES} of a cluster: "
-            "group them, or leave it out"
+            "group them, or leave it out with ",
+            ("ignore", [large[0].name]),
         )
     every = []
     for begin, one in zip(begins, surveys, strict=False):

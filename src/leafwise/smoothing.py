@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,10 @@ from numpy.typing import NDArray
 from leafwise.encoding import read
 from leafwise.inference.likelihood import check_variables
 from leafwise.kernels.parameters.smoothing import arc_counts, shrunken_exponents
+from leafwise.kernels.questions.routes import FlatGraphs, flatten
 from leafwise.network import Network, Node, check_network
 from leafwise.table import Table
+from leafwise.tied_leaves import Rows, weighted_exponents, with_rows
 
 
 def smoothed(network: Network, data: Any, strength: float) -> Network:
@@ -21,14 +22,15 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
     From the root down, the exponents of a node are one for each state, as in the uniform prior, and `strength` cases
     that are distributed as in the node above; its distribution is the posterior mean. Leaves with few cases profit,
     and in graphs without merges most. Counts are those of the data. The exponents depend on the data, so there is no
-    parameter prior to score with: `prior` is None.
+    parameter prior to score with: `prior` is None. Below an own-value test, the node above tells what it says of the
+    part's states; what tied leaves are drawn to is averaged by their cases.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> from leafwise.learner import learn
-    >>> from leafwise.search.greedy import Greedy
+    >>> from leafwise.search.greedy import LeafSearch
     >>> cases = sample(alarm(), 500, seed=1)
-    >>> network = learn(cases, target="HRBP", search=Greedy("B"), prior="uniform", structure_prior="kappa:0.027")
+    >>> network = learn(cases, target="HRBP", search=LeafSearch("B"), prior="uniform", structure_prior="kappa:0.027")
     >>> network.nodes[8].probabilities[1].round(2).tolist()
     [0.08, 0.88, 0.04]
     >>> smoothed(network, cases, 16).nodes[8].probabilities[1].round(2).tolist()
@@ -44,40 +46,54 @@ def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> li
     for strength in strengths:
         if not 0 <= strength < math.inf:
             raise ValueError(f"the strength is {strength}, and it is a number of cases: give 0 or more")
-    rows = [
-        [None] * len(strengths) if node is None else _smoothed_nodes(node, target, table, strengths)
-        for target, node in enumerate(network.nodes)
+    targets = [target for target, node in enumerate(network.nodes) if node is not None]
+    rows = [_smoothed_rows(network, target, table, strengths) for target in targets]
+    return [
+        with_rows(network, dict(zip(targets, every, strict=True)), weighted_exponents, prior=None)
+        for every in zip(*rows, strict=True)
     ]
-    return [replace(network, nodes=nodes, prior=None) for nodes in zip(*rows, strict=True)]
 
 
-def _smoothed_nodes(node: Node, target: int, table: Table, strengths: Sequence[float]) -> list[Node | None]:
-    flat = node.flat
-    n_children = np.array([len(row) for row in node.graph.children], np.int32)
+def _smoothed_rows(network: Network, target: int, table: Table, strengths: Sequence[float]) -> list[Rows]:
+    node = network.nodes[target]
+    assert node is not None
     on_arcs, counts = counts_of(node, target, table)
-    leaves = list(node.graph.leaves)
-    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s) for s in strengths]
-    return [Node.learned(node.parents, node.graph, counts[leaves], exponents[leaves]) for exponents in every]
+    places = list(node.places)
+    return [(counts[places], exponents) for exponents in _exponents(node, on_arcs, strengths)]
 
 
 def smoothed_means(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
     """The distributions of a node's leaves for several strengths, from the counts on its arcs."""
-    flat, leaves = node.flat, list(node.graph.leaves)
-    n_children = np.array([len(row) for row in node.graph.children], np.int32)
-    counts = _node_counts(node, on_arcs)[leaves]
-    every = [shrunken_exponents(flat.test, flat.first, flat.child, n_children, on_arcs, s)[leaves] for s in strengths]
-    return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in every]
+    counts = _node_counts(node, on_arcs)[list(node.places)]
+    return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in _exponents(node, on_arcs, strengths)]
+
+
+def _exponents(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
+    """Those of each distribution, for several strengths."""
+    test, first, child, _ = _flat(node)
+    n_children = np.array([len(row) for row in node.whole_graph.children], np.int32)
+    target, here = -1, np.ones((1, 1))
+    if node.own is not None:
+        target, here = node.own.target, np.zeros((len(node.own.graph.tests), node.n_states))
+        for place, states in enumerate(node.own.states):
+            here[place, list(states)] = 1.0
+    every = [shrunken_exponents(test, first, child, n_children, on_arcs, s, target, here) for s in strengths]
+    return [exponents[list(node.places)] for exponents in every]
 
 
 def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
-    flat = node.flat
-    on_arcs = arc_counts(table.codes, flat.test, flat.first, flat.child, target, node.n_states)
+    test, first, child, _ = _flat(node)
+    on_arcs = arc_counts(table.codes, test, first, child, target, node.n_states)
     return on_arcs, _node_counts(node, on_arcs)
 
 
+def _flat(node: Node) -> FlatGraphs:
+    return node.flat if node.own is None else flatten([node.own.graph])
+
+
 def _node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
-    counts = np.zeros((len(node.graph.tests), node.n_states), np.int64)
+    counts = np.zeros((len(node.whole_graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
-    np.add.at(counts, node.flat.child, on_arcs[:-1])
+    np.add.at(counts, _flat(node).child, on_arcs[:-1])
     return counts

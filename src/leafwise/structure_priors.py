@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 LOG_SHARED = math.log(4)  # for each arc that leads to a place to which another leads
@@ -32,6 +33,9 @@ class StructurePrior(Protocol):
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
         """For the graph of a target with so many states, which may test so many of the variables."""
+
+    def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
+        """The same for a graph that tests its own variable, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,9 @@ class Kappa:
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
         return graph.n_leaves * (n_states - 1) * math.log(self.kappa)
 
+    def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
+        return own.n_parameters * math.log(self.kappa)
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -82,13 +89,32 @@ class Choices:
         return Costs(shared=LOG_SHARED, tests=True, parents=True)
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        tests = [test for test in graph.tests if test != LEAF]
-        p, n = len(set(tests)), max(n_candidates, len(set(tests)))
         n_arcs = sum(len(set(row)) for row in graph.children)
         n_shared = n_arcs - (len(graph.tests) - 1)
+        return -(
+            self._cost([test for test in graph.tests if test >= 0], variables, n_candidates) + n_shared * LOG_SHARED
+        )
+
+    def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
+        """Each partition pays for having been chosen; that switches share what is below their parts costs nothing.
+
+        As in a search, a partition has arcs to the graph of its switch, whose leaves are the own-value tests, and to
+        those of its parts of two states or more.
+        """
+        graph, found = own.graph, own.partitions()
+        tests = [test for test in graph.tests if test not in (LEAF, own.target)]
+        n_arcs = sum(len(set(graph.children[node])) for node, test in enumerate(graph.tests) if test != own.target)
+        n_arcs += sum(1 + sum(len(part) > 1 for part in parts) for parts in found)
+        n_places = len(tests) + len(found) + sum(len(parts) > 1 for parts in own.parts)
+        cost = self._cost(tests, variables, n_candidates) + (n_arcs - n_places + 1) * LOG_SHARED
+        sets = [math.log(n_sets(variables[own.target], [s for part in parts for s in part])) for parts in found]
+        return -(cost + len(found) * LOG_SHARED + math.fsum(sets))
+
+    def _cost(self, tests: Sequence[int], variables: Sequence[Variable], n_candidates: int) -> float:
+        """Of the variables that are tested, and of the tests."""
+        p, n = len(set(tests)), max(n_candidates, len(set(tests)))
         cost = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
-        cost += len(tests) * math.log(max(p, 1)) + math.fsum(log_ways(variables[test]) for test in tests)
-        return -(cost + n_shared * LOG_SHARED)
+        return cost + len(tests) * math.log(max(p, 1)) + math.fsum(log_ways(variables[test]) for test in tests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +139,43 @@ class Arcs:
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
         return -len(graph.tested) * self.arc_cost(len(variables))
 
+    def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
+        return -len(own.parents) * self.arc_cost(len(variables))
+
     def arc_cost(self, n_variables: int) -> float:
         """What each arc pays."""
         return math.log(max(n_variables - 1, 1))
+
+
+def log_prior_of_tie(
+    costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]], variables: Sequence[Variable]
+) -> float:
+    """For leaves that share a distribution, each given by its variable and its states, place by place.
+
+    Parameters are there once. With `choices` every leaf but the first pays for being shared; and, if it is of another
+    variable, for that having been chosen among those with these labels, else for its states being in another order.
+
+    >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
+    >>> crosswise, across = [(0, (0, 1)), (0, (1, 0))], [(0, (0, 1)), (1, (0, 1))]
+    >>> [round(math.exp(-log_prior_of_tie(Choices().costs, group, coins))) for group in (crosswise, across)]
+    [8, 12]
+    >>> round(math.exp(log_prior_of_tie(Kappa(0.1).costs, across, coins)))  # one parameter less
+    10
+    """
+    (first, states), size = group[0], len(group[0][1])
+    gained = -(len(group) - 1) * (size - 1) * costs.log_kappa
+    if not costs.shared:
+        return gained
+    tied = math.log(n_with_labels({variables[first].labels[state] for state in states}, variables))
+    relabelled = [states != others for variable, others in group[1:] if variable == first]
+    n_tied = len(group) - 1 - len(relabelled)
+    paid = (len(group) - 1) * costs.shared + n_tied * tied + sum(relabelled) * math.lgamma(size + 1)
+    return gained - paid
+
+
+def n_with_labels(labels: set[str], variables: Sequence[Variable]) -> int:
+    """How many variables have all these labels."""
+    return sum(labels.issubset(variable.labels) for variable in variables)
 
 
 def log_ways(variable: Variable) -> float:
@@ -131,6 +191,17 @@ def log_ways(variable: Variable) -> float:
     if not variable.ordered or r == 3:
         return math.log(r + 1)
     return math.log(3 * r - 5 if variable.missing else 2 * r - 2)
+
+
+def n_sets(variable: Variable, states: Sequence[int]) -> int:
+    """How many sets an own-value test can part from such states: one state, or a beginning of those in order.
+
+    >>> size = Variable("size", ("S", "M", "L", "XL", "XXL"), ordered=True)
+    >>> n_sets(size, [0, 1, 2, 3, 4]), n_sets(Variable("x", ("a", "b", "c", "d")), [0, 1, 2, 3])
+    (7, 4)
+    """
+    in_order = sum(state < n_ordered(variable) for state in states)
+    return len(states) + max(0, min(in_order, len(states) - 2) - 1)
 
 
 def n_ordered(variable: Variable) -> int:

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from leafwise.description import Description, ReadColumn
+from leafwise.errors import AdvisedError
 from leafwise.table import Table, Variable, code_type
 
 _FORMAT = "leafwise packed table 1"
@@ -65,8 +66,8 @@ class TableCache:
                 yield lambda table, described: self._write(file, table, described)
             os.replace(name, self.path)
         except OSError as error:
-            raise ValueError(
-                f"the packed table cannot be kept in '{self.path.parent}' ({error.strerror}): leave out cache"
+            raise AdvisedError(
+                f"the packed table cannot be kept in '{self.path.parent}' ({error.strerror}): leave out ", ("cache",)
             ) from None
         finally:
             if name:

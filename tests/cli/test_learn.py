@@ -1,6 +1,7 @@
 """leafwise learn: what it prints, what it saves, what it refuses."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -294,8 +295,29 @@ def test_what_is_no_weight_is_refused(leafwise, tmp_path, cell, complaint):
     assert not (tmp_path / "m.json").exists()
 
 
-@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts"])
+@pytest.mark.parametrize("search", ["greedy", "tables", "edges", "restarts", "recover"])
 def test_tests_are_counted_by_every_search(leafwise, data, tmp_path, search):
     found = leafwise("learn", data, "--search", search, "-o", tmp_path / "m.json", "--json").object
     assert found["tests"] == leafwise("show", tmp_path / "m.json", "--json").object["tests"] > 0
     assert f"{found['tests']} tests" in leafwise("show", tmp_path / "m.json").stdout.splitlines()[0]
+
+
+def test_leaves_that_are_shared_and_variables_that_are_tied(leafwise, tmp_path):
+    draw = random.Random(1)
+    lines = ["x1,y1,x2,y2"]
+    for _ in range(300):
+        x1, x2 = draw.random() < 0.5, draw.random() < 0.5
+        lines.append(",".join(str(int(v)) for v in (x1, x1 ^ (draw.random() < 0.1), x2, x2 ^ (draw.random() < 0.1))))
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    model = tmp_path / "model.json"
+    found = leafwise("learn", tmp_path / "data.csv", "-o", model, "--operators", "CBMRT", "--json").object
+    assert found["relabelled_merges"] + found["ties"] > 0
+    said = leafwise("learn", tmp_path / "data.csv", "-o", model, "--operators", "CBMRT", "--verbose")
+    assert "RelabelledMerge" in said.stderr
+    assert "relabelled merges" in said.stdout
+    (tmp_path / "tied.txt").write_text("x1 -> y1; x2 -> y2\n")
+    found = leafwise("learn", tmp_path / "data.csv", "-o", model, "--tied", tmp_path / "tied.txt", "--json").object
+    assert found["tied"] == [["y1", "y2"]]
+    (tmp_path / "tied.txt").write_text("x1 -> y1; x2, y2\n")
+    said = leafwise("learn", tmp_path / "data.csv", "-o", model, "--tied", tmp_path / "tied.txt").complaint
+    assert "is not a variable with its parents" in said

@@ -10,7 +10,7 @@ import pytest
 from leafwise.cli.progress import follow, narrate
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 
 
 class EndlessSearch:
@@ -68,7 +68,7 @@ def test_a_search_may_end_by_itself_and_run_in_any_thread():
 def test_a_search_that_is_told_of_saves_its_checkpoint_when_asked_to_stop(tmp_path, monkeypatch):
     path = tmp_path / "run.checkpoint"
     table = sample(alarm(), 50, seed=1)
-    search = learning(table, checkpoint=path, every=1e9)
+    search = start_search(table, checkpoint=path, every=1e9)
     monkeypatch.setattr("click.echo", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
     assert narrate(search, table.names) == signal.SIGTERM
     assert json.loads(path.read_text())["state"]["n_steps"] == search.n_steps == 1

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import leafwise
 from leafwise.cli import run
 from leafwise.cli.reproduce import WHAT
 from leafwise.examples import alarm
 from leafwise.experiments.alarm_tables import findings
 from leafwise.experiments.published import COLUMNS
 from leafwise.experiments.recovery import distance
+from leafwise.experiments.section6 import drawn, is_found
 from leafwise.experiments.sequences import read_sequences
 
 pytestmark = pytest.mark.skipif(
@@ -104,6 +106,12 @@ def test_a_network_is_at_no_distance_from_itself():
     assert distance(alarm(), alarm()) == 0
 
 
+def test_drawn_networks_hold_the_papers_example():
+    assert all(is_found(drawn(seed)) for seed in range(1, 4))
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert not is_found(leafwise.learn(leafwise.sample(drawn(1), 500, seed=1), search=leafwise.LeafSearch("CBM")))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -111,6 +119,9 @@ def test_a_network_is_at_no_distance_from_itself():
         (["table9"], "table9"),
         (["table2", "--data", "nowhere.csv"], "nowhere.csv"),
         (["all", "--data-dir", "."], "promoters.csv"),
+        (["section6"], "--data-dir"),
+        (["section6", "--sets", "asia"], "asia"),
+        (["section6", "--sets", "car", "--data-dir", "."], "car.csv"),
         (["table3", "--json", "--markdown"], "give one of them"),
         (["table3", "--write", "page.md", "--markdown"], "give one of them"),
         (["table3", "--write", "page.md"], "begin table3"),

@@ -17,7 +17,7 @@ from fuzz.mutation import mutated
 from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
 from leafwise.inference.exact import Limits
-from leafwise.learner import learning
+from leafwise.learner import start_search
 
 PRIORS = [
     "auto",
@@ -107,9 +107,10 @@ def _refused(call):
 
 SEARCHES = {
     "greedy": lambda greedy, _seed: greedy,
-    "tables": lambda greedy, _seed: leafwise.Tables(threads=greedy.threads),
-    "edges": lambda greedy, _seed: leafwise.Edges(replace(greedy, max_steps=None)),
-    "restarts": lambda greedy, seed: leafwise.Restarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
+    "tables": lambda greedy, _seed: leafwise.TableArcSearch(threads=greedy.threads),
+    "edges": lambda greedy, _seed: leafwise.GraphArcSearch(replace(greedy, max_steps=None)),
+    "recover": lambda greedy, _seed: leafwise.RecoverySearch(replace(greedy, max_steps=None)),
+    "restarts": lambda greedy, seed: leafwise.LeafSearchRestarts(replace(greedy, max_steps=None), rounds=2, seed=seed),
 }
 
 
@@ -135,7 +136,7 @@ def _check_learning(random: Random, kind: str, prior: str) -> str:
         "structure_prior": random.choice(STRUCTURE_PRIORS),
         "target": random.choice([None, None, random.choice(table.names)]) if kind == "greedy" else None,
     }
-    greedy = leafwise.Greedy(
+    greedy = leafwise.LeafSearch(
         random.choice(["CBIM", "CBIM", "CBM", "CB", "C", "B", "CM", "BM", "IM"]),
         random.choice(["best-first", "splits-first"]),
         max_steps=random.choice([None, None, 3]),
@@ -159,7 +160,7 @@ def _check_going_on(network, table, random, **options):
     """A search that is given up after some steps goes on from its checkpoint; from a changed one, or not at all."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.checkpoint"
-        begun = learning(table, checkpoint=path, every=0, **options)
+        begun = start_search(table, checkpoint=path, every=0, **options)
         for _ in range(random.randrange(0, 8)):
             next(begun, None)
         sound = path.read_bytes() if path.exists() else b""
@@ -167,7 +168,7 @@ def _check_going_on(network, table, random, **options):
         assert found.nodes == network.nodes, "it went on elsewhere"
         scores = [one.learned["log_score"] for one in (found, network)]
         is_close = math.isclose(*scores, rel_tol=1e-12)  # those of complete tables are sums in an order of their own
-        assert is_close if isinstance(options["search"], leafwise.Tables) else found == network, scores
+        assert is_close if isinstance(options["search"], leafwise.TableArcSearch) else found == network, scores
         if sound:
             path.write_bytes(mutated(sound, random, [b"1", b"]", b"null", b'"state"'], [sound]))
             try:

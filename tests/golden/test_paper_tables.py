@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leafwise import Greedy, learn, read
+from leafwise import LeafSearch, learn, read
 
 HOME = Path(__file__).resolve().parents[3].joinpath("shared", "data")
 
@@ -28,9 +28,9 @@ def above_complete_splits(name, operators, prior="uniform", schedule="splits-fir
     if cases is None:
         pytest.skip(f"{name} is not here: name its directory in LEAFWISE_DATA")
     scores = [
-        learn(cases, target="class", search=Greedy(letters, schedule), prior=prior, structure_prior="uniform").learned[
-            "log_score"
-        ]
+        learn(
+            cases, target="class", search=LeafSearch(letters, schedule), prior=prior, structure_prior="uniform"
+        ).learned["log_score"]
         for letters in (operators, "C")
     ]
     return scores[0] - scores[1]

@@ -1,13 +1,14 @@
 """The network is the same, whoever counted: shards learn what one table does, by every search, prior and operator."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from strategies import examples, generators, has_gpu, problems, random_start, shards
 
-from leafwise import Edges, Greedy, Restarts, Table, Tables, learn, learning
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
 
@@ -19,6 +20,9 @@ def test_shards_learn_what_one_table_does(problem, random):
     given = {**setup.for_library(delete_parents=bool(random.random() < 0.3))}
     if random.random() < 0.2:
         given["target"] = table.names[target]
+    if random.random() < 0.3:
+        own = given["search"]
+        given["search"] = replace(own, operators=own.operators + "O")
     if random.random() < 0.3 and "target" not in given and not setup.rules.arcs_at_start():
         given["start"] = random_start(random, table, setup.rules)
     usual = learn(table, **given)
@@ -43,12 +47,13 @@ def test_a_gpu_learns_what_one_table_does(problem):
 @pytest.mark.parametrize(
     "search",
     [
-        Greedy(),
-        Greedy("BM", "best-first", delete_parents=True, threads=2),
-        Edges(greedy=Greedy("BM"), max_steps=6),
-        Restarts(rounds=12, seed=3, greedy=Greedy("CBIM")),
+        LeafSearch(),
+        LeafSearch("BM", "best-first", delete_parents=True, threads=2),
+        LeafSearch("CBMO", delete_parents=True),
+        GraphArcSearch(greedy=LeafSearch("BM"), max_steps=6),
+        LeafSearchRestarts(rounds=12, seed=3, greedy=LeafSearch("CBIM")),
     ],
-    ids=["greedy", "best-first", "edges", "restarts"],
+    ids=["greedy", "best-first", "partial", "edges", "restarts"],
 )
 def test_every_search(search, prior, tmp_path):
     table = sample(alarm(), 300, seed=5)
@@ -65,18 +70,18 @@ def test_every_search(search, prior, tmp_path):
 
 def test_counts_are_asked_for_in_few_batches():
     table = sample(alarm(), 2000, seed=5)
-    search = learning(shards(table, np.random.default_rng(0), 2))
+    search = start_search(shards(table, np.random.default_rng(0), 2))
     search.run()
     n_trips, n_histograms = search.round_trips
     assert n_histograms >= table.n_variables + search.n_splits
     assert n_trips < search.n_steps / 2
-    assert learning(table).round_trips == (0, 0)
+    assert start_search(table).round_trips == (0, 0)
 
 
 def test_complete_tables_want_rows_that_are_here():
     counter = shards(sample(alarm(), 100, seed=1), np.random.default_rng(0), 2)
     with pytest.raises(ValueError, match="rows are elsewhere"):
-        learn(counter, search=Tables())
+        learn(counter, search=TableArcSearch())
     with pytest.raises(ValueError, match="read already, so bins"):
         learn(counter, bins=3)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from pyarrow import parquet
 from strategies import dask_client, examples, generators, on_a_cluster, problems
 
-from leafwise import Edges, Greedy, Table, learn, learning, read, sample
+from leafwise import Constraints, GraphArcSearch, LeafSearch, Table, learn, read, sample, start_search
 from leafwise.counters import dask as on_dask
 from leafwise.counters.dask import DaskCounter, DaskSession
 from leafwise.examples import alarm
@@ -34,7 +34,12 @@ def test_a_cluster_learns_what_one_table_does(problem, random):
 def test_other_searches():
     table = sample(alarm(), 300, seed=5)
     table = Table(table.variables[:6], np.ascontiguousarray(table.codes[:6]))
-    for search in (Edges(greedy=Greedy("BM"), max_steps=2), Greedy(delete_parents=True, max_steps=30)):
+    for search in (
+        GraphArcSearch(greedy=LeafSearch("BM"), max_steps=2),
+        LeafSearch(delete_parents=True, max_steps=30),
+        LeafSearch("CBIMO"),
+        LeafSearch("CBIMRT"),
+    ):
         assert learn(on_a_cluster(table, np.random.default_rng(0), 3), search=search) == learn(table, search=search)
 
 
@@ -75,10 +80,14 @@ def test_what_a_cluster_does_not_do(folder, tmp_path, monkeypatch):
     client = dask_client()
     with pytest.raises(ValueError, match="missing='drop' does not go with a cluster"):
         learn(folder, cluster=client, missing="drop")
-    with pytest.raises(ValueError, match="cache=True keeps a table on this machine"):
+    with pytest.raises(ValueError, match="cache keeps a table on this machine"):
         learn(folder, cluster=client, cache=True)
-    with pytest.raises(ValueError, match="weights and a cluster were both given"):
+    with pytest.raises(ValueError, match="weights and cluster were both given"):
         learn(folder, cluster=client, weights="mixed")
+    with pytest.raises(ValueError, match=r"cluster and lags=1 were both given"):
+        learn(folder, cluster=client, lags=1)
+    with pytest.raises(ValueError, match="tied and cluster were both given"):
+        learn(folder, cluster=client, constraints=Constraints(tied=[[("HISTORY", ()), ("HYPOVOLEMIA", ())]]))
     with pytest.raises(TypeError, match="ndarray cannot be read by a cluster: give files"):
         learn(np.zeros((3, 2)), cluster=client)
     with pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
@@ -125,7 +134,7 @@ def test_workers_that_die_are_replaced(folder, monkeypatch):
             return ask(session, round_)
 
         monkeypatch.setattr(DaskSession, "_ask", killing)
-        search = learning(folder, cluster=client)
+        search = start_search(folder, cluster=client)
         search.run()
         assert search.network == usual
         assert search.network.learned == usual.learned

@@ -8,7 +8,7 @@ from hypothesis import given
 from strategies import examples, free, generators, random_rules, random_setup, random_table
 
 import leafwise
-from leafwise import Constraints, Edges, Greedy
+from leafwise import Constraints, GraphArcSearch, LeafSearch
 from leafwise.examples import alarm
 from leafwise.search.tables import AddArc
 
@@ -16,7 +16,9 @@ from leafwise.search.tables import AddArc
 def begun(table, setup, **limits):
     arguments = setup.for_library()
     greedy = arguments.pop("search")
-    return leafwise.learning(table, search=Edges(Greedy(greedy.operators, greedy.schedule), **limits), **arguments)
+    return leafwise.start_search(
+        table, search=GraphArcSearch(LeafSearch(greedy.operators, greedy.schedule), **limits), **arguments
+    )
 
 
 @given(generators())
@@ -66,21 +68,21 @@ def test_each_step_is_the_best_change_of_one_arc(random):
 def test_threads_and_limits():
     table = leafwise.sample(alarm(), 200, seed=3)
     columns = leafwise.Table(table.variables[:8], np.ascontiguousarray(table.codes[:8]))
-    one, two = (leafwise.learn(columns, search=Edges(Greedy(threads=threads))) for threads in (1, 2))
+    one, two = (leafwise.learn(columns, search=GraphArcSearch(LeafSearch(threads=threads))) for threads in (1, 2))
     assert one == two
-    short = leafwise.learning(columns, search=Edges(max_steps=2))
+    short = leafwise.start_search(columns, search=GraphArcSearch(max_steps=2))
     short.run()
     assert (short.n_steps, short.stopped) == (2, "max_steps")
-    none = leafwise.learning(columns, search=Edges(seconds=0))
+    none = leafwise.start_search(columns, search=GraphArcSearch(seconds=0))
     none.run()
     assert (none.n_steps, none.stopped) == (0, "seconds")
     with pytest.raises(ValueError, match="max_steps limits the search over arcs"):
-        Edges(Greedy(max_steps=3))
+        GraphArcSearch(LeafSearch(max_steps=3))
 
 
 def test_the_arcs_of_a_given_dag_stay():
     table = leafwise.sample(alarm(), 300, seed=1)
     names = table.names
     arcs = [(names[parent], names[child]) for parent, child in alarm().arcs]
-    network = leafwise.learn(table, search=Edges(), constraints=Constraints(dag=arcs))
+    network = leafwise.learn(table, search=GraphArcSearch(), constraints=Constraints(dag=arcs))
     assert {(names[parent], names[child]) for parent, child in network.arcs} == set(arcs)

@@ -11,7 +11,7 @@ from oracle_inference import joint_table
 from random_networks import random_network
 
 import leafwise
-from leafwise import Edges, Greedy, Restarts, Tables
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, TableArcSearch
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
 from leafwise.examples import alarm
@@ -22,9 +22,9 @@ from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import _count_candidates, _prior_for
 from leafwise.network import Network, Node
-from leafwise.search.greedy import Problem
 from leafwise.search.hidden import first_network, hidden_variables
 from leafwise.search.incomplete import expectation_maximization
+from leafwise.search.problem import Problem
 from leafwise.structure_priors import structure_prior
 from leafwise.table import Table, Variable
 from leafwise.workers import Workers
@@ -47,11 +47,11 @@ def some_cases(n_cases=300, seed=3):
     [
         {},
         {"prior": "bdeu:2", "structure_prior": "kappa:0.1"},
-        {"prior": "uniform", "search": Greedy("CB", "best-first")},
-        {"search": Restarts(rounds=1)},
-        {"search": Edges(), "prior": "symmetric:4"},
+        {"prior": "uniform", "search": LeafSearch("CB", "best-first")},
+        {"search": LeafSearchRestarts(rounds=1)},
+        {"search": GraphArcSearch(), "prior": "symmetric:4"},
         {"target": "x2"},
-        {"search": Tables()},
+        {"search": TableArcSearch()},
     ],
 )
 def test_without_holes_it_is_ordinary_learning(options):
@@ -70,7 +70,7 @@ def test_completions_that_are_alike_count_as_the_case_itself(prior, tmp_path):
         prior = f"network:{tmp_path / 'prior.json'}:10"
     parameters, table = _prior_for(prior, table)
     rules, workers = Constraints().resolve(table), Workers(1)
-    for text, search in (("choices", Greedy()), ("kappa:0.1", Greedy("BM", "best-first"))):
+    for text, search in (("choices", LeafSearch()), ("kappa:0.1", LeafSearch("BM", "best-first"))):
         problem = Problem(
             table.variables, tuple(range(6)), parameters, structure_prior(text), rules, _count_candidates(rules), {}
         )
@@ -202,7 +202,10 @@ def test_large_cases_are_drawn_and_counted(monkeypatch):
     assert math.isfinite(found.learned["log_score"])
 
 
-@pytest.mark.parametrize("search", [Greedy(), Restarts(Greedy("BM"), rounds=1), Edges(Greedy("C"), max_steps=3)])
+@pytest.mark.parametrize(
+    "search",
+    [LeafSearch(), LeafSearchRestarts(LeafSearch("BM"), rounds=1), GraphArcSearch(LeafSearch("C"), max_steps=3)],
+)
 def test_any_number_of_threads_and_the_same_seed_give_the_same(search):
     from dataclasses import replace
 

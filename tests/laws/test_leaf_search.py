@@ -6,12 +6,12 @@ from hypothesis import given
 from strategies import examples, free, generators, random_setup, random_start, random_table
 
 import leafwise
-from leafwise import dag, learn, learning
+from leafwise import dag, learn, start_search
 from leafwise.counters import cpu
 from leafwise.examples import alarm
 from leafwise.kernels.leaf_search import schedule
 from leafwise.search import histograms, leaves
-from leafwise.search.greedy import SCHEDULES, Greedy
+from leafwise.search.greedy import SCHEDULES, LeafSearch
 from leafwise.search.kept import same_leaves
 from leafwise.table import Table, Variable
 
@@ -51,7 +51,7 @@ def test_threads_and_short_room_change_nothing(
     table = alarm_table(1500, is_binary)
 
     def found(threads):
-        search = Greedy(operators, schedule, threads=threads)
+        search = LeafSearch(operators, schedule, threads=threads)
         return learn(table, search=search, prior=prior, structure_prior=structure_prior)
 
     usual = found(1)
@@ -64,7 +64,7 @@ def test_threads_and_short_room_change_nothing(
 
 def both_ways(table, **options):
     """The network of a search step by step, and of one in one go; and the operators."""
-    one, other = (learning(table, **options) for _ in range(2))
+    one, other = (start_search(table, **options) for _ in range(2))
     one.run()
     operators = [step.operator for step in other]
     assert other.network == one.network
@@ -93,7 +93,7 @@ def test_step_by_step_while_parents_are_deleted(is_binary):
     """Hundreds of steps; what arcs had ruled out comes back, again and again."""
     table = alarm_table(500, is_binary)
     start = random_start(np.random.default_rng(1), table, n_operators=8)
-    settings = Greedy("CBM", "best-first", delete_parents=True, threads=2)
+    settings = LeafSearch("CBM", "best-first", delete_parents=True, threads=2)
     search, _ = both_ways(table, start=start, search=settings, structure_prior="uniform")
     assert search.n_deleted > 10
     assert search.n_steps > 300
@@ -105,7 +105,7 @@ def test_step_by_step_while_parents_are_deleted(is_binary):
 def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkeypatch):
     table = alarm_table(500, is_binary=True)
     start = random_start(np.random.default_rng(1), table, n_operators=8)
-    settings = Greedy("CBM", "best-first", delete_parents=True, threads=1)
+    settings = LeafSearch("CBM", "best-first", delete_parents=True, threads=1)
     expected = learn(table, start=start, search=settings, structure_prior="uniform")
     random, called = np.random.default_rng(2), getattr(owner, name)
 
@@ -115,7 +115,7 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
         return called(*given)
 
     monkeypatch.setattr(owner, name, interrupted)
-    search, n_interrupts = learning(table, start=start, search=settings, structure_prior="uniform"), 0
+    search, n_interrupts = start_search(table, start=start, search=settings, structure_prior="uniform"), 0
     while not search.stopped:
         try:
             search.run()

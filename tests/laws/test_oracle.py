@@ -25,7 +25,7 @@ from strategies import (
     random_table,
 )
 
-from leafwise import learning
+from leafwise import start_search
 from leafwise.counters import cpu
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit
 
@@ -58,7 +58,7 @@ def check_against_oracle(table, setup, target=None, max_steps=40, start=None, de
     if start is not None:
         slow.begin_with({t: node.graph for t, node in enumerate(start.nodes) if t in slow.nodes})
     options = setup.for_library(max_steps=max_steps, delete_parents=delete_parents)
-    fast = learning(table, target=name, start=start, **options)
+    fast = start_search(table, target=name, start=start, **options)
     for expected in slow.run(max_steps):
         step = next(fast, None)
         assert step is not None, f"stopped before {expected}"

@@ -15,11 +15,11 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.regions import Region, bits_of
-from leafwise.search.edges import Edges
-from leafwise.search.greedy import Greedy
+from leafwise.search.edges import GraphArcSearch
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.histograms import make_layout
-from leafwise.search.restarts import Restarts
-from leafwise.search.tables import Tables
+from leafwise.search.restarts import LeafSearchRestarts
+from leafwise.search.tables import TableArcSearch
 from leafwise.table import Table, Variable, code_type
 
 
@@ -91,7 +91,7 @@ def test_a_uniform_prior_network_is_bdeu(tmp_path_factory, network, operators, s
     file = tmp_path_factory.mktemp("prior") / "uniform.json"
     uniform.save(file)
     table = _cases(network, 60, seed)
-    search = Greedy(operators=operators)
+    search = LeafSearch(operators=operators)
     learned = learn(table, search=search, prior=f"network:{file}:7")
     plain = learn(table, search=search, prior="bdeu:7")
     assert learned.prior == f"network:{file}:7"
@@ -132,12 +132,17 @@ def test_every_search_that_takes_a_prior_network_scores_by_it(tmp_path_factory, 
     file = tmp_path_factory.mktemp("prior") / "prior.json"
     network.save(file)
     prior, table = f"network:{file}:9", _cases(network, 60, seed)
-    for search in (Greedy(), Greedy(schedule="best-first"), Edges(max_steps=6), Restarts(rounds=2)):
+    for search in (
+        LeafSearch(),
+        LeafSearch(schedule="best-first"),
+        GraphArcSearch(max_steps=6),
+        LeafSearchRestarts(rounds=2),
+    ):
         learned = learn(table, search=search, prior=prior)
         scores = log_score(learned, table, prior=prior)
         assert learned.learned["log_score"] == pytest.approx(sum(s.log_score for s in scores.values()), abs=1e-7)
     with pytest.raises(ValueError, match="complete tables got the prior 'network:"):
-        learn(table, search=Tables(), prior=prior)
+        learn(table, search=TableArcSearch(), prior=prior)
 
 
 def test_scores_need_a_prior_network_with_the_same_states(tmp_path):

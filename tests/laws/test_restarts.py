@@ -15,11 +15,12 @@ from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.learner import learn, learning, log_score
+from leafwise.learner import learn, log_score, start_search
 from leafwise.priors import parameter_prior
-from leafwise.search.greedy import SCHEDULES, Greedy, Problem
+from leafwise.search.greedy import SCHEDULES, LeafSearch
 from leafwise.search.kept import same_leaves
-from leafwise.search.restarts import Restarts, RestartSearch
+from leafwise.search.problem import Problem
+from leafwise.search.restarts import LeafSearchRestarts, LeafSearchRestartsRun
 from leafwise.structure_priors import Kappa
 from leafwise.workers import Workers
 
@@ -32,8 +33,8 @@ def total(network, table):
 
 def begin(table, setup, *, target=None, start=None, threads=1, **settings):
     options = setup.for_library(threads=threads)
-    search = Restarts(options.pop("search"), **{"rounds": 12, **settings})
-    return learning(table, **options, search=search, target=target, start=start)
+    search = LeafSearchRestarts(options.pop("search"), **{"rounds": 12, **settings})
+    return start_search(table, **options, search=search, target=target, start=start)
 
 
 @examples(40)
@@ -137,8 +138,11 @@ def test_a_network_to_begin_with_is_where_it_begins(problem):
     table, setup, _ = problem
     random = np.random.default_rng(1)
     start = random_start(random, table)
-    search = learning(
-        table, search=Restarts(Greedy(setup.operators, threads=1), rounds=5), prior=setup.prior, start=start
+    search = start_search(
+        table,
+        search=LeafSearchRestarts(LeafSearch(setup.operators, threads=1), rounds=5),
+        prior=setup.prior,
+        start=start,
     )
     assert (
         search.log_score
@@ -156,7 +160,7 @@ class Stop(Exception):
 def test_an_interrupt_leaves_the_best_network_so_far():
     table = sample(alarm(), 1000, seed=1)
     for when in range(1, 6):
-        search, calls = learning(table, search=Restarts(rounds=40)), []
+        search, calls = start_search(table, search=LeafSearchRestarts(rounds=40)), []
 
         def progress(_, calls=calls, when=when):
             calls.append(1)
@@ -170,12 +174,12 @@ def test_an_interrupt_leaves_the_best_network_so_far():
 
 def test_seconds_end_the_search():
     table = sample(alarm(), 300, seed=1)
-    search = learning(table, search=Restarts(rounds=10**6, seconds=0.3))
+    search = start_search(table, search=LeafSearchRestarts(rounds=10**6, seconds=0.3))
     search.run()
     assert search.stopped == "seconds"
     assert 0 < search.n_rounds < 10**6
     assert search.seconds < 3
-    none = learning(table, search=Restarts(seconds=0))
+    none = start_search(table, search=LeafSearchRestarts(seconds=0))
     none.run()
     assert (none.n_rounds, none.n_steps, none.stopped) == (0, 0, "seconds")
     assert none.network.n_leaves == table.n_variables
@@ -183,9 +187,9 @@ def test_seconds_end_the_search():
 
 def test_it_gets_further_than_greedy_search():
     table = sample(alarm(), 1000, seed=1)
-    search = learning(table, search=Restarts(rounds=200))
+    search = start_search(table, search=LeafSearchRestarts(rounds=200))
     search.run()
-    best = max(learn(table, search=Greedy(schedule=s)).learned["log_score"] for s in SCHEDULES)
+    best = max(learn(table, search=LeafSearch(schedule=s)).learned["log_score"] for s in SCHEDULES)
     assert search.log_score > best + 3
     assert search.n_steps > 1
 
@@ -203,14 +207,14 @@ def test_the_counter_holds_no_more_after_many_rounds():
         np.full(table.n_variables, table.n_variables - 1),
         {},
     )
-    RestartSearch(problem, counter, Restarts(Greedy(threads=1), rounds=60), workers).run()
+    LeafSearchRestartsRun(problem, counter, LeafSearchRestarts(LeafSearch(threads=1), rounds=60), workers).run()
     in_use = (counter._sets["size"] > 0).sum()
     assert in_use == 1
 
 
 def test_one_variable():
     table = make_table([2], [[0, 1, 1, 0, 1]])
-    search = learning(table, search=Restarts(rounds=3, keep=3))
+    search = start_search(table, search=LeafSearchRestarts(rounds=3, keep=3))
     search.run()
     assert len(search.networks) == 1
     assert search.networks[0][2] == 1
@@ -223,10 +227,10 @@ def test_one_variable():
         ({"keep": 0}, "keep is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"seconds": -0.5}, "seconds is -0.5"),
-        ({"greedy": Greedy(max_steps=3)}, "max_steps is 3"),
-        ({"greedy": Greedy(seconds=3)}, "seconds is 3"),
+        ({"greedy": LeafSearch(max_steps=3)}, "max_steps is 3"),
+        ({"greedy": LeafSearch(seconds=3)}, "seconds is 3"),
     ],
 )
 def test_settings_out_of_range(settings, fault):
     with pytest.raises(ValueError, match=fault):
-        Restarts(**settings)
+        LeafSearchRestarts(**settings)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from strategies import by_name, examples, free, generators, problems, random_setup, random_start, random_table
 
 import leafwise
-from leafwise import learn, learning, log_score, workers
+from leafwise import learn, log_score, start_search, workers
 from leafwise.counters import cpu
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network
-from leafwise.search.greedy import SCHEDULES, Greedy
+from leafwise.search.greedy import SCHEDULES, LeafSearch
 from leafwise.table import Table, Variable
 
 LIMITS = {"max_cases": 120, "max_assignments": 200}
@@ -32,7 +32,7 @@ def total(network, table):
 @given(problems(**LIMITS))
 def test_a_gain_is_the_score_after_less_the_score_before(problem):
     table, setup, _ = problem
-    search = learning(table, **setup.for_library())
+    search = start_search(table, **setup.for_library())
     before = total(search.network, table)
     for step in itertools.islice(search, 12):
         after = total(search.network, table)
@@ -47,7 +47,7 @@ def test_a_gain_is_the_score_after_less_the_score_before(problem):
 @given(problems(**LIMITS))
 def test_steps_tell_the_size_of_the_network(problem):
     table, setup, _ = problem
-    search = learning(table, **setup.for_library())
+    search = start_search(table, **setup.for_library())
     kinds = []
     for step in itertools.islice(search, 20):
         kinds.append(type(step.operator).__name__)
@@ -62,7 +62,7 @@ def test_steps_tell_the_size_of_the_network(problem):
 @given(problems(**LIMITS))
 def test_scores_counts_and_means_of_what_was_learned(problem):
     table, setup, _ = problem
-    search = learning(table, **setup.for_library())
+    search = start_search(table, **setup.for_library())
     search.run()
     network = search.network
     scores = log_score(network, table).values()
@@ -174,8 +174,8 @@ def test_threads_share_a_large_table(prior):
 @given(problems(**LIMITS), st.integers(0, 12))
 def test_stopping_early_gives_the_first_steps(problem, k):
     table, setup, _ = problem
-    every = [step.operator for step in learning(table, **setup.for_library())]
-    search = learning(table, **setup.for_library(max_steps=k))
+    every = [step.operator for step in start_search(table, **setup.for_library())]
+    search = start_search(table, **setup.for_library(max_steps=k))
     assert [step.operator for step in search] == every[:k]
     assert search.stopped == ("max_steps" if k <= len(every) and search.n_steps == k else "no operator gains")
     assert next(search, None) is None
@@ -185,7 +185,7 @@ def test_stopping_early_gives_the_first_steps(problem, k):
 @given(problems(**LIMITS))
 def test_step_by_step_is_the_same_as_in_one_go(problem):
     table, setup, _ = problem
-    one, other = (learning(table, **setup.for_library()) for _ in range(2))
+    one, other = (start_search(table, **setup.for_library()) for _ in range(2))
     one.run()
     for _ in other:
         assert other.network.n_leaves == other.n_leaves  # looking at the network on the way changes nothing
@@ -196,7 +196,7 @@ def test_step_by_step_is_the_same_as_in_one_go(problem):
 @given(problems(**LIMITS))
 def test_operators_replayed_give_the_graphs(problem):
     table, setup, _ = problem
-    search = learning(table, **setup.for_library())
+    search = start_search(table, **setup.for_library())
     graphs = [DecisionGraph.single()] * table.n_variables
     for step in search:
         target = step.operator.target
@@ -254,7 +254,7 @@ def test_labels_and_names_do_not_matter(problem):
 def test_deleting_parents_leaves_none_that_is_irrelevant(random):
     table = random_table(random, max_cases=80, max_states=4, max_assignments=100)
     setup = random_setup(random, table, free)
-    search = learning(table, start=random_start(random, table), **setup.for_library(delete_parents=True))
+    search = start_search(table, start=random_start(random, table), **setup.for_library(delete_parents=True))
     n_states = [variable.n_states for variable in table.variables]
     score = search.log_score
     merged = set()
@@ -289,7 +289,7 @@ def test_a_search_with_many_steps_rolled_back(schedule, monkeypatch):
     for ahead, plenty in ((0.5, 2**26), (0.05, 2**26), (0.99, 2**26), (0.2, -1)):
         monkeypatch.setattr(cpu.CpuCounter, "lookahead", ahead)
         monkeypatch.setattr("leafwise.search.histograms._PLENTY", plenty)
-        found.append(learn(table, search=Greedy("CBM", schedule), structure_prior="uniform"))
+        found.append(learn(table, search=LeafSearch("CBM", schedule), structure_prior="uniform"))
     assert all(network == found[0] for network in found[1:])
     assert total(found[0], table) == pytest.approx(found[0].learned["log_score"], abs=1e-6)
 
@@ -303,14 +303,14 @@ def test_every_split_on_many_binary_variables_is_the_best_there_is(random):
     codes = (random.random((n, n_cases)) < rates[:, None]).astype(np.uint8)
     table = Table(tuple(Variable(f"x{k}", ("0", "1")) for k in range(n)), codes)
     log_kappa = float(random.uniform(-2, 0))
-    settings = {"search": Greedy("B", max_steps=6), "structure_prior": f"kappa:{math.exp(log_kappa)}"}
+    settings = {"search": LeafSearch("B", max_steps=6), "structure_prior": f"kappa:{math.exp(log_kappa)}"}
 
     def score(cases):
         ones = int(codes[0, cases].sum())
         return math.lgamma(ones + 1) + math.lgamma(len(cases) - ones + 1) - math.lgamma(len(cases) + 2)
 
     leaves = [np.arange(n_cases)]
-    for step in learning(table, target="x0", **settings):
+    for step in start_search(table, target="x0", **settings):
         best = 0.0
         for cases, variable in itertools.product(leaves, range(1, n)):
             one, other = (cases[codes[variable, cases] == state] for state in (0, 1))

@@ -35,8 +35,8 @@ from leafwise.kernels.scoring import dirichlet as kernels
 from leafwise.network import Network
 from leafwise.priors import parameter_prior
 from leafwise.search import table_nodes
-from leafwise.search.greedy import Problem
-from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, Tables, TableSearch
+from leafwise.search.problem import Problem
+from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import structure_prior
 from leafwise.workers import Workers
 
@@ -62,9 +62,9 @@ def searching(table, setup, start=(), target=None, **limits):
         np.full(table.n_variables, table.n_variables - 1),
         {},
     )
-    how = Tables(**{"threads": 1, **limits})
+    how = TableArcSearch(**{"threads": 1, **limits})
     hands = Workers(how.threads)
-    return TableSearch(problem, CpuCounter(table, hands), how, hands)
+    return TableArcSearchRun(problem, CpuCounter(table, hands), how, hands)
 
 
 def plain_setup(prior):
@@ -77,7 +77,7 @@ def total(network, table):
 
 def check_against_oracle(table, setup, start=(), target=None, max_steps=25):
     """Plain search step by step; then the parents, the counts, the exponents and the score of the network."""
-    slow = oracle_tables.TableSearch(
+    slow = oracle_tables.TableArcSearchRun(
         table,
         alpha=PRIORS[setup.prior],
         log_kappa=STRUCTURE_PRIORS[setup.structure_prior] or 0.0,
@@ -312,13 +312,13 @@ def test_turns_and_patience_find_more_in_a_sample_of_alarm():
 
 def interrupt(search, n_steps, monkeypatch):
     """Run the search, with an interrupt when it has climbed so many steps."""
-    climb = TableSearch._climb
+    climb = TableArcSearchRun._climb
 
     def interrupted(search, n, with_turns):
         climb(search, n_steps, with_turns)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(TableSearch, "_climb", interrupted)
+    monkeypatch.setattr(TableArcSearchRun, "_climb", interrupted)
     with pytest.raises(KeyboardInterrupt):
         search.run()
     monkeypatch.undo()
@@ -438,7 +438,7 @@ def test_arcs_that_close_a_cycle_are_refused():
 @pytest.mark.parametrize("wrong", [{"max_steps": -1}, {"seconds": -0.5}, {"threads": 0}, {"patience": -1}])
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError, match="must be at least"):
-        Tables(**wrong)
+        TableArcSearch(**wrong)
 
 
 @given(st.floats(1e-7, 1e8))

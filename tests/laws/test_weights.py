@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from strategies import examples, generators, random_setup, random_table
 
 import leafwise
-from leafwise import Edges, Restarts, Tables, learn, learning
+from leafwise import GraphArcSearch, LeafSearchRestarts, RecoverySearch, TableArcSearch, learn, start_search
 from leafwise.case_weights import stacked
 from leafwise.examples import alarm
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.table import Table
 
 
@@ -46,7 +46,7 @@ def test_rows_that_stand_for_shares_of_cases_count_as_such(random, prior, unit):
     """Score and parameters are those of Equation 5 for the weighted counts."""
     table = random_table(random)
     weights = some_weights(table, random) * unit
-    search = learning(table, weights=weights, prior=prior, structure_prior="uniform")
+    search = start_search(table, weights=weights, prior=prior, structure_prior="uniform")
     search.run()
     network, by_hand = search.network, 0.0
     for target, node in enumerate(network.nodes):
@@ -73,7 +73,7 @@ def test_the_priors_exponents_are_those_of_whole_cases():
     assert learn(table, weights=np.full(200, 0.25)).learned["cases"] == 50
 
 
-@pytest.mark.parametrize("search", [Edges(), Restarts(rounds=5), Tables()])
+@pytest.mark.parametrize("search", [GraphArcSearch(), LeafSearchRestarts(rounds=5), RecoverySearch(), TableArcSearch()])
 def test_every_search_takes_whole_weights(search):
     table = leafwise.sample(alarm(), 150, seed=1)
     table = Table(table.variables[:8], np.ascontiguousarray(table.codes[:8]))
@@ -84,13 +84,13 @@ def test_every_search_takes_whole_weights(search):
 def test_other_searches_over_graphs_take_other_weights_and_complete_tables_refuse_them():
     table = leafwise.sample(alarm(), 150, seed=1)
     table = Table(table.variables[:6], np.ascontiguousarray(table.codes[:6]))
-    assert learn(table, weights=np.full(150, 2.5), search=Edges()).learned["cases"] == 375
-    schedules = [Greedy(schedule=schedule) for schedule in ("best-first", "splits-first")]
+    assert learn(table, weights=np.full(150, 2.5), search=GraphArcSearch()).learned["cases"] == 375
+    schedules = [LeafSearch(schedule=schedule) for schedule in ("best-first", "splits-first")]
     one, other = (learn(table, weights=np.full(150, 2.5), search=own).learned["log_score"] for own in schedules)
-    begun = learn(table, weights=np.full(150, 2.5), search=Restarts(rounds=0)).learned["log_score"]
+    begun = learn(table, weights=np.full(150, 2.5), search=LeafSearchRestarts(rounds=0)).learned["log_score"]
     assert begun == pytest.approx(max(one, other), rel=1e-12)
     with pytest.raises(ValueError, match="not whole"):
-        learn(table, weights=np.full(150, 2.5), search=Tables())
+        learn(table, weights=np.full(150, 2.5), search=TableArcSearch())
 
 
 def test_units_are_exact_where_they_can_be_and_add_up_to_all_cases():
@@ -165,7 +165,7 @@ def test_a_missing_weight_is_refused():
 def test_a_search_with_weights_goes_on_where_it_stopped():
     table = leafwise.sample(alarm(), 200, seed=1)
     weights = np.random.default_rng(2).random(200)
-    whole = learn(table, weights=weights, search=Greedy(schedule="best-first"))
-    part = learn(table, weights=weights, search=Greedy(max_steps=20, schedule="best-first"))
+    whole = learn(table, weights=weights, search=LeafSearch(schedule="best-first"))
+    part = learn(table, weights=weights, search=LeafSearch(max_steps=20, schedule="best-first"))
     assert part.learned["steps"] == 20 < whole.learned["steps"]
-    assert learn(table, weights=weights, start=part, search=Greedy(schedule="best-first")).nodes == whole.nodes
+    assert learn(table, weights=weights, start=part, search=LeafSearch(schedule="best-first")).nodes == whole.nodes

@@ -10,7 +10,7 @@ from strategies import generators, random_table
 
 import leafwise
 import leafwise.examples
-from leafwise import DecisionGraph, Greedy, Network
+from leafwise import DecisionGraph, LeafSearch, Network
 from leafwise.averaging import averaged, log_probability_of_test
 from leafwise.decision_graph import LEAF
 from leafwise.network import Node
@@ -127,7 +127,7 @@ def cases():
 
 def test_one_word_grows_trees_and_averages_them(cases):
     found = leafwise.learn(cases, leaves="average")
-    trees = leafwise.learn(cases, search=Greedy("CBI"), structure_prior="kappa:0.3")
+    trees = leafwise.learn(cases, search=LeafSearch("CBI"), structure_prior="kappa:0.3")
     assert found == averaged(trees, cases)
     assert found.prior is None
     assert found.learned["averaged"]
@@ -136,8 +136,8 @@ def test_one_word_grows_trees_and_averages_them(cases):
 
 
 def test_what_is_asked_for_besides_is_kept(cases):
-    found = leafwise.learn(cases, leaves="average", search=Greedy("CM"), structure_prior="choices", target="HRBP")
-    plain = leafwise.learn(cases, search=Greedy("CM"), structure_prior="choices", target="HRBP")
+    found = leafwise.learn(cases, leaves="average", search=LeafSearch("CM"), structure_prior="choices", target="HRBP")
+    plain = leafwise.learn(cases, search=LeafSearch("CM"), structure_prior="choices", target="HRBP")
     assert found == averaged(plain, cases)
     assert leafwise.learn(cases, leaves="plain", target="HRBP") == leafwise.learn(cases, target="HRBP")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from leafwise.kernels.compiling import cache
+from leafwise.kernels.compiling import internals, sources
 
 needs_compiler = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 
@@ -53,7 +53,7 @@ KEY = ("arguments", "processor", "code")
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("how", ["cut", "empty", "a bit", "the last byte", "zeros", "before", "after"])
 def test_a_damaged_file_is_as_good_as_none(how, suffix, tmp_path):
-    files = cache._Files(str(tmp_path), "kernel", "stamp")
+    files = internals._Files(str(tmp_path), "kernel", "stamp")
     files.save(KEY, list(range(100)))
     assert files.load(KEY) == list(range(100))
     (path,) = tmp_path.glob(f"*.{suffix}")
@@ -66,7 +66,7 @@ def test_a_damaged_file_is_as_good_as_none(how, suffix, tmp_path):
 
 def test_kinds_of_arguments_have_files_of_their_own(tmp_path):
     """Two processes that saw no list yet would both have called theirs 1."""
-    one, other = (cache._Files(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    one, other = (internals._Files(str(tmp_path), "kernel", "stamp") for _ in range(2))
     one.save(("a", "p", "c"), 1)
     other.save(("b", "p", "c"), 2)
     one._save_index({("a", "p", "c"): "kernel.lost.nbc"})  # as if the other had not been listed, and a file were gone
@@ -77,9 +77,9 @@ def test_kinds_of_arguments_have_files_of_their_own(tmp_path):
 
 
 def test_what_other_sources_made_is_not_taken(tmp_path, monkeypatch):
-    cache._Files(str(tmp_path), "kernel", "stamp").save(KEY, 1)
-    monkeypatch.setattr(cache, "_SOURCES", "others")
-    assert cache._Files(str(tmp_path), "kernel", "stamp").load(KEY) is None
+    internals._Files(str(tmp_path), "kernel", "stamp").save(KEY, 1)
+    monkeypatch.setattr(internals, "SOURCES", "others")
+    assert internals._Files(str(tmp_path), "kernel", "stamp").load(KEY) is None
 
 
 @needs_compiler
@@ -111,17 +111,17 @@ def test_no_folder_that_can_be_written_to(monkeypatch, caplog):
     def refuse(*_):
         raise RuntimeError("cannot cache function: no locator available")
 
-    cache._warn.cache_clear()
-    monkeypatch.setattr(cache._caching.FunctionCache, "__init__", refuse)
+    sources.warn_not_kept.cache_clear()
+    monkeypatch.setattr(internals._caching.FunctionCache, "__init__", refuse)
     for _ in range(3):
-        cache.keep(type("Dispatcher", (), {"py_func": None})())
+        internals._keep(type("Dispatcher", (), {"py_func": None})())
     assert len(caplog.records) == 1
     assert "set NUMBA_CACHE_DIR" in caplog.text
 
 
 def test_whoever_waits_for_the_compiler_is_told_once(tmp_path):
     script = (
-        "import numpy as np; from leafwise.kernels.compiling.cache import when_compiling;"
+        "import numpy as np; from leafwise.kernels.compiling.sources import when_compiling;"
         "from leafwise.kernels.scoring import rises; when_compiling(lambda: print('compiling'));"
         "rises.fill(1.0, 1.0, np.zeros(3)); rises.fill(np.float32(1.0), 1.0, np.zeros(3))"
     )

@@ -11,18 +11,20 @@ from leafwise.constraints import Constraints
 from leafwise.examples import alarm
 from leafwise.formats.json import dumps
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.search import checkpoints
 from leafwise.table import Table
 
 compiled = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="takes long without compiled loops")
-GREEDY = leafwise.Greedy(threads=1)
+GREEDY = leafwise.LeafSearch(threads=1)
 SEARCHES = {
     "greedy": GREEDY,
-    "best-first": leafwise.Greedy("CBM", "best-first", delete_parents=True, threads=1),
-    "tables": leafwise.Tables(threads=1),
-    "edges": leafwise.Edges(GREEDY),
-    "restarts": leafwise.Restarts(GREEDY, rounds=12, seed=3, keep=3),
+    "best-first": leafwise.LeafSearch("CBM", "best-first", delete_parents=True, threads=1),
+    "partial": leafwise.LeafSearch("CBIMO", threads=1),
+    "tables": leafwise.TableArcSearch(threads=1),
+    "edges": leafwise.GraphArcSearch(GREEDY),
+    "recover": leafwise.RecoverySearch(GREEDY),
+    "restarts": leafwise.LeafSearchRestarts(GREEDY, rounds=12, seed=3, keep=3),
 }
 
 
@@ -46,7 +48,7 @@ def killed_at(monkeypatch, number):
 
 def run(table, kind, path, **options):
     """A search that saves whenever it could be stopped, step by step; its networks as texts."""
-    search = learning(table, search=SEARCHES[kind], checkpoint=path, every=0, **options)
+    search = start_search(table, search=SEARCHES[kind], checkpoint=path, every=0, **options)
     for _ in search:
         pass
     found = [network for network, _, _ in search.networks] if kind == "restarts" else [search.network]
@@ -58,7 +60,7 @@ def run(table, kind, path, **options):
 def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
     cases = sample(alarm(), 400, seed=1)
     table = Table(cases.variables[6:13], np.ascontiguousarray(cases.codes[6:13]))
-    search = learning(table, search=SEARCHES[kind], prior=prior)
+    search = start_search(table, search=SEARCHES[kind], prior=prior)
     search.run()
     found = [network for network, _, _ in search.networks] if kind == "restarts" else [search.network]
     path, n_kills = tmp_path / "run.checkpoint", 0
@@ -79,13 +81,13 @@ def test_killed_again_and_again(kind, prior, tmp_path, monkeypatch):
 def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     """Inside the two greedy searches, and inside a round, all is saved too: `run` says so to whoever watches."""
     table = sample(alarm(), 300, seed=1)
-    settings = leafwise.Restarts(GREEDY, rounds=6, keep=2)
-    whole = learning(table, search=settings)
+    settings = leafwise.LeafSearchRestarts(GREEDY, rounds=6, keep=2)
+    whole = start_search(table, search=settings)
     whole.run()
     path, seen = tmp_path / "run.checkpoint", set()
-    monkeypatch.setattr("leafwise.search.restarts._MOMENT", -1.0)
+    monkeypatch.setattr("leafwise.search.under_way.MOMENT", -1.0)
     for number in range(40):
-        search, n_told = learning(table, search=settings, checkpoint=path, every=1e9), 0
+        search, n_told = start_search(table, search=settings, checkpoint=path, every=1e9), 0
 
         def stop(_search):
             nonlocal n_told
@@ -106,13 +108,15 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
 @compiled
 def test_twenty_and_twenty_are_forty(tmp_path):
     table, path = sample(alarm(), 200, seed=1), tmp_path / "run.checkpoint"
-    settings = [leafwise.Restarts(GREEDY, rounds=rounds, seed=7) for rounds in (20, 40)]
+    settings = [leafwise.LeafSearchRestarts(GREEDY, rounds=rounds, seed=7) for rounds in (20, 40)]
     twenty, forty = (leafwise.learn(table, search=search, checkpoint=path) for search in settings)
     assert dumps(forty) == dumps(leafwise.learn(table, search=settings[1]))
     assert dumps(forty) != dumps(twenty)
-    steps = [leafwise.learn(table, search=leafwise.Greedy(max_steps=n), checkpoint=tmp_path / "c") for n in (5, 9, 9)]
+    steps = [
+        leafwise.learn(table, search=leafwise.LeafSearch(max_steps=n), checkpoint=tmp_path / "c") for n in (5, 9, 9)
+    ]
     assert [network.learned["steps"] for network in steps] == [5, 9, 9]
-    assert dumps(steps[1]) == dumps(steps[2]) == dumps(leafwise.learn(table, search=leafwise.Greedy(max_steps=9)))
+    assert dumps(steps[1]) == dumps(steps[2]) == dumps(leafwise.learn(table, search=leafwise.LeafSearch(max_steps=9)))
 
 
 @compiled
@@ -122,14 +126,14 @@ def test_a_prior_network_and_rules(tmp_path, monkeypatch):
     options = {
         "prior": f"network:{tmp_path / 'prior.json'}:10",
         "constraints": Constraints(max_parents=2, max_leaves=5, required=[("HR", "HRBP")]),
-        "search": leafwise.Greedy("BM", max_steps=20, threads=1),
+        "search": leafwise.LeafSearch("BM", max_steps=20, threads=1),
     }
     whole = leafwise.learn(table, **options)
     scores = leafwise.log_score(whole, table).values()
     assert whole.learned["log_score"] == pytest.approx(sum(score.log_score for score in scores), rel=1e-9)
     killed_at(monkeypatch, 8)
     with pytest.raises(Killed):
-        for _ in learning(table, **options, checkpoint=path, every=0):
+        for _ in start_search(table, **options, checkpoint=path, every=0):
             pass
     monkeypatch.undo()
     assert dumps(leafwise.learn(table, **options, checkpoint=path)) == dumps(whole)
@@ -137,15 +141,15 @@ def test_a_prior_network_and_rules(tmp_path, monkeypatch):
 
 def test_it_is_of_one_run(tmp_path):
     table, path = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint"
-    own = {"target": "HR", "checkpoint": path, "search": leafwise.Greedy(max_steps=1)}
+    own = {"target": "HR", "checkpoint": path, "search": leafwise.LeafSearch(max_steps=1)}
     leafwise.learn(table, **own)
     others = {
         "target (.*'CO')": {"target": "CO"},
         "prior (.*bdeu:1)": {"prior": "bdeu:1"},
         "structure prior (choices, and this is uniform)": {"structure_prior": "uniform"},
         "constraints: name": {"constraints": Constraints(max_parents=1)},
-        r"search \(Greedy.*Greedy": {"search": leafwise.Greedy("BM")},
-        "network to begin with": {"start": leafwise.learn(table, target="HR", search=leafwise.Greedy(max_steps=0))},
+        r"search \(LeafSearch.*LeafSearch": {"search": leafwise.LeafSearch("BM")},
+        "network to begin with": {"start": leafwise.learn(table, target="HR", search=leafwise.LeafSearch(max_steps=0))},
     }
     for words, other in others.items():
         match = words.replace("(choices", r"\(choices").replace("uniform)", r"uniform\)")
@@ -153,7 +157,7 @@ def test_it_is_of_one_run(tmp_path):
             leafwise.learn(table, **{**own, **other})
     with pytest.raises(ValueError, match="other data: name another file, or delete it"):
         leafwise.learn(sample(alarm(), 50, seed=2), **own)
-    leafwise.learn(table, **{**own, "search": leafwise.Greedy(max_steps=2, threads=2)})  # limits may be others
+    leafwise.learn(table, **{**own, "search": leafwise.LeafSearch(max_steps=2, threads=2)})  # limits may be others
 
 
 def test_what_is_no_checkpoint(tmp_path):
@@ -178,7 +182,7 @@ def test_what_is_no_checkpoint(tmp_path):
 @compiled
 def test_a_full_disk_does_not_end_a_search(tmp_path, monkeypatch):
     table, path = sample(alarm(), 50, seed=1), tmp_path / "run.checkpoint"
-    leafwise.learn(table, checkpoint=path, search=leafwise.Greedy(max_steps=3))
+    leafwise.learn(table, checkpoint=path, search=leafwise.LeafSearch(max_steps=3))
     before = path.read_bytes()
 
     def full(*_):

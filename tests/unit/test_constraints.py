@@ -145,3 +145,37 @@ def test_random_rules_mean_what_the_oracle_says(random):
 def test_impossible_constraints(constraints, message):
     with pytest.raises(ValueError, match=message):
         Constraints(**constraints).resolve(TABLE)
+
+
+def tied(*groups):
+    return Constraints(tied=groups).resolve(TABLE)
+
+
+def test_tied_variables_have_the_parents_that_were_given():
+    rules = tied([("b", ["a"]), ("d", ["c"])])
+    assert arcs(rules.is_parent) == arcs(rules.kept) == {("a", "b"), ("c", "d")}
+    assert {arc for arc in arcs(rules.allowed) if arc[1] in "bd"} == {("a", "b"), ("c", "d")}
+
+
+@pytest.mark.parametrize(
+    ("groups", "problem"),
+    [
+        ([[("a", [])]], "fewer than two variables"),
+        ([[("a", []), ("b", ["c"])]], "gives 'a' 0 parents and 'b' 1"),
+        ([[("a", ["b"]), ("b", ["a"])]], "close a cycle"),
+        ([[("a", []), ("b", [])], [("b", []), ("c", [])]], "names 'b' twice"),
+        ([[("a", ["a"]), ("b", ["c"])]], "twice for 'a'"),
+        ([[("a", ["q"]), ("b", ["c"])]], "no variable is called 'q'"),
+    ],
+)
+def test_what_cannot_be_tied(groups, problem):
+    with pytest.raises(ValueError, match=problem):
+        tied(*groups)
+
+
+def test_tied_variables_have_the_same_states():
+    table = make_table([2, 3, 2], np.zeros((3, 1), int))
+    with pytest.raises(ValueError, match="matches 'a' with 'b', which have other states"):
+        Constraints(tied=[[("a", []), ("b", [])]]).resolve(table)
+    with pytest.raises(ValueError, match="asked for and ruled out"):
+        Constraints(tied=[[("b", ["a"]), ("d", ["c"])]], forbidden=[("c", "d")]).resolve(TABLE)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from network_strategies import networks
 from strategies import make_table
 
-from leafwise import Constraints, DecisionGraph, Greedy, Network, Variable, dag, learning
+from leafwise import Constraints, DecisionGraph, LeafSearch, Network, Variable, dag, start_search
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.network import Node
 
@@ -23,7 +23,7 @@ TABLE = make_table(
 
 
 def learned(**options):
-    search = learning(TABLE, search=Greedy(threads=1), **options)
+    search = start_search(TABLE, search=LeafSearch(threads=1), **options)
     search.run()
     return search.network
 
@@ -107,7 +107,7 @@ def test_a_learned_network_cannot_be_changed():
 
 
 def test_a_network_stays_as_it_was_when_the_search_goes_on():
-    search = learning(TABLE, search=Greedy(threads=1))
+    search = start_search(TABLE, search=LeafSearch(threads=1))
     next(search)
     before, same = search.network, search.network
     assert before.nodes

@@ -21,7 +21,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 import leafwise  # noqa: E402
-from leafwise import Constraints, Greedy, Tables, Variable  # noqa: E402
+from leafwise import Constraints, LeafSearch, TableArcSearch, Variable  # noqa: E402
 from leafwise.estimators import DecisionGraphClassifier, NetworkClassifier, NetworkDensity, NetworkImputer  # noqa: E402
 
 CLASSIFIERS = [DecisionGraphClassifier, NetworkClassifier]
@@ -362,7 +362,10 @@ def test_settings_reach_the_search():
     assert network.n_leaves == 2
     learned = [DecisionGraphClassifier(operators=operators).fit(X, y).network_.learned for operators in ("C", "BM")]
     assert [how["operators"] for how in learned] == ["C", "BM"]
-    assert NetworkClassifier(search=Tables(), max_parents=2).fit(X[:, 3:12], y).network_.learned["search"] == "tables"
+    assert (
+        NetworkClassifier(search=TableArcSearch(), max_parents=2).fit(X[:, 3:12], y).network_.learned["search"]
+        == "tables"
+    )
 
 
 @pytest.mark.parametrize(
@@ -374,7 +377,7 @@ def test_settings_reach_the_search():
         ({"bins": {"heat": 3}}, "bins name 'heat'"),
         ({"operators": "X"}, "operators are 'X'"),
         ({"structure_prior": "kappa:2"}, "structure prior 'kappa:2' is not known"),
-        ({"search": Greedy(), "operators": "C"}, "search=.* was given with operators='C'"),
+        ({"search": LeafSearch(), "operators": "C"}, "search=.* was given with operators='C'"),
     ],
 )
 @pytest.mark.parametrize("kind", EVERY)

@@ -50,6 +50,23 @@ def test_a_forest_says_the_mean_of_its_graphs():
     assert forest.score(new, labels) > 0.85
 
 
+def test_some_members_are_whole_networks():
+    """The class is a cause of all features, each of which says little: a network sees that, and a tree cannot."""
+    random = np.random.default_rng(1)
+    y = random.integers(2, size=600)
+    X = np.where(random.random((600, 20)) < 0.65, y[:, None], 1 - y[:, None]).astype(str)
+    forest = DecisionGraphForestClassifier(n_estimators=10).fit(X[:300], y[:300])
+    members, weights = forest.network_.members, np.array(forest.network_.weights)
+    whole = np.array([len(member.arcs) > len(member.nodes[-1].parents) for member in members])
+    assert whole.tolist() == [False] * 5 + [True] * 5
+    assert weights[whole].sum() > 0.7
+    graphs = DecisionGraphForestClassifier(n_estimators=5).fit(X[:300], y[:300])
+    assert forest.score(X[300:], y[300:]) > graphs.score(X[300:], y[300:]) + 0.05
+    unknown = X[300:302].astype(object)
+    unknown[:, :5] = None
+    assert forest.predict_proba(unknown).sum(axis=1) == pytest.approx(1)
+
+
 def test_seeds_and_candidates():
     X, y = letters()
     forest = DecisionGraphForestClassifier(n_estimators=6, candidates=0.25, random_state=3)

@@ -394,7 +394,7 @@ def test_a_graph_that_makes_too_large_a_tree_is_refused():
     graph.validate([2] * (n + 1))
     network = Network(variables, (*[coin] * n, Node(tuple(range(n)), graph, np.array([[0.5, 0.5]] * 2))))
     for module in (xmod, libra):
-        with pytest.raises(ValueError, match="tree of 'x30' would have 2,147,483,648 numbers"):
+        with pytest.raises(ValueError, match="tree of 'x30' would have 2,147,483,648 cells"):
             module.dumps(network)
 
 

@@ -92,6 +92,6 @@ def test_a_search_on_noise_ends(monkeypatch):
     with pytest.raises(ValueError, match=r"scores are exact for 1e-100 to 100000: use one of these"):
         leafwise.learn(table, prior="bdeu:1e6")
     monkeypatch.setattr(priors, "_LARGEST_SIZE", 1e8)
-    search = leafwise.Tables(threads=1, patience=1)
+    search = leafwise.TableArcSearch(threads=1, patience=1)
     network = leafwise.learn(table, prior="bdeu:1e8", structure_prior="uniform", search=search)
     assert network.learned["stopped"] == "no operator gains"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from strategies import make_table
 
-from leafwise import Constraints, Greedy, Table, Variable, learn, learning, log_score
+from leafwise import Constraints, LeafSearch, Table, Variable, learn, log_score, start_search
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.operators import BinarySplit, CompleteSplit, Merge
@@ -31,11 +31,11 @@ COPY = make_table([2, 2, 2], [[0, 1] * 20, [0, 1] * 20, [0] * 10 + [1] * 30])
 )
 def test_settings_that_make_no_sense(settings, message):
     with pytest.raises(ValueError, match=message):
-        Greedy(**settings)
+        LeafSearch(**settings)
 
 
 def test_one_split_is_enough_for_a_copy():
-    search = learning(COPY)
+    search = start_search(COPY)
     steps = list(search)
     assert [type(step.operator) for step in steps] == [CompleteSplit]
     operator = steps[0].operator
@@ -52,20 +52,20 @@ def test_one_split_is_enough_for_a_copy():
 
 def test_ties_go_to_the_smaller_state():
     table = make_table([2, 3], [[0, 0, 1, 1, 0, 0, 1, 1] * 4, [0, 0, 1, 1, 0, 0, 1, 1] * 4])
-    operator = next(learning(table, target="a", search=Greedy("B"))).operator
+    operator = next(start_search(table, target="a", search=LeafSearch("B"))).operator
     assert isinstance(operator, BinarySplit)
     assert (operator.variable, operator.state, operator.n_states) == (1, 0, 3)
 
 
 def test_complete_before_binary_when_they_tie():
     for operators in ("CB", "CBM"):
-        operator = next(learning(COPY, target="a", search=Greedy(operators))).operator
+        operator = next(start_search(COPY, target="a", search=LeafSearch(operators))).operator
         assert isinstance(operator, CompleteSplit)
 
 
 def test_a_complete_split_makes_leaves_for_states_without_cases():
     table = make_table([2, 4], [[0, 1] * 20, [0, 2] * 20])
-    search = learning(table, target="a", search=Greedy("C"), structure_prior="uniform")
+    search = start_search(table, target="a", search=LeafSearch("C"), structure_prior="uniform")
     assert next(search).operator.groups == tuple(frozenset({state}) for state in range(4))
     assert search.network.nodes[0].counts.tolist() == [[20, 0], [0, 0], [0, 20], [0, 0]]
 
@@ -75,7 +75,7 @@ def test_merging_goes_with_the_splits_before():
     random = np.random.default_rng(0)
     b = random.integers(4, size=400)
     table = make_table([2, 4], [b // 2, b])
-    search = learning(table, target="a", search=Greedy("CM"))
+    search = start_search(table, target="a", search=LeafSearch("CM"))
     assert [type(step.operator) for step in search] == [CompleteSplit, Merge, Merge]
     assert search.network.nodes[0].graph.n_leaves == 2
     assert (search.n_splits, search.n_merges) == (1, 2)
@@ -85,7 +85,7 @@ def test_merging_goes_with_the_splits_before():
 def test_no_case_separated_no_split(schedule):
     """A prior network would gain by splitting pure leaves for ever, were it allowed."""
     table = make_table([2, 3], [[0] * 30, [1] * 30])
-    search = learning(table, search=Greedy(schedule=schedule), prior="bdeu:1", structure_prior="uniform")
+    search = start_search(table, search=LeafSearch(schedule=schedule), prior="bdeu:1", structure_prior="uniform")
     assert list(search) == []
 
 
@@ -121,14 +121,14 @@ def test_only_the_target_is_learned():
 
 
 def test_stopping_by_steps():
-    search = learning(COPY, search=Greedy(max_steps=0))
+    search = start_search(COPY, search=LeafSearch(max_steps=0))
     assert search.stopped == ""
     search.run()
     assert (search.n_steps, search.stopped) == (0, "max_steps")
 
 
 def test_stopping_by_the_clock():
-    search = learning(COPY, search=Greedy(seconds=0.0))
+    search = start_search(COPY, search=LeafSearch(seconds=0.0))
     search.run()
     assert (search.n_steps, search.stopped) == (0, "seconds")
     assert search.network.arcs == ()
@@ -136,12 +136,12 @@ def test_stopping_by_the_clock():
 
 def test_progress_is_told():
     seen = []
-    learning(COPY).run(lambda search: seen.append(search.n_steps))
+    start_search(COPY).run(lambda search: seen.append(search.n_steps))
     assert seen[-1] == 1
 
 
 def test_the_summary():
-    network = learn(COPY, search=Greedy("BM", "best-first", threads=1), structure_prior="kappa:0.5", prior="bdeu:2")
+    network = learn(COPY, search=LeafSearch("BM", "best-first", threads=1), structure_prior="kappa:0.5", prior="bdeu:2")
     learned = network.learned
     assert {key: learned[key] for key in ("cases", "variables", "target", "operators", "schedule", "stopped")} == {
         "cases": 40,
@@ -170,7 +170,7 @@ def started(arcs):
 
 
 def test_beginning_with_a_network():
-    search = learning(COPY, start=started([(2, 0), (0, 1)]), search=Greedy(max_steps=0))
+    search = start_search(COPY, start=started([(2, 0), (0, 1)]), search=LeafSearch(max_steps=0))
     assert search.network.arcs == ((2, 0), (0, 1))
     assert search.network.nodes[1].counts.tolist() == [[20, 0], [0, 20]]
     assert search.log_score == pytest.approx(sum(s.log_score for s in log_score(search.network, COPY).values()))
@@ -183,7 +183,7 @@ def test_beginning_with_arcs_that_are_ruled_out():
 
 def test_a_parent_that_stops_mattering_is_deleted():
     start = started([(2, 0), (2, 1)])
-    kept, deleted = (learn(COPY, start=start, search=Greedy("CM", delete_parents=d)) for d in (False, True))
+    kept, deleted = (learn(COPY, start=start, search=LeafSearch("CM", delete_parents=d)) for d in (False, True))
     assert kept.arcs == deleted.arcs == ((1, 0),)  # what does not matter is left out in the end, in any case
     assert (kept.learned["deleted_parents"], deleted.learned["deleted_parents"]) == (0, 2)
     assert deleted.learned["log_score"] == pytest.approx(kept.learned["log_score"])
@@ -191,7 +191,9 @@ def test_a_parent_that_stops_mattering_is_deleted():
 
 def test_a_required_parent_is_never_deleted():
     constraints = Constraints(required=[("c", "a")])
-    network = learn(COPY, start=started([(2, 0)]), search=Greedy("CM", delete_parents=True), constraints=constraints)
+    network = learn(
+        COPY, start=started([(2, 0)]), search=LeafSearch("CM", delete_parents=True), constraints=constraints
+    )
     assert network.arcs == ((2, 0), (0, 1))
     assert network.nodes[0].graph.n_leaves == 1
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leafwise
-from leafwise import Constraints, Tables
+from leafwise import Constraints, TableArcSearch
 from leafwise.examples import alarm
 from leafwise.imputation import CellProbabilities
 from leafwise.search import incomplete
@@ -88,7 +88,7 @@ def test_constraints_and_a_network_to_begin_with():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"search": Tables()}, "complete tables takes no missing='infer'"),
+        ({"search": TableArcSearch()}, "complete tables takes no missing='infer'"),
         ({"hidden": 1}, "hidden is 1"),
         ({"hidden": True}, "hidden is True"),
         ({"hidden": "many"}, "hidden is 'many'"),
@@ -133,22 +133,22 @@ def test_who_stops_it_keeps_what_was_found(monkeypatch):
             raise Stop
 
     for at in (0, 2):
-        search = leafwise.learning(garden(), missing="infer")
+        search = leafwise.start_search(garden(), missing="infer")
         with pytest.raises(Stop):
             search.run(lambda search, at=at: stop(search, at))
         network = search.network
         assert network.learned["cases"] == 300
         assert network.learned["rounds"] == at
         assert np.isfinite(network.log_probabilities(garden(), missing="unknown")).all()
-    assert leafwise.learning(garden(), missing="infer").network.n_leaves == 4  # before it began
+    assert leafwise.start_search(garden(), missing="infer").network.n_leaves == 4  # before it began
     monkeypatch.setattr(incomplete, "MOST_ROUNDS", 2)
     assert leafwise.learn(garden(), missing="infer").learned["stopped"] == "rounds"
-    hurried = leafwise.learn(garden(), missing="infer", search=leafwise.Greedy(seconds=0))
+    hurried = leafwise.learn(garden(), missing="infer", search=leafwise.LeafSearch(seconds=0))
     assert hurried.learned["stopped"] == "seconds"
 
 
 def test_rounds_are_steps():
-    search = leafwise.learning(garden(100), missing="infer", completions=1)
+    search = leafwise.start_search(garden(100), missing="infer", completions=1)
     rounds = list(search)
     assert len(rounds) == search.n_steps == search.network.learned["rounds"]
     assert max(step.log_score for step in rounds) == rounds[-1].log_score
@@ -182,7 +182,7 @@ def test_several_hidden_causes_and_as_many_as_the_score_says():
     assert [variable.n_states for variable in two.variables[-2:]] == [2, 3]
     assert two.parents("hidden1") == ()
     assert set(two.parents("hidden2")) <= {"hidden1"}
-    search = leafwise.learning(mixture(), hidden="auto")
+    search = leafwise.start_search(mixture(), hidden="auto")
     assert len(list(search)) == search.n_steps
     assert search.network.learned["hidden"] == ["hidden1"]
     assert search.log_score > leafwise.learn(mixture()).learned["log_score"]

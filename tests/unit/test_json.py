@@ -1,5 +1,6 @@
 import json as plain_json
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -7,15 +8,17 @@ import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
-from network_strategies import networks
+from network_strategies import networks, own_networks
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.formats import json
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, TiedLeaf
+from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "network.json"
+GOLDEN_2 = GOLDEN.with_name("network-2.json")
 SCHEMA = plain_json.loads(resources.files("leafwise.formats").joinpath("network.schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
@@ -57,6 +60,44 @@ def test_what_is_saved_loads_back_identical(network):
     assert back == network
     assert [repr(variable) for variable in back.variables] == [repr(variable) for variable in network.variables]
     assert json.dumps(back) == text
+
+
+def golden_network_2():
+    """What version 2 adds: own-value tests, learned and given, and ties, with states in another order."""
+    size = Variable("size", ("S", "M", "L", "XL", "(missing)"), missing=True, ordered=True)
+    colour, shade = (Variable(name, ("red", "green", "blue")) for name in ("colour", "shade"))
+    # the shade is red or not, by the size; if not, one distribution for all sizes
+    graph = DecisionGraph((0, 2, 2, -1, -1), ((1, 1, 2, 2, 2), (3, 4, 4), (3, 4, 4), (), ()))
+    counts = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 7, 5]])
+    exponents = np.array([[0.5, 0.5, 0.5], [1, 1, 1], [0.5, 0, 0], [0, 0.25, 0.75]])
+    given = OwnTests(
+        DecisionGraph((0, -1, -1), ((1, 1, 1, 2, 2), (), ())),
+        0,
+        np.array([[0.75] * 3 + [0.25] * 2, [0.5, 0.25, 0.25, 0, 0], [0, 0, 0, 0.125, 0.875]]),
+    )
+    pooled = np.array([[2, 7, 5]]), np.array([[1.5, 0.25, 0.75]])
+    nodes = (
+        Node.with_own_tests(given),
+        Node.learned((), DecisionGraph.single(), *(row[:, [0, 2, 1]] for row in pooled)),
+        Node.with_own_tests(OwnTests.learned(graph, counts, exponents, 2)),
+        Node.learned((2,), DecisionGraph.single(), *pooled),
+    )
+    ties = [[TiedLeaf(1, 0, (0, 1, 2)), TiedLeaf(3, 0, (0, 2, 1))]]
+    return Network((size, colour, shade, replace(shade, name="hue")), nodes, "uniform", "uniform", {}, ties)
+
+
+def test_the_golden_file_of_version_2_is_written_byte_for_byte_and_loads():
+    assert json.dumps(golden_network_2()) == GOLDEN_2.read_text("utf-8")
+    assert json.load(GOLDEN_2) == golden_network_2()
+    VALIDATOR.validate(plain_json.loads(GOLDEN_2.read_text("utf-8")))
+
+
+@given(own_networks())
+def test_own_value_tests_load_back_identical(network):
+    text = json.dumps(network)
+    VALIDATOR.validate(plain_json.loads(text))
+    assert json.loads(text) == network
+    assert json.dumps(json.loads(text)) == text
 
 
 def test_save_and_load_by_the_network(tmp_path):
@@ -125,6 +166,37 @@ def drop(*path):
     return change
 
 
+OWN, TIE = ("nodes", 2, "graph", 1), ("ties", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(version=1), "which version 1 of the format does not have"),
+        (drop(*OWN, "counts"), "some leaves have counts"),
+        (set_at(*OWN, "counts", [1]), "own-value test of 'shade' has 1 counts, and 3 are due"),
+        (set_at(*OWN, "exponents", -1), "exponents above 0"),
+        (set_at("nodes", 2, "graph", 4, "counts", 0, 1), "cannot reach its distribution"),
+        (set_at(*OWN, "arcs", [{"to": 4}]), "a distribution has one set of states"),
+        (set_at("ties", {}), "must be a list"),
+        (set_at("ties", 0, 3), "must be a list"),
+        (lambda d: d["ties"][0].pop(), "fewer than two leaves"),
+        (set_at(*TIE, "variable", "x"), "not among the variables"),
+        (set_at(*TIE, "leaf", 1), "which has no such leaf"),
+        (set_at(*TIE, "leaf", True), "must be an integer"),
+        (set_at(*TIE, "states", ["red", "green", 3]), "no state of 'colour'"),
+        (set_at(*TIE, "states", ["red", "blue", "green"]), "do not hold the same distribution"),
+        (set_at(*TIE, "states", ["red", "red", "green"]), "give each once"),
+    ],
+)
+def test_bad_own_value_tests_and_ties_get_one_clear_line(change, message):
+    document = plain_json.loads(GOLDEN_2.read_text("utf-8"))
+    change(document)
+    with pytest.raises(ValueError, match=message) as caught:
+        json.loads(plain_json.dumps(document))
+    assert "\n" not in str(caught.value)
+
+
 def add_cycle(document):
     node(document, 0)["parents"].append("smoker")
 
@@ -136,7 +208,7 @@ TEST, LEAF = ("nodes", 2, "graph", 0), ("nodes", 2, "graph", 2)
     ("change", "message"),
     [
         (set_at("format", "other"), "no network"),
-        (set_at("version", 2), "newer leafwise"),
+        (set_at("version", 3), "newer leafwise"),
         (set_at("version", "1"), '"version" is'),
         (drop("version"), '"version" is None'),
         (drop("variables"), 'lacks "variables"'),

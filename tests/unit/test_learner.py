@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import leafwise
-from leafwise import Constraints, DecisionGraph, Greedy, Network
+from leafwise import Constraints, DecisionGraph, LeafSearch, Network
 from leafwise.examples import alarm
 from leafwise.network import Node
 
@@ -63,9 +63,9 @@ def test_columns_too_large_to_cross_are_refused_at_once():
 
 def test_histograms_that_were_given_back_are_counted_again(monkeypatch):
     rich = leafwise.sample(alarm(), 300, seed=1)
-    kept = [leafwise.learn(rich, search=Greedy("CBM", schedule)) for schedule in ("best-first", "splits-first")]
+    kept = [leafwise.learn(rich, search=LeafSearch("CBM", schedule)) for schedule in ("best-first", "splits-first")]
     monkeypatch.setattr("leafwise.search.histograms._PLENTY", -1)
-    assert [leafwise.learn(rich, search=Greedy("CBM", s)) for s in ("best-first", "splits-first")] == kept
+    assert [leafwise.learn(rich, search=LeafSearch("CBM", s)) for s in ("best-first", "splits-first")] == kept
 
 
 def cache_hits(folder):

@@ -14,7 +14,7 @@ import leafwise
 import leafwise.examples
 from leafwise import Constraints, Mixture, Network, Table
 from leafwise.ensembles import em_weights
-from leafwise.learner import learning_mixture
+from leafwise.learner import start_mixture
 
 
 def mixtures_of(random, n=3):
@@ -84,7 +84,7 @@ def test_many_predict_better_than_each_of_them(cases, mixture):
 
 def test_the_same_for_any_number_of_threads_and_another_for_another_seed(cases, mixture):
     for threads in (1, 2):
-        assert leafwise.learn(cases, networks=6, search=leafwise.Greedy(threads=threads)) == mixture
+        assert leafwise.learn(cases, networks=6, search=leafwise.LeafSearch(threads=threads)) == mixture
     assert leafwise.learn(cases, networks=6, seed=2) != mixture
 
 
@@ -108,7 +108,7 @@ def test_a_network_is_a_mixture_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=2), 'the "version" of the mixture is 2'),
+        (lambda d: d.update(version=3), 'the "version" of the mixture is 3'),
         (lambda d: d["members"][0].pop("weight"), 'lacks "weight"'),
         (lambda d: d["members"][0].update(weight=0.9), "sum to one"),
         (lambda d: d.update(members=[]), "a mixture got 0 networks"),
@@ -170,10 +170,10 @@ def test_one_target(cases):
 
 
 def test_interrupted_it_keeps_what_is_there(cases):
-    under_way = learning_mixture(cases, 8)
+    under_way = start_mixture(cases, 8)
     next(under_way)
     assert len(under_way.network) == 1
-    assert len(learning_mixture(cases, 8).network) == 1  # nothing is there yet: an empty network is
+    assert len(start_mixture(cases, 8).network) == 1  # nothing is there yet: an empty network is
 
 
 @pytest.mark.parametrize("rows", [[["a", "b"]], [["a", "b"], ["a", "c"]], [["a"], ["b"], ["a"]]])

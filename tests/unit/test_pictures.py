@@ -17,7 +17,7 @@ from leafwise.report import svg
 from leafwise.report.dot import network_dot, node_dot
 from leafwise.report.steps import plot_steps
 from leafwise.report.svg import Picture, printable, shortened, width_of
-from leafwise.search.greedy import Step
+from leafwise.search.problem import Step
 from leafwise.table import Variable
 
 SVG = "{http://www.w3.org/2000/svg}"

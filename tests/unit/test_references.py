@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.compiling import jit
+from leafwise.kernels.compiling import internals, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.counting import sets
 from leafwise.table import Table, Variable
@@ -59,5 +59,5 @@ def test_parts_are_not_compiled_on_their_own():
     counter = CpuCounter(table, Workers(1))
     counter.cut_sets(np.array([0]), np.array([0]), np.array([2]), np.array([0, 1]))
     libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
-    assert all(isinstance(library, jit._Draft) for library in libraries)
+    assert all(isinstance(library, internals._Draft) for library in libraries)
     assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import leafwise
-from leafwise import Constraints, Edges, Greedy, Tables
+from leafwise import Constraints, GraphArcSearch, LeafSearch, TableArcSearch
 from leafwise.cli import run
 from leafwise.examples import alarm
 
@@ -13,10 +13,10 @@ from leafwise.examples import alarm
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Greedy(max_steps=2.5),
-        lambda: Greedy(threads=1.5),
-        lambda: Tables(max_steps=2.5),
-        lambda: Edges(max_steps=2.5),
+        lambda: LeafSearch(max_steps=2.5),
+        lambda: LeafSearch(threads=1.5),
+        lambda: TableArcSearch(max_steps=2.5),
+        lambda: GraphArcSearch(max_steps=2.5),
         lambda: leafwise.learn(leafwise.sample(alarm(), 10, 1), constraints=Constraints(max_parents=1.5)),
     ],
 )

@@ -142,7 +142,7 @@ def test_the_index_that_pandas_writes_is_offered_to_be_left_out(tmp_path: Path) 
         AdvisedError, match=r"'Unnamed: 0' .identifier: 5 values in 5 cells.*ignore=.'Unnamed: 0'."
     ) as caught:
         read(tmp_path / "a.csv")
-    assert "--ignore 'Unnamed: 0'" in caught.value.in_options()
+    assert "--ignore 'Unnamed: 0'" in caught.value.advice.in_options()
     assert read(tmp_path / "a.csv", ignore="Unnamed: 0").names == ("a", "b")
 
 

@@ -5,7 +5,6 @@ Exit codes: 0 all is well, 2 bad input (one line on standard error says what, an
 """
 
 import io
-import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -28,20 +27,10 @@ from leafwise.cli.predict import predict
 from leafwise.cli.questions import mpe, query
 from leafwise.cli.reproduce import reproduce
 from leafwise.cli.structure import importance, independence, information
+from leafwise.cli.unroll import unroll
+from leafwise.errors import in_options
 from leafwise.report.signs import printable
 
-# The library's advice names its arguments; here they are options.
-SPELLINGS = (
-    (re.compile(r"\bmissing='(\w+)'"), r"--missing \1"),
-    (re.compile(r"\bhidden='?(\w+)'?"), r"--hidden \1"),
-    (re.compile(r"\bheader=False\b"), "--no-header"),
-    (re.compile(r"\bbins=\{'([^']*)': (\d+)\}"), r"--bins '\1=\2'"),
-    (re.compile(r"\bmax_(parents|leaves)\b"), r"--max-\1"),
-    (re.compile(r"\bmost_(cells|bytes)\b"), r"--most-\1"),
-    (re.compile(r"\bmethod='(\w+)' or '(\w+)'"), r"--method \1 or \2"),
-    (re.compile(r"\bLimits\((memory|operations)=\.\.\.\)"), r"--\1"),
-    (re.compile(r"\bprior and structure_prior\b"), "--prior and --structure-prior"),
-)
 BAD_INPUT = 2
 
 
@@ -59,7 +48,7 @@ def cli(context: click.Context) -> None:
 
 COMMANDS = (
     *(describe, learn, show, explore, query, mpe, predict, impute, sample, evaluate, score),
-    *(confidence, compare, convert, completion, reproduce, benchmark),
+    *(confidence, compare, convert, unroll, completion, reproduce, benchmark),
 )
 for command in COMMANDS:
     cli.add_command(command)
@@ -90,7 +79,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = lambda message, *_: _note(str(message))
+            warnings.showwarning = lambda message, *_: _note(message)
             code = cli.main(args=arguments, prog_name="leafwise", standalone_mode=False)
     except click.ClickException as error:
         return _fail(_usage_message(error))
@@ -102,7 +91,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _fail("there is not enough memory for this: use fewer cases or fewer variables.")
     except (ValueError, TypeError) as error:
-        return _fail(in_options(str(error)))
+        return _fail(in_options(error))
     return code if isinstance(code, int) else 0
 
 
@@ -113,16 +102,9 @@ def _usage_message(error: click.ClickException) -> str:
     return message
 
 
-def _note(message: str) -> None:
+def _note(message: Warning | str) -> None:
     """What the library warns of, in one line."""
     click.echo(f"leafwise: note: {in_options(message)}", err=True)
-
-
-def in_options(message: str) -> str:
-    """The library's advice, in the words of the command line."""
-    for pattern, spelling in SPELLINGS:
-        message = pattern.sub(spelling, message)
-    return message
 
 
 def _fail(message: str) -> int:

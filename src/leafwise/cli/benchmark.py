@@ -69,11 +69,11 @@ def density(
     if results is not None:
         check_output(results)
     from leafwise.experiments.density import density, density_of_mixtures, density_report, mixture_report
-    from leafwise.search.greedy import Greedy
+    from leafwise.search.greedy import LeafSearch
 
     try:
         with telling() as tell:
-            limits = Greedy(seconds=seconds, threads=threads)
+            limits = LeafSearch(seconds=seconds, threads=threads)
             if networks is None:
                 report = density_report(density(data_dir, names, limits, results, tell))
             else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, reading_options
+from leafwise.cli.data import reading_options
 from leafwise.cli.options import INPUT_FILE, OUTPUT_FILE, json_option, load_model, print_json, print_rows
 from leafwise.cli.progress import telling
 
@@ -25,7 +25,7 @@ def compare(a: Path, b: Path, data: Sequence[Path], reading: dict[str, Any], as_
     """
     from leafwise.comparison import compare as put_together
 
-    with telling(quiet=as_json) as tell, advice_in_options():
+    with telling(quiet=as_json) as tell:
         tell(f"reading {a.name} and {b.name}")
         networks = load_model(a), load_model(b)
         tell("comparing")

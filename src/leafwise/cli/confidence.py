@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options
+from leafwise.cli.data import data_argument, reading_options
 from leafwise.cli.learn import COUNT, KILLED_BY
 from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows
 from leafwise.cli.progress import asked_to_stop, telling
 
 if TYPE_CHECKING:
     from leafwise.arc_confidence import Confidence
+    from leafwise.search.under_way import Settings
     from leafwise.table import Table
 
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the halves that are drawn.")
 @click.option(
     "--search",
-    type=click.Choice(["greedy", "tables"]),
-    default="greedy",
+    type=click.Choice(["greedy", "tables", "recover"]),
+    default="recover",
     show_default=True,
-    help="With decision graphs, or over arcs with complete tables, which takes longer and is often surer.",
+    help="As in learn: shares are to be taken at their word with recover alone; greedy takes less time.",
 )
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture, arcs by width: .svg or .png.")
 @click.option(
@@ -55,15 +56,15 @@ def confidence(
             check_output(file, *data)
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
-    from leafwise.search.greedy import Greedy
-    from leafwise.search.tables import Tables
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.tables import TableArcSearch
 
-    with advice_in_options():
-        table = read(list(data), **reading)
-    settings = {"search": Tables() if search == "tables" else Greedy()}
+    table = read(list(data), **reading)
+    searches: dict[str, Settings] = {"greedy": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
-        for network in halves(table, networks, seed, **settings):
+        for network in halves(table, networks, seed, search=searches[search]):
             found.append(network)
             tell(f"{len(found):,} of {networks:,} networks")
             if asked.signal:

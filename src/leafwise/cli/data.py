@@ -1,8 +1,7 @@
 """Data files on the command line: which, how they are written, and how their columns become states."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -206,23 +205,11 @@ unseen_option = click.option(
 )
 
 
-@contextmanager
-def advice_in_options() -> Iterator[None]:
-    """What the library advises, spelled as options."""
-    from leafwise.errors import AdvisedError
-
-    try:
-        yield
-    except AdvisedError as error:
-        raise ValueError(error.in_options()) from None
-
-
 def read_for_model(network: "Network | Mixture", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
     """The data in the states and cut points of a network."""
     from leafwise.encoding import read
 
-    with advice_in_options():
-        return read(list(data), variables=network.variables, **reading)
+    return read(list(data), variables=network.variables, **reading)
 
 
 def titles(data: Sequence[Path]) -> str:

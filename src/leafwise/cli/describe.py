@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, column_names, data_argument, reading_options, titles
+from leafwise.cli.data import column_names, data_argument, reading_options, titles
 from leafwise.cli.options import json_option, print_json
 from leafwise.cli.progress import telling
 
@@ -28,7 +28,7 @@ def describe(data: Sequence[Path], target: str | None, reading: dict[str, Any], 
     """
     from leafwise.encoding import describe as understand
 
-    with telling(quiet=as_json) as tell, advice_in_options():
+    with telling(quiet=as_json) as tell:
         tell(f"reading {titles(data)}")
         found = understand(list(data), target=target, **reading)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles, unseen_option
+from leafwise.cli.data import data_argument, reading_options, titles, unseen_option
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -63,7 +63,7 @@ def impute(
     from leafwise.imputation import impute as fill
     from leafwise.writing import write_columns
 
-    with telling(quiet=as_json) as tell, advice_in_options():
+    with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
         network = load_model(model)
         tell("filling in")

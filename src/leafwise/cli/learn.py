@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from leafwise.cli.data import READING, advice_in_options, column_names, reading_options
+from leafwise.cli.data import READING, column_names, reading_options
 from leafwise.cli.options import (
     INPUT_FILE,
     OUTPUT_FILE,
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from leafwise.counters.dask import DaskCounter
     from leafwise.description import Description
     from leafwise.encoding import Reading
-    from leafwise.ensembles import MixtureUnderWay
+    from leafwise.ensembles import MixtureRun
+    from leafwise.mixture import Mixture
     from leafwise.network import Network
-    from leafwise.search.under_way import Settings, UnderWay
+    from leafwise.search.under_way import SearchRun, Settings
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
@@ -40,18 +41,12 @@ KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "checkpoint", "device", "leaves", "networks", "cluster")
 MIXED_WITHOUT = (
-    "leaves",
-    "keep",
-    "start",
-    "weights",
-    "hidden",
-    "completions",
-    "checkpoint",
-    "every",
-    "device",
-    "cluster",
+    *("leaves", "keep", "start", "weights", "hidden", "completions", "checkpoint", "every", "device", "cluster"),
 )
-ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example")
+ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example", "tied")
+SERIES_WITHOUT = (
+    *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
+)
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -78,6 +73,9 @@ class Request:
     completions: int
     leaves: str
     networks: int | None
+    lags: int | None
+    by: str | None
+    time: str | None
     delete_parents: bool
     start: Path | None
     weights: str | None
@@ -86,6 +84,7 @@ class Request:
     tiers: Path | None
     forbid: Path | None
     require: Path | None
+    tied: Path | None
     max_parents: int | None
     max_leaves: int | None
     steps: int | None
@@ -121,11 +120,12 @@ search_options = stacked(
     ),
     click.option(
         "--search",
-        type=click.Choice(["greedy", "tables", "edges", "restarts"]),
+        type=click.Choice(["greedy", "tables", "edges", "restarts", "recover"]),
         default="greedy",
         show_default=True,
         help="Over the leaves of all decision graphs at once; over arcs, with complete tables; over arcs, learning "
-        "the decision graphs anew for each; or over leaves, and on from where that ends.",
+        "the decision graphs anew for each; over leaves, and on from where that ends; or for the arcs that made the "
+        "data: over arcs with complete tables first, then over the leaves of graphs that may test these parents.",
     ),
     click.option("--tables", is_flag=True, help="Short for --search tables."),
     click.option(
@@ -139,7 +139,8 @@ search_options = stacked(
         "--operators",
         default="CBIM",
         show_default=True,
-        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges).",
+        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
+        "and at the end R (leaves of a variable share a distribution up to their states), T (leaves of several do).",
     ),
     click.option(
         "--schedule",
@@ -190,6 +191,21 @@ search_options = stacked(
         help="Learn N networks, and save the mixture of them: it predicts better than one.",
     ),
     click.option(
+        "--lags",
+        type=COUNT,
+        metavar="N",
+        help="The rows are series: every slice depends on the N before it, and on itself, in the same way at any time.",
+    ),
+    click.option(
+        "--by", metavar="COLUMN", shell_complete=column_names, help="With --lags: a column that tells series apart."
+    ),
+    click.option(
+        "--time",
+        metavar="COLUMN",
+        shell_complete=column_names,
+        help="With --lags: a column of whole numbers or dates, by which rows are ordered.  [default: as they come]",
+    ),
+    click.option(
         "--weights",
         metavar="COLUMN",
         shell_complete=column_names,
@@ -215,6 +231,12 @@ limit_options = stacked(
     ),
     click.option("--forbid", type=INPUT_FILE, help="Never these arcs: a file as for --dag."),
     click.option("--require", type=INPUT_FILE, help="Always these arcs: a file as for --dag."),
+    click.option(
+        "--tied",
+        type=INPUT_FILE,
+        help="Variables that share one graph and its parameters, one group a line: 'x1, z1 -> y1; x2, z2 -> y2' "
+        "matches their parents by position.",
+    ),
     click.option("--max-parents", type=click.IntRange(0, MOST), metavar="K", help="Most parents of a variable."),
     click.option("--max-leaves", type=COUNT, metavar="K", help="Most leaves of a decision graph."),
     click.option("--steps", type=click.IntRange(min=0), metavar="K", help="Stop after this many steps."),
@@ -278,18 +300,17 @@ def learn(**given: Any) -> int:
     _refuse_unused(request)
     output = _output(request)
     if output is not None:
-        constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require)
+        constraint_files = (request.dag, request.order, request.tiers, request.forbid, request.require, request.tied)
         for file in _names(output, request.keep or 1):
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
     _check_checkpoint(request, output)
     table, understood, start, weights = _table(request)
     if not request.quiet and not request.as_json and sys.stderr.isatty():
-        from leafwise.kernels.compiling.cache import when_compiling
+        from leafwise.kernels.compiling.sources import when_compiling
 
         when_compiling(lambda: click.echo("leafwise: compiling, once: the next run starts at once.", err=True))
-    with advice_in_options():
-        search = _search(request, table, start, weights)
+    search = _search(request, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         click.echo(f"{understood.summary(in_options=True)}\n", err=True)
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
@@ -306,12 +327,13 @@ def learn(**given: Any) -> int:
 def _finish(
     request: Request,
     table: "Table | DaskCounter",
-    search: "UnderWay | MixtureUnderWay",
+    search: "SearchRun | MixtureRun",
     output: Path | None,
     interrupted: int,
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.network import Network
     from leafwise.table import Table
 
@@ -320,10 +342,13 @@ def _finish(
     network = search.network
     if request.leaves == "average" and isinstance(network, Network) and isinstance(table, Table):
         network = averaged(network, table)
+    model: Network | Mixture | DynamicNetwork = network
+    if request.lags is not None and isinstance(network, Network):
+        model = DynamicNetwork(network, request.lags)
     if output == STANDARD:
-        click.echo(dumped(network), nl=False)
+        click.echo(dumped(model), nl=False)
     elif output is not None:
-        output = saved(network, output)
+        output = saved(model, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
     if not isinstance(table, Table):
@@ -363,6 +388,8 @@ def _refuse_unused(request: Request) -> None:
         "--weights": ("cache",) if request.weights is not None else (),
         "--start": ("cache",) if request.start is not None else (),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
+        "--lags": SERIES_WITHOUT if request.lags is not None else (),
+        "a run without --lags": ("by", "time") if request.lags is None else (),
         "--missing infer": IN_ROUNDS_WITHOUT if request.reading.get("missing") == "infer" else (),
         "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
     }
@@ -408,28 +435,32 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
 
         return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
-    files, given = list(request.data), {"target": request.target, "variables": variables, **request.reading}
-    with advice_in_options():
-        if request.cluster is not None:
-            from leafwise.counters.dask import DaskCounter
+    files = list(request.data)
+    if request.cluster is not None:
+        from leafwise.counters.dask import DaskCounter
 
-            counter = DaskCounter.read(files, request.cluster, target=request.target, **request.reading)
-            return counter, None, start, None
-        if request.weights is not None:
-            table, understood, weights = read_weighted(files, request.weights, **given)
-            return table, understood, start, weights
-        with telling(quiet=request.quiet or request.as_json) as tell, rows_told(lambda n: tell(f"{n:,} rows read")):
-            table, understood = read_and_describe(files, cache=request.cache, **given)
+        return DaskCounter.read(files, request.cluster, target=request.target, **request.reading), None, start, None
+    if request.lags is not None:
+        from leafwise.series import read_series, windows
+
+        series, understood = read_series(files, by=request.by, time=request.time, **request.reading)
+        return windows(series, request.lags), understood, None, None
+    given = {"target": request.target, "variables": variables, **request.reading}
+    if request.weights is not None:
+        table, understood, weights = read_weighted(files, request.weights, **given)
+        return table, understood, start, weights
+    with telling(quiet=request.quiet or request.as_json) as tell, rows_told(lambda n: tell(f"{n:,} rows read")):
+        table, understood = read_and_describe(files, cache=request.cache, **given)
     return table, understood, start, None
 
 
 def _search(
     request: Request, table: "Table | DaskCounter", start: "Network | None", weights: "Floats | None"
-) -> "UnderWay | MixtureUnderWay":
-    from leafwise.learner import grown_for, learning, learning_mixture
+) -> "SearchRun | MixtureRun":
+    from leafwise.learner import grown_for, start_mixture, start_search
 
     if request.networks is not None:
-        return learning_mixture(
+        return start_mixture(
             table,
             request.networks,
             seed=request.seed,
@@ -441,7 +472,7 @@ def _search(
         )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
     search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
-    return learning(
+    return start_search(
         table,
         target=request.target,
         search=search,
@@ -461,36 +492,42 @@ def _search(
 
 
 def _settings(request: Request) -> "Settings":
-    from leafwise.search.edges import Edges
-    from leafwise.search.greedy import Greedy
-    from leafwise.search.restarts import Restarts
-    from leafwise.search.tables import Tables
+    from leafwise.search.edges import GraphArcSearch
+    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.recover import RecoverySearch
+    from leafwise.search.restarts import LeafSearchRestarts
+    from leafwise.search.tables import TableArcSearch
 
     if request.search == "tables":
-        return Tables(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
-    greedy = Greedy(request.operators, request.schedule, request.delete_parents, threads=request.threads)
+        return TableArcSearch(max_steps=request.steps, seconds=request.seconds, threads=request.threads)
+    greedy = LeafSearch(request.operators, request.schedule, request.delete_parents, threads=request.threads)
     if request.search == "restarts":
         given = {"rounds": request.rounds, "keep": request.keep}
         chosen = {name: value for name, value in given.items() if value is not None}
-        return Restarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
+        return LeafSearchRestarts(greedy, seed=request.seed, seconds=request.seconds, **chosen)
     if request.search == "edges":
-        return Edges(greedy, max_steps=request.steps, seconds=request.seconds)
+        return GraphArcSearch(greedy, max_steps=request.steps, seconds=request.seconds)
+    if request.search == "recover":
+        return RecoverySearch(greedy, max_steps=request.steps, seconds=request.seconds)
     return replace(greedy, max_steps=request.steps, seconds=request.seconds)
 
 
 def _constraints(request: Request, names: tuple[str, ...]) -> "Constraints":
     from leafwise.constraints import Constraints
-    from leafwise.formats.arcs import read_arcs, read_order, read_tiers
+    from leafwise.formats.arcs import read_arcs, read_order, read_tied, read_tiers
 
-    return Constraints(
-        order=() if request.order is None else read_order(request.order, names),
-        tiers=() if request.tiers is None else read_tiers(request.tiers, names),
+    slice_names = names if request.lags is None else names[len(names) // (request.lags + 1) * request.lags :]
+    constraints = Constraints(
+        order=() if request.order is None else read_order(request.order, slice_names),
+        tiers=() if request.tiers is None else read_tiers(request.tiers, slice_names),
         required=() if request.require is None else read_arcs(request.require, names),
         forbidden=() if request.forbid is None else read_arcs(request.forbid, names),
         dag=None if request.dag is None else read_arcs(request.dag, names),
         max_parents=request.max_parents,
         max_leaves=request.max_leaves,
+        tied=() if request.tied is None else read_tied(request.tied, names),
     )
+    return constraints if request.lags is None else constraints.over_slices(slice_names, request.lags)
 
 
 def _check_checkpoint(request: Request, output: Path | None) -> None:
@@ -543,8 +580,18 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
         rows += [] if unseen is None else [("mean log probability of unseen cases", f"{unseen:,.4f}")]
     else:
         rows += [(name.replace("_", " "), f"{values[name]:,.4f}") for name in ("log_score", "log_marginal_likelihood")]
-    counted = ("splits", "merges", "additions", "deletions", "reversals", "rounds", "steps")
-    rows += [(name, f"{values[name]:,}") for name in counted if name in values]
+    counted = (
+        "splits",
+        "merges",
+        "relabelled_merges",
+        "ties",
+        "additions",
+        "deletions",
+        "reversals",
+        "rounds",
+        "steps",
+    )
+    rows += [(name.replace("_", " "), f"{values[name]:,}") for name in counted if name in values]
     rows += _cluster_rows(values["cluster"]) if "cluster" in values else []
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:

@@ -22,6 +22,7 @@ from leafwise.cli.options import (
     intervened,
     json_option,
     limits_of,
+    load_any,
     load_model,
     load_network_or_mixture,
     model_argument,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from leafwise.mixture import Mixture
     from leafwise.network import Network, Node
+    from leafwise.report.shown_graph import ShownGraph
     from leafwise.table import Table
 
 SCORE_PARTS = ("log_score", "log_marginal_likelihood", "log_prior")
@@ -204,6 +206,7 @@ def _write_to(stream: BinaryIO, table: "Table") -> None:
 @json_option
 def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
     from leafwise.report.text import network_text, node_text
     from leafwise.table import index_of
@@ -217,7 +220,9 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
         raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name}")
-        network = load_network_or_mixture(model)
+        found = load_any(model)
+        heading = f"{_slices(found.lags)}\n\n" if isinstance(found, DynamicNetwork) else ""
+        network = found.window if isinstance(found, DynamicNetwork) else found
         if isinstance(network, Mixture):
             _show_mixture(network, node, output, html, as_json)
             return
@@ -234,11 +239,20 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
     elif node is None and as_json:
         print_json(_network_summary(network))
     elif node is None:
-        click.echo(network_text(network).rstrip("\n"))
+        click.echo(heading + network_text(network).rstrip("\n"))
     elif as_json:
         print_json(_node_graph(network, index_of(node, network.names)))
     else:
         click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
+
+
+def _slices(lags: int) -> str:
+    """How the names of a window over series are to be read."""
+    before = f"the {lags} slices" if lags > 1 else "the slice"
+    return (
+        f"every slice given {before} before: x[t-1] is x a step before; the graphs of such variables are those of the "
+        f"first {lags} slice{'s' * (lags > 1)}"
+    )
 
 
 def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
@@ -310,9 +324,9 @@ def _node_summary(network: "Network", variable: int, node: "Node") -> dict[str, 
     return {
         "states": list(labels),
         "parents": [network.names[parent] for parent in node.parents],
-        "tests": node.graph.n_tests,
-        "leaves": node.graph.n_leaves,
-        "parameters": node.graph.n_parameters(len(labels)),
+        "tests": node.n_tests,
+        "leaves": node.n_leaves,
+        "parameters": node.n_parameters,
     }
 
 
@@ -321,28 +335,46 @@ def _node_graph(network: "Network", variable: int) -> dict[str, Any]:
     node, name = network.nodes[variable], network.names[variable]
     if node is None:  # only given: it has states, and no distribution of its own
         return {"name": name, "states": list(network.variables[variable].labels), "graph": None}
-    leaf_numbers = {place: leaf for leaf, place in enumerate(node.graph.leaves)}
+    from leafwise.report.shown_graph import ShownGraph
+
+    shown = ShownGraph(network, variable, node)
     graph = [
-        _leaf(network, variable, node, leaf_numbers[place]) if place in leaf_numbers else _test(network, node, place)
-        for place in range(len(node.graph.tests))
+        _leaf(shown, shown.leaf_numbers[place]) if place in shown.leaf_numbers else _test(shown, place)
+        for place in range(len(shown.graph.tests))
     ]
     return {"name": name, **_node_summary(network, variable, node), "graph": graph}
 
 
-def _test(network: "Network", node: "Node", place: int) -> dict[str, Any]:
-    tested = network.variables[node.graph.tests[place]]
-    arcs = [
-        {"states": [tested.labels[state] for state in sorted(states)], "to": child}
-        for states, child in node.graph.arcs(place)
-    ]
+def _test(shown: "ShownGraph", place: int) -> dict[str, Any]:
+    """A test; one of the variable itself has the probability of each arc, and only states that can come there."""
+    tested, node = shown.network.variables[shown.graph.tests[place]], shown.node
+    if node.own is not None and shown.is_own(place):
+        row = node.own.places.index(place)
+        arcs = [
+            {
+                "states": [tested.labels[state] for state in part],
+                "to": shown.graph.children[place][part[0]],
+                "probability": float(node.own.probabilities[row, part[0]]),
+            }
+            for part in node.own.parts[row]
+        ]
+    else:
+        arcs = [
+            {"states": [tested.labels[state] for state in sorted(states)], "to": child}
+            for states, child in shown.graph.arcs(place)
+        ]
     return {"test": tested.name, "arcs": arcs}
 
 
-def _leaf(network: "Network", variable: int, node: "Node", leaf: int) -> dict[str, Any]:
-    labels = network.variables[variable].labels
-    counts = None if node.counts is None else dict(zip(labels, node.counts[leaf].tolist(), strict=True))
+def _leaf(shown: "ShownGraph", leaf: int) -> dict[str, Any]:
+    states, row = list(shown.states(leaf)), shown.node.leaf_rows[leaf]
+    labels = [shown.variable.labels[state] for state in states]
+    holder = shown.node.own or shown.node
+    counts = None if holder.counts is None else dict(zip(labels, holder.counts[row, states].tolist(), strict=True))
+    tied = shown.tied(leaf)
     return {
         "leaf": leaf,
-        "probabilities": dict(zip(labels, node.probabilities[leaf].tolist(), strict=True)),
+        "probabilities": dict(zip(labels, holder.probabilities[row, states].tolist(), strict=True)),
         "counts": counts,
+        **({"tied": tied} if tied else {}),
     }

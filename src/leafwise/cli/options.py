@@ -15,6 +15,7 @@ import click
 from leafwise.report.signs import printable
 
 if TYPE_CHECKING:
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.inference.exact import Limits
     from leafwise.mixture import Mixture
     from leafwise.network import Network
@@ -187,6 +188,24 @@ def load_network_or_mixture(model: Path) -> "Network | Mixture":
     from leafwise.formats.files import model_of
 
     return model_of(sys.stdin.buffer.read()) if model == STANDARD else load(model)
+
+
+def load_any(model: Path) -> "Network | Mixture | DynamicNetwork":
+    """The model in a file, of whatever kind."""
+    from leafwise.formats.files import any_model_of, format_of
+    from leafwise.formats.whole_files import read_as
+
+    if model == STANDARD:
+        return any_model_of(sys.stdin.buffer.read())
+    return read_as(model, any_model_of) if format_of(model) == "JSON" else load_model(model)
+
+
+def load_dynamic(model: Path) -> "DynamicNetwork":
+    """The dynamic network in a file, or on standard input."""
+    from leafwise.formats import dynamic_json
+    from leafwise.formats.files import load_dynamic as load
+
+    return dynamic_json.loads(sys.stdin.buffer.read()) if model == STANDARD else load(model)
 
 
 def check_output(output: Path, *inputs: Path | None) -> None:

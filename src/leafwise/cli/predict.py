@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafwise.cli.data import advice_in_options, data_argument, reading_options, titles, unseen_option
+from leafwise.cli.data import data_argument, reading_options, titles, unseen_option
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -64,7 +64,7 @@ def predict(
     from leafwise.predictions import predict as ask
     from leafwise.writing import write_columns
 
-    with telling(quiet=as_json) as tell, advice_in_options():
+    with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
         network = load_network_or_mixture(model)
         tell(f"predicting {target}")

@@ -17,8 +17,8 @@ from leafwise.report.signs import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from leafwise.ensembles import MixtureUnderWay
-    from leafwise.search.under_way import UnderWay
+    from leafwise.ensembles import MixtureRun
+    from leafwise.search.under_way import SearchRun
 
 SECONDS_BETWEEN_UPDATES = 0.1
 SECONDS_OF_ONE_CTRL_C = 1.0  # pressed twice within this, it was meant once
@@ -35,7 +35,7 @@ class Asked:
     signal: int = 0
 
 
-def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> int:
+def follow(search: "SearchRun | MixtureRun", *, quiet: bool) -> int:
     """Run a search to its end or until somebody asks it to stop, with progress on a terminal; the signal, or 0."""
     with asked_to_stop() as asked, _display(quiet=quiet) as display:
 
@@ -49,7 +49,7 @@ def follow(search: "UnderWay | MixtureUnderWay", *, quiet: bool) -> int:
     return asked.signal
 
 
-def narrate(search: "UnderWay | MixtureUnderWay", names: tuple[str, ...]) -> int:
+def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
     """The same with a line on standard error for every step."""
     from leafwise.search.checkpoints import Checkpointed
 

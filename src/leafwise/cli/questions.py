@@ -24,6 +24,7 @@ from leafwise.cli.options import (
 )
 from leafwise.cli.progress import telling
 from leafwise.cli.structure import split_names
+from leafwise.errors import in_options
 
 if TYPE_CHECKING:
     from leafwise.inference.query import Answer
@@ -176,8 +177,6 @@ def _notes(notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _say(notes: Sequence[str]) -> None:
-    from leafwise.cli import in_options
-
     for note in notes:
         click.echo(f"note: {in_options(note)}")
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
     from leafwise.network import Network
 
 
-def saved(network: "Network | Mixture", wanted: Path) -> Path:
+def saved(network: "Network | Mixture | DynamicNetwork", wanted: Path) -> Path:
     """Save a network; where it is, if it could not be saved where it was wanted, which is said.
 
     If there is no room for it anywhere, it goes to standard output.
@@ -35,9 +36,12 @@ def saved(network: "Network | Mixture", wanted: Path) -> Path:
     return Path("-")
 
 
-def dumped(network: "Network | Mixture") -> str:
+def dumped(network: "Network | Mixture | DynamicNetwork") -> str:
     """The text of its file."""
-    from leafwise.formats import json, mixture_json
+    from leafwise.dynamic_network import DynamicNetwork
+    from leafwise.formats import dynamic_json, json, mixture_json
     from leafwise.mixture import Mixture
 
+    if isinstance(network, DynamicNetwork):
+        return dynamic_json.dumps(network)
     return mixture_json.dumps(network) if isinstance(network, Mixture) else json.dumps(network)

@@ -14,10 +14,10 @@ from leafwise.constraints import Constraints
 from leafwise.examples import alarm
 from leafwise.experiments.published import COLUMNS, OPERATORS, TABLE_6
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning, log_score
+from leafwise.learner import log_score, start_search
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.tables import GREEDY
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
@@ -41,14 +41,14 @@ def alarm_scores(seed: int, schedule: str) -> NDArray[np.float64]:
     given = sum(s.log_score for s in log_score(generator, cases, prior="uniform", structure_prior="uniform").values())
     rows = [[given], [_learned(cases, GREEDY, free)], [_learned(cases, GREEDY, free, start=generator)]]
     for operators in OPERATORS:
-        settings = Greedy(operators, schedule)
+        settings = LeafSearch(operators, schedule)
         for row, constraints in zip(rows, (Constraints(dag=arcs), free, along), strict=True):
             row.append(_learned(cases, settings, constraints))
     return np.array(rows)
 
 
 def _learned(cases: Table, search: Settings, constraints: Constraints, start: Network | None = None) -> float:
-    under_way = learning(
+    under_way = start_search(
         cases, search=search, prior="uniform", structure_prior="uniform", constraints=constraints, start=start
     )
     under_way.run()

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from leafwise.experiments.published import OPERATORS
 from leafwise.experiments.sequences import CLASS
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.report.tables import Report
-from leafwise.search.greedy import SCHEDULES, Greedy
-from leafwise.search.restarts import Restarts
+from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.restarts import LeafSearchRestarts
 from leafwise.search.under_way import Settings
 from leafwise.table import Table
 
@@ -16,8 +16,8 @@ Scores = dict[str, dict[str, tuple[float, ...]]]  # by prior, then by search; re
 
 def methods(operators: str, rounds: int) -> dict[str, Settings]:
     """The searches to compare."""
-    found: dict[str, Settings] = {schedule: Greedy(operators, schedule) for schedule in SCHEDULES}
-    found["restarts"] = Restarts(Greedy(operators), rounds=rounds)
+    found: dict[str, Settings] = {schedule: LeafSearch(operators, schedule) for schedule in SCHEDULES}
+    found["restarts"] = LeafSearchRestarts(LeafSearch(operators), rounds=rounds)
     return found
 
 
@@ -31,7 +31,7 @@ def classification(
         for operators in OPERATORS:
             for name, settings in methods(operators, rounds).items():
                 tell(f"{prior}, {operators}, {name}")
-                search = learning(table, target=CLASS, search=settings, prior=prior, structure_prior="uniform")
+                search = start_search(table, target=CLASS, search=settings, prior=prior, structure_prior="uniform")
                 search.run()
                 found.setdefault(name, []).append(search.log_score)
         base = found[SCHEDULES[0]][0]

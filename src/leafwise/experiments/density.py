@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from leafwise.encoding import read
-from leafwise.ensembles import MixtureUnderWay
+from leafwise.ensembles import MixtureRun
 from leafwise.experiments.published import DENSITY, DENSITY_SOURCES
 from leafwise.formats.whole_files import read_whole, write_whole
 from leafwise.inference.likelihood import log_probabilities
-from leafwise.learner import learning, learning_mixture
+from leafwise.learner import start_mixture, start_search
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import Greedy
+from leafwise.search.greedy import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.table import Table, Variable
 
@@ -108,7 +108,11 @@ def part_file(folder: Path, name: str, part: str) -> Path:
 
 
 def best_on_valid(
-    train: Table, valid: Table, test: Table, limits: Greedy = Greedy(), tell: Callable[[str], None] = lambda _: None
+    train: Table,
+    valid: Table,
+    test: Table,
+    limits: LeafSearch = LeafSearch(),
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """The network that does best on valid, and what it does on test; `limits` says how long a search may take."""
     began = time.perf_counter()
@@ -123,7 +127,9 @@ def best_on_valid(
     return Outcome(train.n_cases, train.n_variables, choice, likelihood, len(found), seconds, limits.seconds)
 
 
-def _walk(train: Table, valid: Table, search: Greedy, tell: Callable[[str], None]) -> Iterator[tuple[Choice, Network]]:
+def _walk(
+    train: Table, valid: Table, search: LeafSearch, tell: Callable[[str], None]
+) -> Iterator[tuple[Choice, Network]]:
     """A network for each kappa, from the strictest to where more lenient ones only overfit."""
     best = -math.inf
     for kappa in KAPPAS:
@@ -135,9 +141,9 @@ def _walk(train: Table, valid: Table, search: Greedy, tell: Callable[[str], None
         best = max(best, choice.valid)
 
 
-def _best_smoothing(train: Table, valid: Table, search: Greedy, kappa: float) -> tuple[Choice, Network]:
+def _best_smoothing(train: Table, valid: Table, search: LeafSearch, kappa: float) -> tuple[Choice, Network]:
     """The network that one search finds, with the leaves that do best on valid."""
-    under_way = learning(train, search=search, prior="uniform", structure_prior=f"kappa:{kappa:g}")
+    under_way = start_search(train, search=search, prior="uniform", structure_prior=f"kappa:{kappa:g}")
     under_way.run()
     learned = under_way.network
     sizes = (under_way.n_leaves, under_way.n_arcs, under_way.seconds)
@@ -151,7 +157,7 @@ def _best_smoothing(train: Table, valid: Table, search: Greedy, kappa: float) ->
 def density(
     folder: Path,
     names: Sequence[str],
-    limits: Greedy = Greedy(),
+    limits: LeafSearch = LeafSearch(),
     results: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Outcome]:
@@ -177,7 +183,7 @@ def density_of_mixtures(
     folder: Path,
     names: Sequence[str],
     networks: int,
-    limits: Greedy = Greedy(),
+    limits: LeafSearch = LeafSearch(),
     results: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, MixtureOutcome]:
@@ -202,12 +208,12 @@ class _TimeIsUp(Exception):
 
 
 def _mixed(
-    train: Table, valid: Table, test: Table, networks: int, limits: Greedy, tell: Callable[[str], None]
+    train: Table, valid: Table, test: Table, networks: int, limits: LeafSearch, tell: Callable[[str], None]
 ) -> MixtureOutcome:
     began = time.perf_counter()
-    under_way = learning_mixture(train, networks, search=replace(limits, seconds=None))
+    under_way = start_mixture(train, networks, search=replace(limits, seconds=None))
 
-    def progress(mixture: MixtureUnderWay) -> None:
+    def progress(mixture: MixtureRun) -> None:
         tell(mixture.describe())
         if limits.seconds is not None and time.perf_counter() - began > limits.seconds and mixture.n_steps > 0:
             raise _TimeIsUp

@@ -7,10 +7,10 @@ import numpy as np
 from leafwise.examples import alarm
 from leafwise.experiments.alarm_tables import N_CASES
 from leafwise.inference.sampling import sample
-from leafwise.learner import learning
+from leafwise.learner import start_search
 from leafwise.report.tables import Report
-from leafwise.search.edges import Edges
-from leafwise.search.greedy import Greedy
+from leafwise.search.edges import GraphArcSearch
+from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
 
 KINDS = {"trees (B)": "B", "graphs (CBM)": "CBM"}
@@ -24,9 +24,12 @@ def edge_report(n_seeds: int, tell: Callable[[str], None] = lambda _: None) -> R
         found: dict[str, list[list[float]]] = {"joint": [], "edges": []}
         for seed in range(1, n_seeds + 1):
             tell(f"{kind}, sample {seed} of {n_seeds}")
-            settings: dict[str, Settings] = {"joint": Greedy(operators), "edges": Edges(Greedy(operators))}
+            settings: dict[str, Settings] = {
+                "joint": LeafSearch(operators),
+                "edges": GraphArcSearch(LeafSearch(operators)),
+            }
             for name, how in settings.items():
-                search = learning(
+                search = start_search(
                     sample(alarm(), N_CASES, seed), search=how, prior="uniform", structure_prior="uniform"
                 )
                 search.run()

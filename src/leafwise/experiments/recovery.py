@@ -11,24 +11,26 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import Greedy
-from leafwise.search.tables import GREEDY, Tables
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.recover import RecoverySearch
+from leafwise.search.tables import GREEDY, TableArcSearch
 from leafwise.search.under_way import Settings
 
 FORMER = f"kappa:{1 / 37:.6f}"  # what `auto` was, among the 37 variables
 SEARCHES: dict[str, tuple[Settings, str, str]] = {
-    "graphs, default": (Greedy(), "auto", "auto"),
-    "graphs, former default, κ = 1/37": (Greedy("CBM"), "uniform", FORMER),
-    "graphs, CBM, κ = 0.1": (Greedy("CBM"), "uniform", "kappa:0.1"),
-    "graphs, CBM, κ = 0.01": (Greedy("CBM"), "uniform", "kappa:0.01"),
-    "trees, CB, κ = 0.01": (Greedy("CB"), "uniform", "kappa:0.01"),
-    "tables, default": (Tables(), "auto", "auto"),
-    "tables, former default, κ = 1/37": (Tables(), "uniform", FORMER),
+    "graphs, default": (LeafSearch(), "auto", "auto"),
+    "graphs, former default, κ = 1/37": (LeafSearch("CBM"), "uniform", FORMER),
+    "graphs, CBM, κ = 0.1": (LeafSearch("CBM"), "uniform", "kappa:0.1"),
+    "graphs, CBM, κ = 0.01": (LeafSearch("CBM"), "uniform", "kappa:0.01"),
+    "trees, CB, κ = 0.01": (LeafSearch("CB"), "uniform", "kappa:0.01"),
+    "graphs, recover": (RecoverySearch(), "auto", "auto"),
+    "tables, default": (TableArcSearch(), "auto", "auto"),
+    "tables, former default, κ = 1/37": (TableArcSearch(), "uniform", FORMER),
     "tables, κ = 0.1, plain greedy": (GREEDY, "uniform", "kappa:0.1"),
-    "tables, κ = 0.1": (Tables(), "uniform", "kappa:0.1"),
+    "tables, κ = 0.1": (TableArcSearch(), "uniform", "kappa:0.1"),
     "tables, BDeu 1, plain greedy": (GREEDY, "bdeu:1", "uniform"),
-    "tables, BDeu 1": (Tables(), "bdeu:1", "uniform"),
-    "tables, BDeu 1, κ = 0.1": (Tables(), "bdeu:1", "kappa:0.1"),
+    "tables, BDeu 1": (TableArcSearch(), "bdeu:1", "uniform"),
+    "tables, BDeu 1, κ = 0.1": (TableArcSearch(), "bdeu:1", "kappa:0.1"),
 }
 
 

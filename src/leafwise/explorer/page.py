@@ -25,7 +25,7 @@ from leafwise.report.map_layout import arranged, as_map, is_small
 from leafwise.report.pictures import name_size
 from leafwise.report.svg import drawing, element, printable, width_of
 from leafwise.report.text import cause_lines, node_text
-from leafwise.scores import log_prior, node_score
+from leafwise.scores import score_as_learned
 from leafwise.structure_priors import structure_prior
 from leafwise.table import Variable
 
@@ -99,8 +99,8 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
                 "labels": variable.labels,
                 "parents": () if (node := network.nodes[index]) is None else node.parents,
                 "at": [*map(round, layout.centres[index]), *map(round, sizes[index])],
-                "tests": None if node is None else node.graph.n_tests,
-                "leaves": None if node is None else node.graph.n_leaves,
+                "tests": None if node is None else node.n_tests,
+                "leaves": None if node is None else node.n_leaves,
                 "parameters": None if node is None else node.n_parameters,
                 "score": scores[index],
             }
@@ -189,12 +189,8 @@ def _marginals(network: Network) -> dict[str, Any]:
 def _scores(network: Network) -> list[float | None]:
     """The log score of each node, where counts tell it."""
     prior = structure_prior(network.structure_prior or "uniform")
-    return [
-        None
-        if node is None or node.counts is None or node.exponents is None
-        else node_score(node.counts, node.exponents, log_prior(network, target, prior)).log_score
-        for target, node in enumerate(network.nodes)
-    ]
+    scores = [score_as_learned(network, target, prior) for target in range(len(network.nodes))]
+    return [None if score is None else score.log_score for score in scores]
 
 
 def _graphs(network: Network) -> list[list[str]]:
@@ -203,7 +199,7 @@ def _graphs(network: Network) -> list[list[str]]:
 
 def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
     """The decision graph, and where it is folded what is below each fold."""
-    if node is None or node.graph.n_leaves > _MOST_LEAVES:
+    if node is None or node.n_leaves > _MOST_LEAVES:
         return [element("pre", escape(printable_lines(node_text(network, variable))))]
     title = f"The decision graph of {network.variables[variable].name}"
     drawings = [drawing(g.parts, g.width, g.height, title) for g in folded_drawings(network, variable, node)]

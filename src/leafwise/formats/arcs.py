@@ -52,6 +52,32 @@ def read_tiers(path: Path, names: Collection[str] | None = None) -> tuple[tuple[
     return tuple(_named(_rows(path, names, one_a_line=False), path))
 
 
+def read_tied(path: Path, names: Collection[str] | None = None) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], ...]:
+    """The groups of a file with one group a line: the parents of each variable, and semicolons between them.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "tied.txt"
+    ...     _ = path.write_text("x1, z1 -> y1; x2, z2 -> y2\\n")
+    ...     read_tied(path)
+    ((('y1', ('x1', 'z1')), ('y2', ('x2', 'z2'))),)
+    """
+    groups = []
+    for place, line in _lines(path, _text(path)):
+        families = []
+        for text in line.split(";"):
+            parents, arrow, child = (part.strip() for part in text.partition("->"))
+            own = _fields(place, parents) if parents else ()
+            if not arrow or not child or "" in own:
+                raise ValueError(
+                    f"{place}: {brief(text)} is not a variable with its parents: write 'x1, z1 -> y1; x2, z2 -> y2'."
+                )
+            _check_names(place, (*own, child), names)
+            families.append((child, own))
+        groups.append(tuple(families))
+    return tuple(groups)
+
+
 def _named(rows: Iterable[tuple[str, ...]], path: Path) -> list[tuple[str, ...]]:
     found = list(rows)
     if not found:

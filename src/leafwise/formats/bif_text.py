@@ -8,6 +8,8 @@ Every pattern takes what it can and gives nothing back: reading takes time in pr
 import re
 from typing import NoReturn
 
+from leafwise.errors import AdvisedError
+
 _BLANKS = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _WORD = re.compile(r'"((?:[^"\\]++|\\.)*+)"|((?:[^\s{}()\[\],;|"/]|/(?![/*]))++)', re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\])')
@@ -129,7 +131,7 @@ class Cursor:
         column = place - self.text.rfind("\n", 0, place)
         if len(problem) > _LONGEST_PROBLEM:
             problem = problem[: _LONGEST_PROBLEM - 1] + "…"
-        raise ValueError(f"line {line}, column {column}: {problem}")
+        raise AdvisedError(f"line {line}, column {column}: ", problem)
 
     def fail_here(self, problem: str) -> NoReturn:
         """The same at the last word or sign."""

@@ -12,6 +12,7 @@ from leafwise.formats.tables import MOST_CELLS, Room
 from leafwise.formats.whole_files import read_as, write_whole
 
 if TYPE_CHECKING:
+    from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
     from leafwise.network import Network
 
@@ -105,6 +106,29 @@ def save_mixture(mixture: "Mixture", path: str | os.PathLike[str]) -> None:
     if format_of(path) != "JSON":
         raise ValueError(f"cannot write '{path}': a mixture is saved as .json or .json.gz: use such a name.")
     write_whole(path, mixture_json.dumps(mixture).encode())
+
+
+def save_dynamic(dynamic: "DynamicNetwork", path: str | os.PathLike[str]) -> None:
+    """Write a dynamic network to a file, which appears complete or not at all."""
+    from leafwise.formats import dynamic_json
+
+    if format_of(path) != "JSON":
+        raise ValueError(f"cannot write '{path}': a dynamic network is saved as .json or .json.gz: use such a name.")
+    write_whole(path, dynamic_json.dumps(dynamic).encode())
+
+
+def load_dynamic(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "DynamicNetwork":
+    """Read a dynamic network, which only JSON holds."""
+    from leafwise.formats import dynamic_json
+
+    return read_as(path, dynamic_json.loads, most_bytes)
+
+
+def any_model_of(data: bytes) -> "Network | Mixture | DynamicNetwork":
+    """The model of whatever kind in the text of a JSON file."""
+    from leafwise.formats import dynamic_json
+
+    return dynamic_json.loads(data) if f'"{dynamic_json.FORMAT}"'.encode() in data[:200] else model_of(data)
 
 
 def _module(path: str | os.PathLike[str]) -> Any:

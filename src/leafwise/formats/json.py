@@ -14,12 +14,18 @@ A node of the graph is known by its place in the list. An arc without "states" t
 A leaf that was learned has its counts and its exponents: a list, or one number for all states, or nothing for ones.
 Where cells were missing, counts are expected ones, and need not be whole.
 A variable without an entry in "nodes" is only given.
+
+Version 2 adds two things; networks that have neither are written in version 1. A test of the node's own variable is not
+of a parent: it has besides its arcs, as a leaf has, what its switch is made of, and everything there and below it is 0
+for states that cannot come there. And "ties", after "nodes", are groups of leaves that share a distribution:
+
+     "ties": [[{"variable": "y", "leaf": 0, "states": ["a", "b"]}, {"variable": "z", "leaf": 2, "states": ["b", "a"]}]]
 """
 
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,11 +34,11 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.json_reading import read_network
 from leafwise.formats.tables import Room
 from leafwise.formats.whole_files import read_as, write_whole
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, TiedLeaf
 from leafwise.table import Variable
 
 FORMAT = "leafwise-network"
-VERSION = 1
+VERSION = 2
 
 _MANY_STATES = 4  # an arc with more states than this, and than half of them all, is written without its states
 
@@ -59,16 +65,30 @@ def dumps(network: Network) -> str:
     """The text of a network's file."""
     head = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": version_of([network]),
         "prior": network.prior,
         "structure_prior": network.structure_prior,
         "learned": dict(network.learned),
     }
     lines = [f" {text(key)}: {text(value)}," for key, value in head.items()]
     variables = [f"  {text(variable_entry(variable))}" for variable in network.variables]
-    nodes = [node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
-    lists = [f' "variables": {list_text(variables)},', f' "nodes": {list_text(nodes)}']
+    lists = [f' "variables": {list_text(variables)},', f" {nodes_text(network)}"]
     return "\n".join(["{", *lines, *lists, "}", ""])
+
+
+def version_of(networks: Iterable[Network]) -> int:
+    """The version of the format that networks need."""
+    plain = all(not one.ties and all(node is None or node.own is None for node in one.nodes) for one in networks)
+    return 1 if plain else 2
+
+
+def check_version(version: int, networks: Iterable[Network]) -> None:
+    """Raise a ValueError where a file has more than its version knows."""
+    if version < version_of(networks):
+        raise ValueError(
+            f"the file has own-value tests or ties, which version {version} of the format does not have: repair the "
+            f'file, which may need "version": {VERSION}.'
+        )
 
 
 def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
@@ -78,6 +98,10 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         if isinstance(document, dict) and document.get("format") == "leafwise-mixture":
             raise ValueError("this file holds a mixture of networks, and one network is needed here: give such a file.")
+        if isinstance(document, dict) and document.get("format") == "leafwise-dynamic-network":
+            raise ValueError(
+                "this file holds a dynamic network, and one of so many slices is needed here: make it with unroll."
+            )
         raise ValueError(f'this is JSON but no network: a network file has "format": "{FORMAT}"; give such a file.')
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -90,9 +114,11 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
             f"{VERSION}): upgrade leafwise."
         )
     try:
-        return read_network(document, room)
+        network = read_network(document, room)
     except RecursionError:
         raise ValueError("something in it is nested too deeply for a network: save the network again.") from None
+    check_version(version, [network])
+    return network
 
 
 def parsed(content: str | bytes) -> Any:
@@ -138,22 +164,39 @@ def variable_entry(variable: Variable) -> dict[str, Any]:
     return entry
 
 
-def node_text(network: Network, index: int, node: Node) -> str:
-    """A node as it is written, graph and all."""
+def nodes_text(network: Network) -> str:
+    """The nodes, and the ties where there are some."""
+    nodes = [_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
+    ties = [f"  {text([_tied_entry(network, tied) for tied in group])}" for group in network.ties]
+    return f'"nodes": {list_text(nodes)}' + (f',\n "ties": {list_text(ties)}' if ties else "")
+
+
+def _tied_entry(network: Network, tied: TiedLeaf) -> dict[str, Any]:
+    variable, node = network.variables[tied.variable], network.nodes[tied.variable]
+    assert node is not None  # the network has checked its ties
+    labels = [variable.labels[state] for state in tied.states]
+    return {"variable": variable.name, "leaf": node.leaf_rows.index(tied.leaf), "states": labels}
+
+
+def _node_text(network: Network, index: int, node: Node) -> str:
     parents = [network.variables[parent].name for parent in node.parents]
     head = f'"variable": {text(network.variables[index].name)}, "parents": {text(parents)}'
-    graph = ",\n".join(f"    {text(entry)}" for entry in _graph_entries(network.variables, node))
+    graph = ",\n".join(f"    {text(entry)}" for entry in _graph_entries(network.variables, index, node))
     return f'  {{{head}, "graph": [\n{graph}\n  ]}}'
 
 
-def _graph_entries(variables: tuple[Variable, ...], node: Node) -> Iterator[dict[str, Any]]:
-    leaf = 0
-    for number, test in enumerate(node.graph.tests):
+def _graph_entries(variables: tuple[Variable, ...], index: int, node: Node) -> Iterator[dict[str, Any]]:
+    leaf = row = 0
+    for number, test in enumerate(node.whole_graph.tests):
+        entry: dict[str, Any] = {"leaf": leaf}
         if test == LEAF:
-            yield {"leaf": leaf, **_leaf_entry(node, leaf)}
             leaf += 1
         else:
-            yield {"test": variables[test].name, "arcs": _arc_entries(variables[test], node.graph, number)}
+            entry = {"test": variables[test].name, "arcs": _arc_entries(variables[test], node.whole_graph, number)}
+        if test in (LEAF, index):
+            entry |= _distribution_entry(node, row)
+            row += 1
+        yield entry
 
 
 def _arc_entries(variable: Variable, graph: DecisionGraph, number: int) -> list[dict[str, Any]]:
@@ -166,12 +209,14 @@ def _arc_entries(variable: Variable, graph: DecisionGraph, number: int) -> list[
     return entries
 
 
-def _leaf_entry(node: Node, leaf: int) -> dict[str, Any]:
-    if node.counts is None or node.exponents is None:
-        return {"probabilities": node.probabilities[leaf].tolist()}
-    entry: dict[str, Any] = {"counts": node.counts[leaf].tolist()}
-    exponents = node.exponents[leaf]
-    if np.any(exponents != 1.0):
-        alike = np.all(exponents == exponents[0])
-        entry["exponents"] = float(exponents[0]) if alike else exponents.tolist()
+def _distribution_entry(node: Node, row: int) -> dict[str, Any]:
+    """What a leaf, or the switch of an own-value test, holds."""
+    holder = node.own or node
+    if holder.counts is None or holder.exponents is None:
+        return {"probabilities": holder.probabilities[row].tolist()}
+    entry: dict[str, Any] = {"counts": holder.counts[row].tolist()}
+    exponents = holder.exponents[row]
+    known = exponents[exponents > 0]  # the others are of states that cannot come here
+    if np.any(known != 1.0):
+        entry["exponents"] = float(known[0]) if np.all(known == known[0]) else exponents.tolist()
     return entry

@@ -7,7 +7,8 @@ import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.tables import Room
-from leafwise.network import Network, Node
+from leafwise.network import Network, Node, TiedLeaf
+from leafwise.own_tests import OwnTests, states_at
 from leafwise.table import Variable
 
 _KINDS = {
@@ -20,6 +21,7 @@ _KINDS = {
 }
 _MOST_COUNT = 2**53
 _LARGEST = 1e308
+_EXPANDED = 16  # numbers that own-value tests expand to count as one: what was learned and saved must load
 
 
 class _Names(NamedTuple):
@@ -31,7 +33,7 @@ class _Names(NamedTuple):
 
 
 def read_network(document: Mapping[str, Any], room: Room) -> Network:
-    """The network in a parsed file of the present version."""
+    """The network in a parsed file."""
     variables = tuple(
         _read_variable(entry, f"variables[{k}]")
         for k, entry in enumerate(member_of(document, "variables", list, "file"))
@@ -51,7 +53,27 @@ def read_network(document: Mapping[str, Any], room: Room) -> Network:
         nodes[index] = _read_node(entry, names, index, room)
     prior, structure_prior = (_optional_text(document, key) for key in ("prior", "structure_prior"))
     learned = member_of(document, "learned", dict, "file") if "learned" in document else {}
-    return Network(variables, tuple(nodes), prior, structure_prior, learned)
+    groups = member_of(document, "ties", list, "file") if "ties" in document else []
+    ties = tuple(_read_ties(group, names, nodes, f"ties[{k}]") for k, group in enumerate(groups))
+    return Network(variables, tuple(nodes), prior, structure_prior, learned, ties)
+
+
+def _read_ties(group: Any, names: _Names, nodes: Sequence[Node | None], where: str) -> tuple[TiedLeaf, ...]:
+    ties = []
+    for entry in _kind(group, list, where):
+        index = _number(names, member_of(entry, "variable", str, where), where)
+        leaf, node, state_of = member_of(entry, "leaf", int, where), nodes[index], names.state[index]
+        if node is None or not 0 <= leaf < node.n_leaves:
+            raise ValueError(
+                f"the {where} name leaf {leaf} of {entry['variable']!r}, which has no such leaf: repair it."
+            )
+        labels = member_of(entry, "states", list, where)
+        states = [state_of.get(label) if isinstance(label, str) else None for label in labels]
+        if None in states:
+            label = labels[states.index(None)]
+            raise ValueError(f"the {where} name {_brief(label)}, no state of {entry['variable']!r}: use its labels.")
+        ties.append(TiedLeaf(index, node.leaf_rows[leaf], tuple(state for state in states if state is not None)))
+    return tuple(ties)
 
 
 def member_of(entry: Any, key: str, kind: type, where: str) -> Any:
@@ -109,11 +131,18 @@ def _read_node(entry: Any, names: _Names, index: int, room: Room) -> Node:
     ]
     entries = member_of(entry, "graph", list, where)
     graph = _read_graph(entries, names, where, room)
-    if not set(graph.tested) <= set(parents):
-        name = names.variables[min(set(graph.tested) - set(parents))].name
+    others = set(graph.tested) - {index, *parents}
+    if others:
+        name = names.variables[min(others)].name
         raise ValueError(f"the {where} tests {name!r}, which is not among its parents: add it to them.")
-    leaves = [leaf for leaf in entries if "test" not in leaf]
-    return _read_leaves(leaves, names.variables[index].n_states, tuple(sorted(parents)), graph, where)
+    holding = [entry for entry, test in zip(entries, graph.tests, strict=True) if test in (LEAF, index)]
+    try:
+        node = _node_of(holding, names.variables[index].n_states, index, tuple(sorted(parents)), graph)
+    except ValueError as error:
+        raise ValueError(f"in the {where}: {error}") from None
+    if node.own is not None:
+        room.take(node.probabilities.size // _EXPANDED, _refuse)
+    return node
 
 
 def _read_graph(entries: list[Any], names: _Names, where: str, room: Room) -> DecisionGraph:
@@ -164,37 +193,46 @@ def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tup
     return tuple(child_of[state] for state in range(len(child_of)))
 
 
-def _read_leaves(leaves: list[Any], n_states: int, parents: tuple[int, ...], graph: DecisionGraph, where: str) -> Node:
-    learned = ["counts" in leaf for leaf in leaves]
-    try:
-        if not any(learned):
-            rows = [_numbers(leaf, "probabilities", n_states) for leaf in leaves]
-            return Node(parents, graph, np.array(rows, np.float64))
-        if not all(learned):
-            raise ValueError("some leaves have counts and some have none: give all of them counts, or none.")
-        counts = [_counts(leaf, n_states) for leaf in leaves]
-        exponents = [_exponents(leaf, n_states) for leaf in leaves]
-        return Node.learned(parents, graph, np.array(counts), np.array(exponents, np.float64))
-    except ValueError as error:
-        raise ValueError(f"in the {where}: {error}") from None
+def _node_of(entries: list[Any], n_states: int, index: int, parents: tuple[int, ...], graph: DecisionGraph) -> Node:
+    """The node, from the entries that hold a distribution: leaves and own-value tests."""
+    has_own = index in graph.tests
+    learned = ["counts" in entry for entry in entries]
+    if not any(learned):
+        rows = np.array([_numbers(entry, "probabilities", n_states) for entry in entries], np.float64)
+        return Node.with_own_tests(OwnTests(graph, index, rows), parents) if has_own else Node(parents, graph, rows)
+    if not all(learned):
+        raise ValueError("some leaves have counts and some have none: give all of them counts, or none.")
+    counts = np.array([_counts(entry, n_states) for entry in entries])
+    exponents = np.array([_exponents(entry, n_states) for entry in entries], np.float64)
+    if not has_own:
+        return Node.learned(parents, graph, counts, exponents)
+    states = states_at(graph, index, n_states)
+    for row, place in enumerate(place for place, test in enumerate(graph.tests) if test in (LEAF, index)):
+        if not isinstance(entries[row].get("exponents"), list):  # one number is that of all states that come there
+            exponents[row, [state for state in range(n_states) if state not in states[place]]] = 0
+    return Node.with_own_tests(OwnTests.learned(graph, counts, exponents, index), parents)
 
 
-def _numbers(leaf: Any, key: str, n_states: int) -> list[float]:
-    values = member_of(leaf, key, list, f"leaf {leaf['leaf']}")
+def _named(entry: Any) -> str:
+    return f"leaf {entry['leaf']}" if "leaf" in entry else f"own-value test of {entry['test']!r}"
+
+
+def _numbers(entry: Any, key: str, n_states: int) -> list[float]:
+    values = member_of(entry, key, list, _named(entry))
     if len(values) != n_states:
-        raise ValueError(f"leaf {leaf['leaf']} has {len(values)} {key}, and {n_states} are due: give each state one.")
-    return [_kind(value, float, f'"{key}" of the leaf {leaf["leaf"]}') for value in values]
+        raise ValueError(f"{_named(entry)} has {len(values)} {key}, and {n_states} are due: give each state one.")
+    return [_kind(value, float, f'"{key}" of the {_named(entry)}') for value in values]
 
 
-def _counts(leaf: Any, n_states: int) -> list[float]:
-    counts = _numbers(leaf, "counts", n_states)
+def _counts(entry: Any, n_states: int) -> list[float]:
+    counts = _numbers(entry, "counts", n_states)
     if any(not 0 <= count <= _MOST_COUNT for count in counts):
-        raise ValueError(f"leaf {leaf['leaf']} has the counts {_brief(counts)}: give numbers from 0 on.")
+        raise ValueError(f"{_named(entry)} has the counts {_brief(counts)}: give numbers from 0 on.")
     return counts
 
 
-def _exponents(leaf: Any, n_states: int) -> list[float]:
-    exponents = leaf.get("exponents", 1.0)
+def _exponents(entry: Any, n_states: int) -> list[float]:
+    exponents = entry.get("exponents", 1.0)
     if isinstance(exponents, list):
-        return _numbers(leaf, "exponents", n_states)
-    return [_kind(exponents, float, f'"exponents" of the leaf {leaf["leaf"]}')] * n_states
+        return _numbers(entry, "exponents", n_states)
+    return [_kind(exponents, float, f'"exponents" of the {_named(entry)}')] * n_states

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.formats.libra_reading import read_network
-from leafwise.formats.tables import MOST_CELLS, Room, amount
+from leafwise.formats.tables import MOST_CELLS, Room, check_size
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
 
@@ -52,12 +52,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
             raise ValueError(
                 f"{name!r} is only given, and Libra needs a distribution for every variable: save it as JSON."
             )
-        n_numbers = _n_leaves(node.graph) * node.n_states
-        if n_numbers > most_cells:
-            raise ValueError(
-                f"the tree of {name!r} would have {amount(n_numbers)} numbers, more than the limit of {most_cells:,}: "
-                f"raise most_cells, or save it as JSON, which keeps its leaves."
-            )
+        check_size(f"the tree of {name!r}", _n_leaves(node.graph) * node.n_states, most_cells)
         lines += [f"v{index} {{", "tree {", "".join(_tree(node, index)), "}", "}"]
     return "\n".join([*lines, "}", ""])
 

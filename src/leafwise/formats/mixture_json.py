@@ -6,19 +6,18 @@
 
 from typing import Any
 
-from leafwise.formats.json import list_text, node_text, text, variable_entry
+from leafwise.formats.json import VERSION, check_version, list_text, nodes_text, text, variable_entry, version_of
 from leafwise.formats.json_reading import member_of, read_network
 from leafwise.formats.tables import Room
 from leafwise.mixture import Mixture
 from leafwise.network import Network
 
 FORMAT = "leafwise-mixture"
-VERSION = 1
 
 
 def dumps(mixture: Mixture) -> str:
     """The text of a mixture's file."""
-    head = {"format": FORMAT, "version": VERSION, "learned": dict(mixture.learned)}
+    head = {"format": FORMAT, "version": version_of(mixture.members), "learned": dict(mixture.learned)}
     lines = [f" {text(key)}: {text(value)}," for key, value in head.items()]
     variables = [f"  {text(variable_entry(variable))}" for variable in mixture.variables]
     pairs = zip(mixture.members, mixture.weights, strict=True)
@@ -34,18 +33,20 @@ def _member_text(member: Network, weight: float) -> str:
         "structure_prior": member.structure_prior,
         "learned": dict(member.learned),
     }
-    nodes = [node_text(member, index, node) for index, node in enumerate(member.nodes) if node is not None]
-    return f'{text(head)[:-1]}, "nodes": {list_text(nodes)}}}'
+    return f"{text(head)[:-1]}, {nodes_text(member)}}}"
 
 
 def read_mixture(document: dict[str, Any], room: Room) -> Mixture:
     """The mixture in a parsed file."""
     version = document.get("version")
-    if version != VERSION:
-        raise ValueError(f'the "version" of the mixture is {version!r}, and this leafwise reads {VERSION}: upgrade it.')
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise ValueError(
+            f'the "version" of the mixture is {version!r}, and this leafwise reads 1 to {VERSION}: upgrade it.'
+        )
     variables = member_of(document, "variables", list, "file")
     entries = member_of(document, "members", list, "file")
     weights = [float(member_of(entry, "weight", float, f"members[{k}]")) for k, entry in enumerate(entries)]
     members = [read_network({**entry, "variables": variables}, room) for entry in entries]
+    check_version(version, members)
     learned = member_of(document, "learned", dict, "file") if "learned" in document else {}
     return Mixture(tuple(members), tuple(weights), learned)

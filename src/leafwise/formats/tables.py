@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.errors import Advice, AdvisedError
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -42,10 +43,24 @@ class Room:
         """Take some of it, or fail."""
         if n > self.left:
             fail(
-                f"with {amount(n)} numbers more the file becomes more than {self.most:,}, the limit for its "
-                f"{self.n_bytes:,} bytes: convert it with larger most_cells, or take out parents or states."
+                Advice(
+                    f"with {amount(n)} numbers more the file becomes more than {self.most:,}, the limit for its "
+                    f"{self.n_bytes:,} bytes: convert it with larger ",
+                    ("most_cells",),
+                    ", or take out parents or states.",
+                )
             )
         self.left -= n
+
+
+def check_size(what: str, n_cells: int, most_cells: int) -> None:
+    """Raise an error where something would have too many numbers."""
+    if n_cells > most_cells:
+        raise AdvisedError(
+            f"{what} would have {amount(n_cells)} cells, more than the limit of {most_cells:,}: raise ",
+            ("most_cells",),
+            ", or save it as JSON, which keeps its leaves.",
+        )
 
 
 def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
@@ -64,11 +79,7 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
         )
     shape = tuple(variables[parent].n_states for parent in node.parents)
     n_cells = math.prod(shape) * node.n_states
-    if n_cells > most_cells:
-        raise ValueError(
-            f"the table of {name!r} given its {len(shape)} parents would have {amount(n_cells)} cells, more than the "
-            f"limit of {most_cells:,}: raise most_cells, or save it as JSON, which keeps its leaves."
-        )
+    check_size(f"the table of {name!r} given its {len(shape)} parents", n_cells, most_cells)
     leaves = leaves_of(node.graph, dict(zip(node.parents, shape, strict=True)))
     return node.probabilities[leaves].reshape(*shape, node.n_states)
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from leafwise.errors import AdvisedError, advice_of
+
 T = TypeVar("T")
 _SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a packed file may unpack to: so much, and so many times its size
 
@@ -26,8 +28,10 @@ def read_whole(path: str | os.PathLike[str], most_bytes: int | None = None) -> b
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"this is not a sound gzip file ({error}): make or copy it again.") from None
     if len(unpacked) > most:
-        raise ValueError(
-            f"it unpacks to more than {most:,} bytes, the limit for its {len(data):,}: unpack it, or raise most_bytes."
+        raise AdvisedError(
+            f"it unpacks to more than {most:,} bytes, the limit for its {len(data):,}: unpack it, or raise ",
+            ("most_bytes",),
+            ".",
         )
     return unpacked
 
@@ -44,7 +48,7 @@ def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T], most_byte
     try:
         return loads(read_whole(path, most_bytes))
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
+        raise AdvisedError(f"{os.fspath(path)}: ", advice_of(error)) from None
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:

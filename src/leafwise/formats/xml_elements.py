@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from leafwise.errors import AdvisedError
+
 _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -56,7 +58,7 @@ class Element:
     def fail(self, problem: str) -> NoReturn:
         """Raise a ValueError that says where, and what."""
         line, column = self.place
-        raise ValueError(f"line {line}, column {column}: {problem}")
+        raise AdvisedError(f"line {line}, column {column}: ", problem)
 
 
 def parsed(data: bytes, tag: str, kind: str) -> Element:

@@ -26,7 +26,7 @@ import os
 from collections.abc import Iterator
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.formats.tables import MOST_CELLS, Room, amount
+from leafwise.formats.tables import MOST_CELLS, Room, check_size
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.formats.xml_elements import attribute_of
 from leafwise.formats.xmod_reading import read_network
@@ -80,11 +80,7 @@ def _check_size(name: str, node: Node, most_cells: int) -> None:
     n_leaves = [0] * len(node.graph.tests)
     for place in reversed(range(len(n_leaves))):
         n_leaves[place] = sum(n_leaves[child] for _, child in node.graph.arcs(place)) or 1
-    if n_leaves[0] * node.n_states > most_cells:
-        raise ValueError(
-            f"the tree of {name!r} would have {amount(n_leaves[0] * node.n_states)} numbers, more than the limit of "
-            f"{most_cells:,}: raise most_cells, or save it as JSON, which keeps its leaves."
-        )
+    check_size(f"the tree of {name!r}", n_leaves[0] * node.n_states, most_cells)
 
 
 def _model_lines(network: Network, index: int, node: Node) -> Iterator[str]:

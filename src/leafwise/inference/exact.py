@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.errors import check_type
+from leafwise.errors import Advice, AdvisedError, Argument, check_type
 from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
@@ -73,7 +73,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class TooCostly(ValueError):
+class TooCostly(AdvisedError):
     """An exact answer would take more than the limits allow."""
 
 
@@ -147,19 +147,21 @@ class Exact:
         return self.refusal is None
 
     @property
-    def refusal(self) -> str | None:
+    def refusal(self) -> Advice | None:
         """What is too much, and which limit to raise; None if the answer is affordable."""
-        limits, parts = self.limits, []
+        limits, parts = self.limits, list[tuple[str, str, Argument]]()
         if self.operations > limits.operations:
             takes = f"{self.operations:.1e} multiplications"
-            parts.append((takes, f"{limits.operations:.1e}", "Limits(operations=...)"))
+            parts.append((takes, f"{limits.operations:.1e}", Argument("operations", of="Limits")))
         if self.plan.program is not None and self.memory > limits.memory:
-            parts.append((f"{_bytes(self.memory)} of memory", _bytes(limits.memory), "Limits(memory=...)"))
+            takes = f"{_bytes(self.memory)} of memory"
+            parts.append((takes, _bytes(limits.memory), Argument("memory", of="Limits")))
         if not parts:
             return None
-        takes, allowed, names = (" and ".join(column) for column in zip(*parts, strict=True))
+        takes, allowed = (" and ".join(texts) for texts in zip(*(part[:2] for part in parts), strict=True))
         limit = "limit is" if len(parts) == 1 else "limits are"
-        return f"an exact answer takes about {takes}, and the {limit} {allowed}: raise {names}"
+        names = Advice(parts[0][2], *(part for _, _, name in parts[1:] for part in (" and ", name)))
+        return Advice(f"an exact answer takes about {takes}, and the {limit} {allowed}: raise ", names)
 
     def log_evidence(self) -> float:
         """The log probability of the evidence; -inf if it is impossible."""
@@ -289,7 +291,7 @@ def affordable(
     """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
     question = Exact.of(network, weights, targets, limits, targets_last)
     if question.refusal is not None:
-        raise TooCostly(f"{question.refusal}, give more evidence, or use another method where there is a choice.")
+        raise TooCostly(question.refusal, ", give more evidence, or use another method where there is a choice.")
     return question
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leafwise.errors import Advice
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
@@ -83,10 +84,10 @@ def explain(
         except TooCostly as refusal:
             if method == "exact":
                 raise
-            why = str(refusal)
+            why = refusal.advice
     found = _everything(network, weights, seed) if targets is None else _some(network, wanted, weights, seed)
     note = "the best found among samples, not known to be the best"
-    return Explanation(*found, "search", note if why is None else f"{note}: {why}")
+    return Explanation(*found, "search", note if why is None else Advice(note, ": ", why))
 
 
 def _exact(network: Network, wanted: Sequence[int], question: Exact, whole: bool) -> Explanation:

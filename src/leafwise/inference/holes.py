@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import AdvisedError
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.kernels.questions import elimination, holes, redrawing
 from leafwise.kernels.questions.routes import flatten
@@ -209,9 +210,11 @@ class Holes:
         unmodelled = self._model.root < 0
         if missing[unmodelled].any():
             name = self.network.names[np.flatnonzero(unmodelled & missing.any(axis=1))[0]]
-            raise ValueError(
+            raise AdvisedError(
                 f"{name!r} is missing in some case, and the network has no distribution of it to sum over: leave such "
-                f"cases out with missing='drop', or learn all variables, without a target."
+                "cases out with ",
+                ("missing", "drop"),
+                ", or learn all variables, without a target.",
             )
         return missing
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.errors import Advice
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
@@ -65,7 +66,7 @@ def mutual_information(
 
 
 @dataclass(frozen=True)
-class Value:
+class InformationValue:
     """What observing a variable is worth for a target: how much surer it makes one on average."""
 
     information: float  # nats: the mutual information, by which the target's entropy falls on average
@@ -82,7 +83,7 @@ def value_of_information(
     given: Given | None = None,
     utilities: Mapping[str, Mapping[str, float]] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> dict[str, Value]:
+) -> dict[str, InformationValue]:
     """What it is worth to observe each candidate before one judges the target; the most informative first.
 
     `utilities` gives each decision a value in each state of the target, {"treat": {"TRUE": 10, "FALSE": -1}, ...}; then
@@ -102,7 +103,7 @@ def value_of_information(
         left = float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held])))
         before = float(-(margin[margin > 0] @ np.log(margin[margin > 0])))
         gain = None if worth is None else float((worth @ joint).max(axis=0).sum() - (worth @ margin).max())
-        out[name] = Value(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
+        out[name] = InformationValue(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
     return dict(sorted(out.items(), key=lambda item: -item[1].information))
 
 
@@ -196,9 +197,13 @@ def _sampled_pairs(
     weight = np.exp(log_weights - log_weights.max())
     worth = weight.sum() ** 2 / (weight**2).sum()
     warnings.warn(
-        f"estimated from samples worth {worth:,.0f} draws, so values below about {1 / worth:.1g} nats mean nothing: "
-        f"{refusal}",
-        Approximate,
+        Approximate(
+            Advice(
+                f"estimated from samples worth {worth:,.0f} draws, so values below about {1 / worth:.1g} nats mean "
+                "nothing: ",
+                refusal,
+            )
+        ),
         stacklevel=4,
     )
     out = []

@@ -11,6 +11,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.evidence import Given, weights_of
 from leafwise.network import Network, Node
 from leafwise.table import index_of
+from leafwise.tied_leaves import without_ties_of
 
 
 def do(network: Network, states: Given) -> Network:
@@ -26,10 +27,10 @@ def do(network: Network, states: Given) -> Network:
     >>> round(seen, 3), round(set_to, 3)
     (0.723, 0.815)
     """
-    nodes = list(network.nodes)
-    for index, weights in weights_of(network, states).items():
+    nodes, known = list(network.nodes), weights_of(network, states)
+    for index, weights in known.items():
         nodes[index] = Node((), DecisionGraph.single(), weights[None] / weights.sum())
-    return replace(network, nodes=tuple(nodes))
+    return replace(network, nodes=tuple(nodes), ties=without_ties_of(network, known))
 
 
 def reversible_arcs(network: Network, name: str) -> tuple[str, ...]:

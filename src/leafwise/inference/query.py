@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.errors import check_type
+from leafwise.errors import Advice, check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.inference.convergence import Mixing
 from leafwise.inference.estimates import MOST_CELLS, Estimate, NoCaseError
@@ -169,7 +169,7 @@ def query(
         worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
         if error is not None and worst > error:
             short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
-            why = short if why is None else f"{why}; {short}"
+            why = Advice(short) if why is None else Advice(why, "; ", short)
         return _answer(variables, "importance", found, why)
     found, name = _best_estimate(
         method, lambda draw: draw(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.errors import check_type
+from leafwise.errors import Advice, check_type
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels.questions import routes
@@ -77,8 +77,9 @@ def _resampled(network: Network, weights: Weights, n_cases: int, seed: int, refu
     chosen = np.searchsorted(weight.cumsum() / weight.sum(), places, side="right")
     np.random.default_rng(seed).shuffle(chosen)
     warnings.warn(
-        f"the cases are chosen by weight among {len(weight):,} that are worth {worth:,.0f} draws: {refusal}",
-        Approximate,
+        Approximate(
+            Advice(f"the cases are chosen by weight among {len(weight):,} that are worth {worth:,.0f} draws: ", refusal)
+        ),
         stacklevel=3,
     )
     return Table(network.variables, np.ascontiguousarray(table.codes[:, chosen]))

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from leafwise.decision_graph import LEAF
 from leafwise.network import Network
+from leafwise.report.shown_graph import ShownGraph
 from leafwise.report.svg import printable
-from leafwise.report.text import arc_states
-from leafwise.table import many
 
 
 def network_dot(network: Network) -> str:
@@ -30,21 +29,20 @@ def node_dot(network: Network, variable: int) -> str:
         raise ValueError(
             f"{one.name!r} is only given in this network and has no decision graph: choose another variable."
         )
-    lines = []
-    leaf = 0
-    for place, test in enumerate(node.graph.tests):
+    lines, shown = [], ShownGraph(network, variable, node)
+    for place, test in enumerate(shown.graph.tests):
         if test == LEAF:
-            cases = "" if node.counts is None else f": {many(round(node.counts[leaf].sum()), 'case')}"
-            shares = zip(one.labels, node.probabilities[leaf].tolist(), strict=True)
-            text = "\n".join([f"leaf {leaf}{cases}", *(f"{label} {share:.4f}" for label, share in shares)])
+            leaf = shown.leaf_numbers[place]
+            head = f"leaf {leaf}" + (f": {shown.cases[leaf]}" if shown.cases[leaf] else "")
+            shares = [f"{one.labels[state]} {shown.probabilities[leaf, state]:.4f}" for state in shown.states(leaf)]
+            text = "\n".join([head, *shares, *filter(None, [shown.tied(leaf)])])
             lines.append(f"n{place} [shape=box, style=solid, label={_quoted(text)}];")
-            leaf += 1
-        else:
-            tested = network.variables[test]
-            lines.append(f"n{place} [label={_quoted(tested.name)}];")
-            for states, child in node.graph.arcs(place):
-                label = arc_states(tested, states).removeprefix("= ")
-                lines.append(f"n{place} -> n{child} [label={_quoted(label)}];")
+            continue
+        style = "shape=diamond, style=dashed, " if shown.is_own(place) else ""
+        lines.append(f"n{place} [{style}label={_quoted(shown.test_name(place))}];")
+        for arc in shown.arcs(place):
+            label = arc.states.removeprefix("= ") + ("" if arc.share is None else f" {arc.share:.4f}")
+            lines.append(f"n{place} -> n{arc.child} [label={_quoted(label)}];")
     return _digraph(one.name, lines)
 
 

@@ -10,9 +10,10 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.layout import Layout, Point, Size, layered
 from leafwise.report.pictures import name_size
+from leafwise.report.shown_graph import ShownGraph
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import arc_states, graph_sizes
-from leafwise.table import Variable, many
+from leafwise.report.text import graph_sizes
+from leafwise.table import many
 
 _MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
 _WIDEST = 1100  # a graph that would be wider grows to the right instead of down
@@ -51,12 +52,12 @@ class GraphDrawing:
     @classmethod
     def of(cls, network: Network, variable: int, node: Node, folds: "_Folds | None" = None) -> "GraphDrawing":
         """Boxes for tests, leaves and words; then the arcs between them. What is folded is one box."""
-        graph, folds = node.graph, folds or _Folds(tuple(range(len(node.graph.tests))), {})
-        leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
-        cards = _Cards.of(node, network.variables[variable])
-        tests = [network.variables[test].name if test != LEAF else "" for test in graph.tests]
+        shown = ShownGraph(network, variable, node)
+        graph, folds = shown.graph, folds or _Folds(tuple(range(len(shown.graph.tests))), {})
+        leaf_numbers, cards = shown.leaf_numbers, _Cards.of(shown)
+        tests = [shown.test_name(place) if test != LEAF else "" for place, test in enumerate(graph.tests)]
         below = _n_leaves_below(graph) if folds.drawing else []
-        notes, arcs = _noted_arcs(graph, network.variables, folds)
+        notes, arcs = _noted_arcs(shown, folds)
         sizes = []
         for place in folds.shown:
             width, height = cards.size if place in leaf_numbers else name_size(tests[place])
@@ -76,7 +77,7 @@ class GraphDrawing:
             elif place in folds.drawing:
                 parts.append(_fold(tests[place], below[place], folds.drawing[place], centre, size))
             else:
-                parts.append(_test(tests[place], centre, size))
+                parts.append(_test(tests[place], centre, size, shown.is_own(place)))
         return cls(tuple(parts), layout.width, layout.height)
 
 
@@ -93,7 +94,7 @@ def folded_drawings(network: Network, variable: int, node: Node) -> list[GraphDr
 
     A fold's box has the number of the drawing of what is below it in `data-fold`.
     """
-    graph = node.graph
+    graph = node.whole_graph
     if graph.n_leaves <= _MOST_UNFOLDED:
         return [GraphDrawing.of(network, variable, node)]
     tops, number, drawings = [0], {0: 0}, []
@@ -154,15 +155,13 @@ class _Note:
         return element("g", title(self.full), box, words(self.text, x, y + 4, kind=kind, anchor="middle"))
 
 
-def _noted_arcs(
-    graph: DecisionGraph, variables: Sequence[Variable], folds: _Folds
-) -> tuple[list[_Note], list[tuple[int, int]]]:
+def _noted_arcs(shown: ShownGraph, folds: _Folds) -> tuple[list[_Note], list[tuple[int, int]]]:
     """The notes, numbered after the places drawn; and the arcs, each of which passes the one with its states."""
+    graph, leaf_numbers = shown.graph, shown.leaf_numbers
     number = {place: k for k, place in enumerate(folds.shown)}
     open_tests = [place for place in folds.shown if place not in folds.drawing and graph.tests[place] != LEAF]
     n_into = Counter(child for place in open_tests for _, child in graph.arcs(place))
     tangled = n_into.total() > _MANY_ARCS
-    leaf_numbers = {place: leaf for leaf, place in enumerate(graph.leaves)}
     reached: set[int] = set()
     notes: list[_Note] = []
     arcs: list[tuple[int, int]] = []
@@ -172,11 +171,10 @@ def _noted_arcs(
         return len(folds.shown) + len(notes) - 1
 
     for place in open_tests:
-        for states, child in graph.arcs(place):
-            tested = variables[graph.tests[place]]
-            full = f"{tested.name} = {', '.join(tested.labels[state] for state in sorted(states))}"
-            label = add(_Note(shortened(arc_states(tested, states).removeprefix("= "), 150, 12), full, "label"))
-            end = number[child]
+        for arc in shown.arcs(place):
+            text = shortened(arc.states.removeprefix("= "), 150, 12)
+            label = add(_Note(text if arc.share is None else f"{text} {100 * arc.share:.1f} %", arc.full, "label"))
+            child, end = arc.child, number[arc.child]
             if tangled and child in leaf_numbers and n_into[child] > _FEW_ARCS and child in reached:
                 name = f"leaf {leaf_numbers[child]}"
                 end = add(_Note(name, f"{name}, which is drawn elsewhere", "leaf named"))
@@ -201,8 +199,13 @@ def _arcs(layout: Layout, arcs: Sequence[tuple[int, int]], has_tip: Sequence[boo
             yield tip(x, y, *((1, 0) if turned else (0, 1)))
 
 
-def _test(name: str, centre: Point, size: Size) -> str:
+def _test(name: str, centre: Point, size: Size, is_own: bool) -> str:
+    """The box of a test; an own-value test has sharp corners and a border of dashes."""
     (x, y), (width, height) = centre, size
+    if is_own:
+        box = element("rect", kind="box own", x=x - width / 2, y=y - height / 2, width=width, height=height)
+        about = title(f"{name}: the switch between parts of its states")
+        return element("g", about, box, words(shortened(name, width - 20), x, y + 4.5, anchor="middle"))
     box = element("rect", kind="box", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=7)
     return element("g", title(f"test of {name}"), box, words(shortened(name, width - 20), x, y + 4.5, anchor="middle"))
 
@@ -211,29 +214,33 @@ def _test(name: str, centre: Point, size: Size) -> str:
 class _Cards:
     """How the leaves of a node are drawn: all alike, so that bars can be compared."""
 
-    node: Node
-    variable: Variable
+    of_graph: ShownGraph
     shown: tuple[tuple[int, ...], ...]  # the states of each leaf
     names: float  # the width of the labels
     size: Size
 
     @classmethod
-    def of(cls, node: Node, variable: Variable) -> "_Cards":
-        states = tuple(range(variable.n_states))
-        shown = [states] * node.graph.n_leaves
-        if variable.n_states > _MOST_STATES:
-            likeliest = np.argsort(-node.probabilities, axis=1, kind="stable")[:, : _MOST_STATES - 1]
-            shown = [tuple(row) for row in likeliest.tolist()]
-        n_lines = min(variable.n_states, _MOST_STATES)
-        names = min(110.0, max(width_of(label, 11) for label in variable.labels))
-        return cls(node, variable, tuple(shown), names, (names + 134, 26.0 + _LINE * n_lines))
+    def of(cls, graph: ShownGraph) -> "_Cards":
+        states = [graph.states(leaf) for leaf in range(graph.graph.n_leaves)]
+        most = max(map(len, states))
+        shown = list(states)
+        if most > _MOST_STATES:
+            weights = np.where(graph.probabilities > 0, graph.probabilities, -1.0)
+            likeliest = np.argsort(-weights, axis=1, kind="stable")[:, : _MOST_STATES - 1].tolist()
+            shown = [
+                own if len(own) <= _MOST_STATES else tuple(state for state in row if state in own)
+                for own, row in zip(states, likeliest, strict=True)
+            ]
+        n_lines = min(most, _MOST_STATES) + any(graph.tied(leaf) for leaf in range(len(states)))
+        names = min(110.0, max(width_of(label, 11) for label in graph.variable.labels))
+        return cls(graph, tuple(shown), names, (names + 134, 26.0 + _LINE * n_lines))
 
     def drawn(self, leaf: int, centre: Point) -> str:
         """The card of one leaf: its number, its cases, and a bar for each state."""
         width, height = self.size
         left, top = centre[0] - width / 2, centre[1] - height / 2
         head = f"leaf {leaf}"
-        cases = "" if self.node.counts is None else many(round(self.node.counts[leaf].sum()), "case")
+        cases = self.of_graph.cases[leaf]
         parts = [
             title(f"{head}{': ' + cases if cases else ''}"),
             element("rect", kind="leaf", x=left, y=top, width=width, height=height, rx=7),
@@ -242,14 +249,21 @@ class _Cards:
         ]
         for line, state in enumerate(self.shown[leaf]):
             parts.append(self._bar(leaf, state, left + 9, top + 24 + _LINE * line))
-        if len(self.shown[leaf]) < self.variable.n_states:
-            more = f"and {self.variable.n_states - len(self.shown[leaf]):,} other states"
-            parts.append(words(more, left + 9, top + 36 + _LINE * len(self.shown[leaf]), kind="quiet"))
+        n_left, below = (
+            len(self.of_graph.states(leaf)) - len(self.shown[leaf]),
+            top + 36 + _LINE * len(self.shown[leaf]),
+        )
+        if n_left:
+            parts.append(words(f"and {n_left:,} other states", left + 9, below, kind="quiet"))
+        tied = self.of_graph.tied(leaf)
+        if tied:
+            own = words(shortened(tied, width - 18, 11), left + 9, below + _LINE * bool(n_left), kind="quiet")
+            parts.append(element("g", title(tied), own))
         return element("g", *parts)
 
     def _bar(self, leaf: int, state: int, left: float, top: float) -> str:
-        share = float(self.node.probabilities[leaf, state])
-        label, x, length = self.variable.labels[state], left + self.names + 10, 56
+        share = float(self.of_graph.probabilities[leaf, state])
+        label, x, length = self.of_graph.variable.labels[state], left + self.names + 10, 56
         name = words(shortened(label, self.names, 11), 0, 11.5, kind="small")
         return element(
             "g",

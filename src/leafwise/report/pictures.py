@@ -62,7 +62,7 @@ def about(network: Network, variable: int) -> str:
     if node is None:
         return text + ", given"
     parents = many(len(node.parents), "parent")
-    return f"{text}, {parents}, {many(node.graph.n_leaves, 'leaf', 'leaves')}"
+    return f"{text}, {parents}, {many(node.n_leaves, 'leaf', 'leaves')}"
 
 
 def _arcs(layout: Layout, sizes: Sequence[Size], arcs: Sequence[tuple[int, int]]) -> Iterator[str]:

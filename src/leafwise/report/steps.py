@@ -28,15 +28,15 @@ class Step(Protocol):
 def plot_steps(steps: Iterable[Step]) -> Picture:
     """The log score after each step of a search, with complete splits, binary splits and merges told apart.
 
-    `leafwise.learning(...)` is such a search; one that has been plotted has taken all its steps.
+    `leafwise.start_search(...)` is such a search; one that has been plotted has taken all its steps.
 
     >>> import leafwise
     >>> from leafwise.examples import alarm
-    >>> search = leafwise.learning(leafwise.sample(alarm(), 200, seed=1), target="HISTORY")
+    >>> search = leafwise.start_search(leafwise.sample(alarm(), 200, seed=1), target="HISTORY")
     >>> ">1 complete split<" in plot_steps(search).svg
     True
     """
-    check_type(steps, Iterable, "what to plot", "a search or its steps: use plot_steps(leafwise.learning(...))")
+    check_type(steps, Iterable, "what to plot", "a search or its steps: use plot_steps(leafwise.start_search(...))")
     taken = [(_kind(step.operator), step.log_score) for step in steps]
     scores = [score for _, score in taken]
     marks = _round_numbers(min(scores, default=0.0), max(scores, default=1.0))

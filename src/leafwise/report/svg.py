@@ -21,6 +21,7 @@ STYLE = {
     ".lw text": "fill: #1b2733",
     ".lw .paper": "fill: #ffffff",
     ".lw .box": "fill: #eef3f8; stroke: #8ba3b8",
+    ".lw .own": "fill: #fdf1e3; stroke: #b07a3a; stroke-dasharray: 4 3",
     ".lw .leaf": "fill: #ffffff; stroke: #c3ccd5",
     ".lw .arc": "fill: none; stroke: #7d8c9a; stroke-width: 1.2",
     ".lw .faint": "fill: none; stroke: #7d8c9a; stroke-width: 1; stroke-opacity: 0.45",

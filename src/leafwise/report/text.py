@@ -4,16 +4,14 @@ import textwrap
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leafwise.binning import interval_labels
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.report.shown_graph import ShownGraph
 from leafwise.report.signs import printable
-from leafwise.table import Variable, many
+from leafwise.table import many
 
 _WIDTH = 100
-_FEW_STATES = 3  # so many states are listed in full
 _MOST_SHOWN = 6  # distributions over more states show the likeliest ones
 _MOST_CAUSES = 8  # states of a hidden cause that are shown
 _INDENT = "   "
@@ -71,7 +69,7 @@ def _variable_row(network: Network, index: int) -> tuple[str, ...]:
     if node is None:
         return name, states, "-", "-", "-", "(given)"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    return name, states, str(node.graph.n_tests), str(node.graph.n_leaves), str(node.n_parameters), parents
+    return name, states, str(node.n_tests), str(node.n_leaves), str(node.n_parameters), parents
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
@@ -100,8 +98,8 @@ def node_text(network: Network, variable: int) -> str:
     if node is None:
         return f"{name}: given, without a distribution of its own"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    leaf_texts = _leaf_texts(node, network.variables[variable])
-    lines = list(_graph_lines(network.variables, node.graph, leaf_texts))
+    shown = ShownGraph(network, variable, node)
+    lines = list(_graph_lines(shown, _leaf_texts(shown)))
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
     meaning = ["", *cause_lines(network, variable)] if network.variables[variable].hidden else []
@@ -110,16 +108,13 @@ def node_text(network: Network, variable: int) -> str:
 
 def graph_sizes(node: Node) -> str:
     """How large the decision graph of a node is, in words."""
-    graph = node.graph
-    sizes = [many(graph.n_tests, "test"), many(graph.n_leaves, "leaf", "leaves"), many(node.n_parameters, "parameter")]
+    sizes = [many(node.n_tests, "test"), many(node.n_leaves, "leaf", "leaves"), many(node.n_parameters, "parameter")]
     return ", ".join(sizes)
 
 
-def _graph_lines(
-    variables: tuple[Variable, ...], graph: DecisionGraph, leaf_texts: list[str]
-) -> Iterator[tuple[str, str]]:
+def _graph_lines(shown: ShownGraph, leaf_texts: list[str]) -> Iterator[tuple[str, str]]:
     """Each line's left side (an arc, indented) and right side (a leaf, or a word on sub-graphs used twice)."""
-    leaf_number = {node: number for number, node in enumerate(graph.leaves)}
+    graph, leaf_number = shown.graph, shown.leaf_numbers
     shared = _shared_tests(graph)
     printed: set[int] = set()
     stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads to it, how deep that arc is
@@ -136,9 +131,12 @@ def _graph_lines(
             continue
         if arc:
             yield left, f"sub-graph {shared[node]}:" if node in shared else ""
-        variable = variables[graph.tests[node]]
-        arcs = [(child, f"{variable.name} {arc_states(variable, states)}") for states, child in graph.arcs(node)]
-        stack += [(child, printable(text), depth + bool(arc)) for child, text in reversed(arcs)]
+        name, below = shown.test_name(node), depth + bool(arc)
+        if shown.is_own(node):
+            texts = [(one.child, f"{name}: {one.states}  {100 * (one.share or 0):.1f} %") for one in shown.arcs(node)]
+        else:
+            texts = [(one.child, f"{name} {one.states}") for one in shown.arcs(node)]
+        stack += [(child, printable(text), below) for child, text in reversed(texts)]
 
 
 def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
@@ -151,80 +149,26 @@ def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
     return {node: number for number, node in enumerate(tests, 1)}
 
 
-def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range, if they have an order.
-
-    >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
-    '≠ b'
-    >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
-    >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
-    ('< 56', '= 30 to 56', '< 30 or >= 56')
-    >>> size = Variable("size", ("S", "M", "L", "XL"), ordered=True)
-    >>> arc_states(size, frozenset({0, 1})), arc_states(size, frozenset({1, 2, 3})), arc_states(size, frozenset({0, 3}))
-    ('≤ M', '≥ M', '= S, XL')
-    """
-    if variable.cuts:
-        return _range(variable, sorted(states))
-    if variable.ordered and (text := _span(variable, sorted(states))):
-        return text
-    others = [state for state in range(variable.n_states) if state not in states]
-    if len(others) <= _FEW_STATES and len(others) < len(states) and others:
-        return f"≠ {', '.join(variable.labels[state] for state in others)}"
-    labels = [variable.labels[state] for state in sorted(states)]
-    if len(labels) <= _FEW_STATES + 1:
-        return f"= {', '.join(labels)}"
-    return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
-
-
-def _span(variable: Variable, states: list[int]) -> str:
-    """Several states that follow each other, of a variable whose states have an order; "" where they do not."""
-    n, labels = variable.n_states - variable.missing, variable.labels
-    own = [state for state in states if state < n]
-    if len(own) < 2 or own[-1] - own[0] >= len(own) or len(own) == n:
-        return ""
-    text = f"= {labels[own[0]]} to {labels[own[-1]]}"
-    if own[0] == 0 or own[-1] == n - 1:
-        text = f"≤ {labels[own[-1]]}" if own[0] == 0 else f"≥ {labels[own[0]]}"
-    return f"{text} or {labels[-1]}" if len(own) < len(states) else text
-
-
-def _range(variable: Variable, states: list[int]) -> str:
-    """The states of a variable with bins, as ranges of its numbers."""
-    n_bins = len(variable.cuts) + 1
-    bins = [state for state in states if state < n_bins]
-    parts = []
-    for first in [state for state in bins if state - 1 not in bins]:
-        last = next(state for state in range(first, n_bins) if state + 1 not in bins)
-        if first == 0 and last == n_bins - 1:
-            parts.append("any number")
-        elif first == 0:
-            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
-        elif last == n_bins - 1:
-            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
-        else:
-            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
-    parts += [variable.labels[state] for state in states if state >= n_bins]
-    text = " or ".join(parts)
-    return text if text.startswith(("<", ">")) else f"= {text}"
-
-
-def _leaf_texts(node: Node, variable: Variable) -> list[str]:
+def _leaf_texts(shown: ShownGraph) -> list[str]:
     """For each leaf its number, its cases when they are known, and its distribution in percent, in columns."""
-    n_leaves = node.graph.n_leaves
+    n_leaves = shown.graph.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
-    if node.counts is not None:
-        cases = [many(round(number), "case") for number in node.counts.sum(axis=1)]
-        width = max(map(len, cases))
-        heads = [f"{head}  {text:>{width}}" for head, text in zip(heads, cases, strict=True)]
-    digits = 5 if node.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9
+    width = max(map(len, shown.cases))
+    heads = [f"{head}  {text:>{width}}" if width else head for head, text in zip(heads, shown.cases, strict=True)]
+    digits = 5 if shown.probabilities.max() >= 0.9995 else 4  # 100.0 or 99.9
+    ties = [shown.tied(leaf) for leaf in range(n_leaves)]
+    rows = [_distribution(shown, leaf, digits) for leaf in range(n_leaves)]
     return [
-        f"{head}   {_distribution(row, variable, digits)}" for head, row in zip(heads, node.probabilities, strict=True)
+        f"{head}   {row}{'   ' + printable(tied) if tied else ''}"
+        for head, row, tied in zip(heads, rows, ties, strict=True)
     ]
 
 
-def _distribution(row: NDArray[np.float64], variable: Variable, digits: int) -> str:
-    shown = list(range(variable.n_states))
-    if variable.n_states > _MOST_SHOWN:
-        shown = np.argsort(-row, kind="stable")[: _MOST_SHOWN - 1].tolist()
-    text = "  ".join(f"{printable(variable.labels[state])} {100 * row[state]:{digits}.1f} %" for state in shown)
-    return text if len(shown) == variable.n_states else f"{text}  … ({variable.n_states} states)"
+def _distribution(shown: ShownGraph, leaf: int, digits: int) -> str:
+    variable, row, states = shown.variable, shown.probabilities[leaf], list(shown.states(leaf))
+    listed = states
+    if len(states) > _MOST_SHOWN:
+        likeliest = np.argsort(-row[states], kind="stable")[: _MOST_SHOWN - 1]
+        listed = [states[place] for place in likeliest.tolist()]
+    text = "  ".join(f"{printable(variable.labels[state])} {100 * row[state]:{digits}.1f} %" for state in listed)
+    return text if len(listed) == len(states) else f"{text}  … ({len(states)} states)"

@@ -5,7 +5,6 @@ paper's Section 4.2 describes it).
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +17,10 @@ from leafwise.counters.counter import Counter
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Greedy, Problem, Search
-from leafwise.search.limits import check_numbers
-from leafwise.search.tables import AddArc, ArcStep, Change, DeleteArc, ReverseArc, operators_of, plain
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.problem import Problem, Step
+from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
+from leafwise.search.under_way import Run, check_numbers, check_operators
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
@@ -29,19 +29,20 @@ _BATCH = 512  # graphs learned at a time
 
 
 @dataclass(frozen=True)
-class Edges:
+class GraphArcSearch:
     """How to search over arcs: `greedy` is the search of each node's decision graph.
 
-    >>> Edges(Greedy(operators="B")).max_steps is None
+    >>> GraphArcSearch(LeafSearch(operators="B")).max_steps is None
     True
     """
 
-    greedy: Greedy = Greedy()
+    greedy: LeafSearch = LeafSearch()
     max_steps: int | None = None
     seconds: float | None = None
 
     def __post_init__(self) -> None:
         check_numbers(self, max_steps=0, seconds=0)
+        check_operators(self.greedy.operators, "search over arcs")
         for name in ("max_steps", "seconds"):
             if getattr(self.greedy, name) is not None:
                 raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
@@ -52,12 +53,12 @@ class Edges:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "EdgeSearch":
+    ) -> "GraphArcSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        return EdgeSearch(problem, counter, self, workers, state)
+        return GraphArcSearchRun(problem, counter, self, workers, state)
 
 
-class EdgeSearch:
+class GraphArcSearchRun(Run):
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     Each step makes the change that gains most; ties go to additions, then deletions, then reversals, then to the
@@ -68,12 +69,12 @@ class EdgeSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Edges,
+        settings: GraphArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        began = time.perf_counter()
-        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
+        self.settings, self._workers = settings, workers
         self._scores: dict[tuple[int, Parents], float] = {}
         self._nodes: dict[tuple[int, Parents], Node] = {}
         self._found_with: dict[tuple[int, Parents], Parents] = {}  # more parents, of which some were dropped
@@ -83,21 +84,19 @@ class EdgeSearch:
             self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
         self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from each other
         self.operators: list[Change] = []
-        self.stopped = ""
-        self.watch: Callable[[EdgeSearch], None] | None = None  # called between any two batches of graphs
-        self.seconds = time.perf_counter() - began
+        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between any two batches of graphs
         if state is not None:
             self._go_on_from(state)
 
-    def __iter__(self) -> Iterator[ArcStep]:
+    def __iter__(self) -> Iterator[Step[Change]]:
         return self
 
-    def __next__(self) -> ArcStep:
+    def __next__(self) -> Step[Change]:
         if not self._advance():
             raise StopIteration
-        return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
+        return Step(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["EdgeSearch"], None] | None = None) -> None:
+    def run(self, progress: Callable[["GraphArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called after each, and between the batches of graphs it takes."""
         self.watch = progress
         while self._advance():
@@ -136,9 +135,7 @@ class EdgeSearch:
         for target in self._problem.targets:
             parents = self._parents[target]
             nodes[target] = replace(self._node(target, parents), parents=parents)
-        problem = self._problem
-        priors = str(problem.prior), str(problem.structure_prior)
-        return Network(problem.variables, tuple(nodes), *priors, self.summary())
+        return self._problem.network(nodes, self.summary())
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values: scores come from long searches, graphs are few."""
@@ -155,47 +152,25 @@ class EdgeSearch:
         self.operators = operators_of(state["operators"])
         self._scores = {(target, tuple(parents)): score for target, parents, score in state["scores"]}
         self._found_with = {(target, tuple(left)): tuple(parents) for target, left, parents in state["found_with"]}
-        self.seconds += state["seconds"]
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
-        names = [variable.name for variable in self._problem.variables]
-        kinds = [type(change) for change in self.operators]
-        return {
-            "cases": round(self._counter.n_cases * self._counter.unit),
-            "variables": len(names),
-            "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
-            "search": "edges",
-            "operators": self.settings.greedy.operators,
-            "schedule": self.settings.greedy.schedule,
-            **self._problem.counted,
-            "log_score": self.log_score,
-            "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
-            "parameters": self.n_parameters,
-            "arcs": self.n_arcs,
-            "tests": sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets),
-            "additions": kinds.count(AddArc),
-            "deletions": kinds.count(DeleteArc),
-            "reversals": kinds.count(ReverseArc),
-            "steps": self.n_steps,
-            "stopped": self.stopped,
-        }
+        greedy = self.settings.greedy
+        how = {"search": "edges", "operators": greedy.operators, "schedule": greedy.schedule, **self._problem.counted}
+        n_tests = sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets)
+        return self._summary(how, n_tests, self.n_steps, count_changes(self.operators))
 
     def _advance(self) -> bool:
         """Take one step; where there is none, `stopped` says why."""
-        began = time.perf_counter()
-        if not self.stopped and self.settings.seconds is not None and self.seconds >= self.settings.seconds:
-            self.stopped = "seconds"
-        if not self.stopped and self.n_steps == self.settings.max_steps:
-            self.stopped = "max_steps"
-        best = None if self.stopped else self._best()
-        if best is not None:
+        with self._clock:
+            if self._is_over(self.settings.seconds, "max_steps", self.n_steps, self.settings.max_steps):
+                return False
+            best = self._best()
+            if best is None:
+                self.stopped = "no operator gains"
+                return False
             self._make(best)
-        elif not self.stopped:
-            self.stopped = "no operator gains"
-        self.seconds += time.perf_counter() - began
-        return best is not None
+            return True
 
     def _best(self) -> Change | None:
         """The change that gains most, in the order of ties."""
@@ -280,7 +255,7 @@ class EdgeSearch:
             if self.watch is not None and end < len(new):
                 self.watch(self)
 
-    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> Search:
+    def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:
         """A search in which every one is a node of its own, after all variables, without arcs between them.
 
         Its target is a copy of the variable.
@@ -301,7 +276,7 @@ class EdgeSearch:
             n_candidates=np.append(self._problem.n_candidates, self._problem.n_candidates[copied]),
             start={},
         )
-        search = Search(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
+        search = LeafSearchRun(problem, self._counter.copying(copied), self.settings.greedy, self._workers)
         search.run()
         return search
 

@@ -5,53 +5,57 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise import dag
-from leafwise.constraints import NO_LIMIT, ParentRules
+from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
-from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
+from leafwise.kernels.leaf_search.own_values import MOST_STATES
+from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
-from leafwise.priors import Bdeu, ParameterPrior
+from leafwise.priors import Bdeu
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
-from leafwise.search.histograms import make_layout
 from leafwise.search.leaves import Leaves
-from leafwise.search.limits import check_numbers
+from leafwise.search.own_form import own_tests
+from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
-from leafwise.structure_priors import StructurePrior
-from leafwise.table import Variable, count_states
+from leafwise.search.under_way import MOMENT, Run, check_numbers
+from leafwise.structure_priors import LOG_SHARED, n_sets
 from leafwise.workers import Workers
 
+if TYPE_CHECKING:
+    from leafwise.search.sharing import SharingRun
+
 SCHEDULES = ("best-first", "splits-first")
-_CHUNK = 4096  # steps, and
-_MOST_CELLS = 2**30  # 4 GiB of counts
-_MOMENT = 0.05  # seconds, between two looks at the clock
+_CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 64  # assignments drawn, to see which variables matter
 
 
 @dataclass(frozen=True)
-class Greedy:
+class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
-    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains.
+    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains, and has
+    partial splits, which make graphs test their own variable, only when nothing else gains any more.
 
-    >>> Greedy(operators="BM", schedule="best-first").seconds is None
+    >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges
+    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
+    # R: relabelled merges, T: ties of leaves of different variables, both in the end
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -60,71 +64,34 @@ class Greedy:
 
     def __post_init__(self) -> None:
         letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBIM") or not letters & set("CBI"):
+        if len(letters) != len(self.operators) or not letters <= set("CBIMORT") or not letters & set("CBI"):
             raise ValueError(
-                f"operators are {self.operators!r}: give some of the letters C, B, I and M, each once, and not M alone"
+                f"operators are {self.operators!r}: give some of the letters C, B, I, M, O, R and T, each once, with "
+                f"C, B or I among them"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
         check_numbers(self, max_steps=0, seconds=0, threads=1)
 
     def begin(
-        self, problem: "Problem", counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "Search":
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "LeafSearchRun | SharingRun":
         """The search with these settings; where another one was, if its state is given."""
-        return Search(problem, counter, self, workers, state)
+        if not self.shares:
+            return LeafSearchRun(problem, counter, self, workers, state)
+        from leafwise.search.sharing import SharingRun
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One operator, and the network's size and score after it."""
-
-    operator: Operator
-    log_score: float
-    n_leaves: int
-    n_arcs: int
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is searched: variables, targets, priors, constraints, and where to begin."""
-
-    variables: tuple[Variable, ...]
-    targets: tuple[int, ...]
-    prior: ParameterPrior
-    structure_prior: StructurePrior
-    parents: ParentRules
-    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
-    start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+        if state is None:
+            return SharingRun(LeafSearchRun(problem, counter, self, workers), problem)
+        return SharingRun(LeafSearchRun(problem, counter, self, workers, state["before"]), problem, state["shared"])
 
     @property
-    def counted(self) -> dict[str, list[int]]:
-        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
-        n_candidates: list[int] = self.n_candidates.tolist()
-        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
-
-    def log_prior(self, target: int, graph: DecisionGraph) -> float:
-        """Of a target's graph."""
-        n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
-        return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
-
-    def layout(self) -> Layout:
-        """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
-        n_states = count_states(self.variables)
-        targets = np.array(self.targets)
-        layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
-        n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
-        if n_cells > _MOST_CELLS:
-            largest = sorted(self.variables, key=lambda variable: -variable.n_states)[:2]
-            which = " and ".join(f"{variable.name!r} ({variable.n_states} states)" for variable in largest)
-            raise ValueError(
-                f"counting all pairs of variables takes {n_cells} cells, more than the limit of {_MOST_CELLS}: "
-                f"bin or drop those with the most states, such as {which}, or allow fewer parents"
-            )
-        return layout
+    def shares(self) -> bool:
+        """Whether leaves may share distributions in the end."""
+        return bool(set(self.operators) & set("RT"))
 
 
-class Search:
+class LeafSearchRun(Run):
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
@@ -134,19 +101,26 @@ class Search:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Greedy,
+        settings: LeafSearch,
         workers: Workers,
-        state_before: Mapping[str, Any] | None = None,
+        before: Mapping[str, Any] | Taken | None = None,
     ) -> None:
-        began = time.perf_counter()
-        self._taken = taken = Taken() if state_before is None else Taken.of(state_before)
+        taken = before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before)
+        super().__init__(problem, counter, taken.seconds)
+        self.settings, self._workers = settings, workers
+        with self._clock:
+            self._begin(taken)
+
+    def _begin(self, taken: Taken) -> None:
+        """Make all ready to go on from there."""
+        problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
+        self._taken = taken
         if counter.local is not None:
             counter.local.prepare()
         layout = problem.layout()
-        self.settings, self._problem, self._counter = settings, problem, counter
         self._n_states = layout.n_states
         limits, start = problem.parents, problem.start
-        if state_before is not None:
+        if taken.graphs:
             limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
         most_states = int(self._n_states.max())
         rules = state.Rules(
@@ -155,7 +129,7 @@ class Search:
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            most_states,
+            most_states + 2,  # of a leaf that is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             isinstance(problem.prior, PriorNetwork),
@@ -168,6 +142,7 @@ class Search:
             problem.prior,
             problem.structure_prior,
             settings.operators,
+            "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
@@ -176,28 +151,28 @@ class Search:
             np.array(problem.targets),
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions)
+        self._leaves.plant(start, others, taken.regions, taken.pieces)
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
-        self.stopped = ""
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
         self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
         self._refund = taken.refund  # for tests that went with the parents that were deleted
-        self.seconds = taken.seconds + time.perf_counter() - began
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Step[Operator]]:
         return self
 
-    def __next__(self) -> Step:
-        before = self._leaves.n_steps
+    def __next__(self) -> Step[Operator]:
+        leaves, before = self._leaves, self._leaves.n_steps
         while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
+            if self._leaves is not leaves:  # it began again
+                leaves, before = self._leaves, 0
         if self._leaves.n_steps == before:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["Search"], None] | None = None) -> None:
+    def run(self, progress: Callable[["LeafSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
         while not self.stopped:
             self._advance(_CHUNK)
@@ -231,6 +206,8 @@ class Search:
 
     @property
     def n_parameters(self) -> int:
+        if "O" in self.settings.operators:
+            return int((self._leaves.records["n_outcomes"][self._draw(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
@@ -275,27 +252,90 @@ class Search:
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        nodes = self._nodes()
-        return network_of(
-            self._problem.variables,
-            nodes,
-            prior=str(self._problem.prior),
-            structure_prior=str(self._problem.structure_prior),
-            learned=self._summary(nodes.graphs),
-        )
+        graphs, leaves = self._reduced()
+        others: dict[str, Any] = {
+            "prior": str(self._problem.prior),
+            "structure_prior": str(self._problem.structure_prior),
+            "learned": self._told(graphs, leaves),
+        }
+        if (graphs.tests == replay.OWN).any():
+            variables = self._problem.variables
+            return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **others)
+        return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes().made()[target]
+        node = self._nodes(*self._reduced())()[target]
         assert node is not None
         return node
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, records = self._draw(self._leaves.n_steps, reduces=True), self._leaves.records
-        graphs, own = self._without_irrelevant(drawing.graphs), records["target"][drawing.leaves]
-        likelihoods = np.bincount(own, records["log_likelihood"][drawing.leaves], len(self._n_states)).tolist()
-        return {t: likelihoods[t] + self._problem.log_prior(t, graphs.graph(t)) for t in self._problem.targets}
+        (graphs, leaves), records = self._reduced(), self._leaves.records
+        likelihoods = np.bincount(
+            records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
+        ).tolist()
+        log_priors = self._log_priors(graphs, leaves)
+        return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
+
+    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[int, float]:
+        """Of each target's graph, with what it takes to part leaves; `leaves` are the records of its leaves."""
+        problem, records, made = self._problem, self._leaves.records, graphs.made()
+        found = {target: problem.log_prior(target, made[target]) for target in problem.targets}
+        if "O" in self.settings.operators:
+            costs, own = problem.structure_prior.costs, records["target"][leaves]
+            too_many = (self._n_states[own] - records["n_outcomes"][leaves]) * -costs.log_kappa
+            for target, extra in zip(own.tolist(), too_many.tolist(), strict=True):
+                found[target] += extra
+            switches = records[["target", "partition", "states"]][leaves[records["part"][leaves] != 0]]
+            for target, _, states in set(switches.tolist()) if costs.tests else ():
+                reached = [state for state in range(states.bit_length()) if states >> state & 1]
+                found[target] -= LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+        return found
+
+    def _begin_to_part(self) -> None:
+        """Nothing gains without partial splits: look whether they would have, and go on with them.
+
+        The graphs of targets with several states are learned anew over the parents that were found, with partial
+        splits from the beginning, and a node keeps whichever graph has the higher score.
+        """
+        problem, left = self._problem, self.settings.seconds
+        parents = self._leaves.is_parent.copy()
+        targets = tuple(t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any())
+        if not targets or problem.start or self.settings.delete_parents or self.settings.max_steps is not None:
+            self._leaves.begin_to_part()
+            return
+        other = LeafSearchRun(
+            replace(problem, targets=targets, parents=problem.parents._replace(allowed=parents)),
+            self._counter,
+            replace(self.settings, seconds=None if left is None else max(left - self.seconds, 0.0)),
+            self._workers,
+            Taken(parts=True),
+        )
+        try:
+            other.run()
+            self._take_better(other)
+        finally:
+            other.close()
+
+    def _take_better(self, other: "LeafSearchRun") -> None:
+        """Go on, with partial splits, from the better graph of each node."""
+        scores, priors = zip(self._whole_scores(), other._whole_scores(), strict=True)
+        chosen = {t for t in scores[1] if scores[1][t] > scores[0][t] + TIE}
+        if not chosen:
+            self._leaves.begin_to_part()
+            return
+        gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
+        taken = Taken.of(self.state()).with_nodes_of(Taken.of(other.state()), chosen, *gained)
+        self._leaves.close()
+        self._begin(taken)
+
+    def _whole_scores(self) -> tuple[dict[int, float], dict[int, float]]:
+        """The log score of each node with all its tests, and the part of it that is the structure prior's."""
+        drawing, records = self._draw(self._leaves.n_steps), self._leaves.records
+        leaves, log_priors = drawing.leaves, self._log_priors(drawing.graphs, drawing.leaves)
+        likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
+        return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
@@ -306,6 +346,8 @@ class Search:
         return {
             "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
             "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "pieces": self._leaves.pieces(drawing.leaves),
+            "parts": self._leaves.parts,
             "arcs": np.argwhere(parents)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
@@ -326,33 +368,50 @@ class Search:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _summary(self, graphs: DrawnGraphs) -> dict[str, Any]:
-        variables, targets = self._problem.variables, self._problem.targets
-        target = variables[targets[0]].name if len(targets) < len(variables) else None
-        return {
-            "cases": round(self._counter.n_cases * self._counter.unit),
-            "variables": len(variables),
-            "target": target,
-            "operators": self.settings.operators,
-            "schedule": self.settings.schedule,
-            **self._problem.counted,
-            "log_score": self.log_score + self._log_prior_left_out(graphs),
-            "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
-            "parameters": self.n_parameters,
-            "arcs": len(self._arcs(graphs)),
-            "tests": int(np.count_nonzero(graphs.tests != LEAF)),
-            "splits": self.n_splits,
-            "merges": self.n_merges,
-            "steps": self.n_steps,
-            "deleted_parents": self.n_deleted,
-            "stopped": self.stopped,
-        }
+    def _told(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[str, Any]:
+        how = {"operators": self.settings.operators, "schedule": self.settings.schedule, **self._problem.counted}
+        taken = {"splits": self.n_splits, "merges": self.n_merges}
+        taken |= {"steps": self.n_steps, "deleted_parents": self.n_deleted}
+        n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
+        kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... below which single states are leaves
+        n_single = int(np.count_nonzero(graphs.children[kids + 1] == graphs.children[kids + 2]))
+        n_tests = int(np.count_nonzero(graphs.tests >= 0)) + n_switches
+        left = {"log_score": self.log_score + self._log_prior_left_out(graphs), "arcs": len(self._arcs(graphs))}
+        left["leaves"] = len(leaves) - n_switches + n_single
+        return self._summary(how, n_tests, self.n_steps, taken) | left
 
-    def _nodes(self) -> DrawnNodes:
-        """All nodes as they are now, without what does not matter."""
+    def _reduced(self) -> tuple[DrawnGraphs, NDArray[np.int64]]:
+        """All graphs as they are now, without what does not matter, and the records of their leaves."""
         drawing = self._draw(self._leaves.n_steps, reduces=True)
-        graphs, leaves = self._without_irrelevant(drawing.graphs), drawing.leaves
+        return self._without_irrelevant(drawing.graphs), drawing.leaves
+
+    def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
+        """What makes all nodes, when they are asked for; some graphs may test their own variable."""
+        parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
+        if not parted:
+            return self._drawn_nodes(graphs, leaves).made
+        made, n, owners = graphs.made(), len(self._n_states), graphs.owners_of_leaves
+        all_parents = dag.parents_at(self._arcs(graphs), n)
+        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
+        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)])
+        parts = [self._with_pieces(made[target], target, leaves[owners == target]) for target in parted]
+
+        def make() -> tuple[Node | None, ...]:
+            nodes = list(others.made())
+            for target, part in zip(parted, parts, strict=True):
+                nodes[target] = Node.with_own_tests(own_tests(*part), all_parents[target])
+            return tuple(nodes)
+
+        return make
+
+    def _with_pieces(self, graph: DecisionGraph, target: int, leaves: NDArray[np.int64]) -> tuple[Any, ...]:
+        """A graph with leaves that were parted, and what these are about and hold."""
+        r, own = int(self._n_states[target]), self._leaves.records[leaves]
+        about = [(states or (1 << r) - 1, part) for states, part in own[["states", "part"]].tolist()]
+        held = self._leaves.counts(leaves), self._exponents(leaves, r)
+        return graph, target, dict(zip(graph.leaves, about, strict=True)), *held
+
+    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
@@ -374,13 +433,16 @@ class Search:
             return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
-        n = replay.find_doubtful(*arrays, self._n_states, _WITNESSES, doubtful)
+        n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
+        n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
         n_states, changed = self._n_states.tolist(), {}
         for target in dict.fromkeys(doubtful[:n, 0].tolist()):
-            graph = graphs.graph(target)
-            for variable in set(graph.tested).difference(graph.relevant_parents(n_states)):
-                graph = graph.without(variable, n_states)
-            changed[target] = graph.simplified()
+            graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
+            for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
+                graph = graph.without(variable, n_values)
+            graph, n = graph.simplified(), len(n_states)
+            tests = tuple(replay.OWN if test >= n else test for test in graph.tests)
+            changed[target] = DecisionGraph(tests, graph.children)
         return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
@@ -411,9 +473,8 @@ class Search:
 
     def _price(self) -> None:
         """See to it that the leaves it began with are priced."""
-        began = time.perf_counter()
-        self._leaves.price_planted()
-        self.seconds += time.perf_counter() - began
+        with self._clock:
+            self._leaves.price_planted()
 
     def _draw(self, n_steps: int, reduces: bool = False) -> Drawing:
         self._price()
@@ -422,22 +483,20 @@ class Search:
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
-        began, before = time.perf_counter(), self.n_steps
-        if self.settings.delete_parents:
-            self._delete_parents()
-        most = self.settings.max_steps
-        goal = before + n if most is None else min(before + n, most)
-        if self.settings.seconds is not None and self.seconds >= self.settings.seconds:
-            self.stopped = "seconds"
-        elif goal <= before:
-            self.stopped = "max_steps"
-        else:
-            status = self._leaves.advance(goal - self._taken.n_steps, _MOMENT)
-            if status == state.FINISHED:
+        with self._clock:
+            if self.settings.delete_parents:
+                self._delete_parents()
+            before, most = self.n_steps, self.settings.max_steps
+            if self._is_over(self.settings.seconds, "max_steps", before, most):
+                return
+            goal = before + n if most is None else min(before + n, most)
+            status = self._leaves.advance(goal - self._taken.n_steps, MOMENT)
+            if status == state.FINISHED and "O" in self.settings.operators and not self._leaves.parts:
+                self._begin_to_part()
+            elif status == state.FINISHED:
                 self.stopped = "no operator gains"
             elif status == state.MERGED:
                 self._delete_parents()
-        self.seconds += time.perf_counter() - began
 
     def _delete_parents(self) -> None:
         """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may."""
@@ -449,7 +508,8 @@ class Search:
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
             graph = self._draw(n_steps).graphs.graph(target)
-            gone = sorted(set(parents).difference(graph.relevant_parents(self._n_states.tolist())))
+            as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
+            gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
                 deleted = [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
@@ -463,3 +523,10 @@ class Search:
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
+    """A graph in which every parting is a test of one more variable, which piece; and the numbers of states of all."""
+    names = count(len(n_states))
+    tests = tuple(next(names) if test == replay.OWN else test for test in graph.tests)
+    return DecisionGraph(tests, graph.children), [*n_states, *[replay.N_PIECES] * graph.tests.count(replay.OWN)]

@@ -10,9 +10,10 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs
 from leafwise.kernels.leaf_search import replay
 from leafwise.kernels.leaf_search.state import COMPLETE, ONE_STATE
-from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit
+from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit, PartialSplit
 
 Integers = NDArray[np.int64]
+_PIECES = ("switch", "part", "rest")
 Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 
 
@@ -35,12 +36,13 @@ class Drawing:
     ) -> "Drawing":
         """The graphs after these steps; `reduces`: without tests that tell nothing."""
         gone = np.array(deletions, np.int64).reshape(-1, 3)
-        most = len(start.numbers) + int(steps["n_new"].sum())
-        most_kids = len(start.kids) + int(n_states[steps["variable"]].sum())  # merges test nothing, but never mind
+        n_parted, n_kids = int(np.count_nonzero(steps["part"])), np.append(n_states, [replay.N_PIECES, 0])
+        most = len(start.numbers) + int(steps["n_new"].sum()) + n_parted
+        most_kids = len(start.kids) + int(n_kids[steps["variable"]].sum()) + n_parted * replay.N_PIECES
         begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
         tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
         drawn = replay.Replayed(begin, tests, records, first_kids, kids)
-        n = replay.replay(start, steps, gone, n_leaves, regions, n_states, reduces, drawn)
+        n = replay.replay(start, steps, gone, n_leaves, regions, n_kids, reduces, drawn)
         return cls(replay.Replayed(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
 
     @property
@@ -94,9 +96,13 @@ def operator(step: np.void, leaves: list[int], groups: tuple[int, ...]) -> Opera
     leaf, state = leaves.index(step["leaf"]), int(step["state"])
     if step["other"] >= 0:
         return Merge(target, leaf, leaves.index(step["other"]), gain)
+    n_groups = max(groups) + 1
+    parts = tuple(frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(n_groups))
+    if step["part"]:
+        part = frozenset(s for s in range(int(step["part"]).bit_length()) if step["part"] >> s & 1)
+        return PartialSplit(target, leaf, variable, part, _PIECES[step["piece"]], parts, gain)
     if step["kind"] == ONE_STATE:
         return BinarySplit(target, leaf, variable, state, len(groups), gain)
-    parts = tuple(frozenset(s for s in range(len(groups)) if groups[s] == k) for k in range(step["n_new"]))
     if step["kind"] == COMPLETE:
         return CompleteSplit(target, leaf, variable, parts, gain)
     return OrderedSplit(target, leaf, variable, parts, gain)

@@ -12,7 +12,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
 from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
-from leafwise.search.under_way import UnderWay
+from leafwise.search.under_way import SearchRun
 from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class HiddenChoice:
     `begin` gives the search with so many states that may take so many seconds.
     """
 
-    def __init__(self, begin: Callable[[int, float | None], UnderWay], most_seconds: float | None) -> None:
+    def __init__(self, begin: Callable[[int, float | None], SearchRun], most_seconds: float | None) -> None:
         self._begin, self._sizes, self._most_seconds = begin, iter(SIZES[1:]), most_seconds
         self._tried = self._best = begin(SIZES[0], most_seconds)
         self.seconds = self._tried.seconds
@@ -125,7 +125,7 @@ class HiddenChoice:
         self._tried = self._begin(size, left)
 
     @property
-    def _now(self) -> UnderWay:
+    def _now(self) -> SearchRun:
         """What is shown: the best, once it has a score."""
         return self._best if math.isfinite(self._best.log_score) else self._tried
 

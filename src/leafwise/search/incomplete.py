@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from leafwise.counters.counter import Counter
 from leafwise.inference.completion import Completions
 from leafwise.kernels.scoring.dirichlet import TIE
-from leafwise.network import Network, Node
-from leafwise.scores import node_score
-from leafwise.search.greedy import Problem
-from leafwise.search.under_way import Settings, UnderWay
+from leafwise.network import Network
+from leafwise.scores import score_with
+from leafwise.search.problem import Problem
+from leafwise.search.under_way import SearchRun, Settings
+from leafwise.structure_priors import Kappa
+from leafwise.tied_leaves import Rows, first_exponents, later_rows, pooled, with_rows, without_ties_of
 from leafwise.workers import Workers
 
 Codes = NDArray[Any]
@@ -89,18 +91,29 @@ def expectation_maximization(network: Network, completions: Completions, n_round
     for _ in range(n_rounds):
         counts, log_likelihood = completions.expected_counts(network)
         log_evidence, log_posterior, log_of_counts = 0.0, log_likelihood, 0.0
-        nodes: list[Node | None] = []
-        for node, found in zip(network.nodes, counts, strict=True):
-            if node is None or found is None or node.exponents is None:
-                nodes.append(node)
-                continue
-            logs = np.log(node.probabilities)
-            log_evidence += node_score(found, node.exponents, 0.0).log_score
-            log_posterior += float((node.exponents * logs).sum())
+        rows: dict[int, Rows] = {}
+        for target, (node, found) in enumerate(zip(network.nodes, counts, strict=True)):
+            holder = None if node is None else node.own or node
+            if node is not None and holder is not None and found is not None and holder.exponents is not None:
+                rows[target] = (found if node.own is None else node.own.folded(found)), holder.exponents
+        for target, (found, exponents) in pooled(network.ties, rows, first_exponents).items():
+            log_evidence += score_with(network, target, found, exponents, Kappa()).log_score
+            logs = _log_parameters(network, target)
+            log_posterior += float((exponents * logs).sum())
             log_of_counts += float((found * logs).sum())
-            nodes.append(Node.learned(node.parents, node.graph, found, node.exponents))
-        network = replace(network, nodes=tuple(nodes))
+        network = with_rows(network, rows, first_exponents)
         yield Fitted(network, log_likelihood, log_evidence + log_likelihood - log_of_counts, log_posterior)
+
+
+def _log_parameters(network: Network, target: int) -> Floats:
+    """Of each state in each distribution of a node; 0 where it cannot come there, or what is tied counts elsewhere."""
+    node = network.nodes[target]
+    assert node is not None
+    logs = np.log(node.probabilities) if node.own is None else np.zeros(node.own.probabilities.shape)
+    if node.own is not None:
+        np.log(node.own.probabilities, out=logs, where=node.own.reached)
+    logs[later_rows(network, target)] = 0.0
+    return logs
 
 
 class IncompleteSearch:
@@ -129,7 +142,7 @@ class IncompleteSearch:
         self.settings, self._problem, self._count, self._workers = settings, problem, count, workers
         self._incomplete, self._present = incomplete, incomplete.first
         self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
-        self._search: UnderWay | None = None
+        self._search: SearchRun | None = None
         self._best: Network | None = None
         self._is_exact = False  # whether the best network's score is
         self._n_draws = 1
@@ -175,7 +188,9 @@ class IncompleteSearch:
         found = self._incomplete.first if self._best is None else self._best
         if self._of_targets is not None:
             targets = self._of_targets.targets
-            found = replace(found, nodes=tuple(node if t in targets else None for t, node in enumerate(found.nodes)))
+            others = [target for target in range(len(found.nodes)) if target not in targets]
+            nodes = tuple(None if target in others else node for target, node in enumerate(found.nodes))
+            found = replace(found, nodes=nodes, ties=without_ties_of(found, others))
         return replace(found, learned={**found.learned, "rounds": self.n_rounds, "stopped": self.stopped})
 
     def summary(self) -> dict[str, Any]:
@@ -220,16 +235,16 @@ class IncompleteSearch:
         gain = self.log_score - before if before > -math.inf else 0.0
         return CompletedRound(None, gain, self.log_score, fitted.network.n_leaves, len(fitted.network.arcs))
 
-    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> UnderWay:
+    def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> SearchRun:
         completed = self._completions.draw(self._present, self._n_draws)
         settings: Any = self.settings  # all of them have seconds
         counter = self._count(completed, 1 / self._n_draws)
-        search: UnderWay = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
+        search: SearchRun = replace(settings, seconds=seconds).begin(problem, counter, self._workers)
         self._search = search
         search.run(tell)
         return search
 
-    def _offer(self, fitted: Fitted, search: UnderWay) -> None:
+    def _offer(self, fitted: Fitted, search: SearchRun) -> None:
         """Take what a round found, if it is better, or if there is no saying which is."""
         log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
         is_exact = math.isfinite(log_score)
@@ -278,8 +293,7 @@ class IncompleteSearch:
         return replace(network, learned=learned)
 
     def _log_prior(self, network: Network) -> float:
-        log_prior = self._problem.log_prior
-        return math.fsum(log_prior(t, node.graph) for t, node in enumerate(network.nodes) if node is not None)
+        return self._problem.log_prior_of_network(network)
 
 
 def _silence(_search: Any) -> None:

@@ -22,6 +22,7 @@ from leafwise.kernels.compiling.references import Packed
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.kernels.counting.sets import SET, Cases
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
@@ -39,6 +40,8 @@ _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _COPYING_NS = 1.0  # to copy a cell
+_PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
+_SHORTER = 2**14  # counts in the tables of several states together
 
 
 class Leaves:
@@ -51,6 +54,7 @@ class Leaves:
         prior: ParameterPrior,
         structure_prior: StructurePrior,
         operators: str,
+        parts: bool,
         rules: state.Rules,
         parents: ParentRules,
         n_candidates: Integers,
@@ -73,9 +77,9 @@ class Leaves:
         self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit)
+        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
         self._per_variable = _per_variable(variables, n_states, self._costs.tests)
-        self._operators = operators
+        self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
         self._below = np.zeros_like(self._above)
@@ -96,7 +100,7 @@ class Leaves:
         self._no_cases = _no_cases(len(n_states))
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
-        self._wanted = np.zeros(state.FIRST_WANTED_SET + int(n_states.max()), np.int64)
+        self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
@@ -154,18 +158,32 @@ class Leaves:
         begin, n_words = int(leaf["region"]), int(leaf["n_words"])
         return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
 
+    def pieces(self, records: Integers) -> list[list[int]]:
+        """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
+
+        Partitions are numbered so that none is that of a leaf to come.
+        """
+        own = self.records[list(_PIECE[:3])][records].tolist()
+        numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
+        return [[place, leaf[0], leaf[1], numbers[leaf[2]]] for place, leaf in enumerate(own) if leaf[0]]
+
     def plant(
-        self, graphs: Mapping[int, DecisionGraph], others: Integers, regions: Sequence[Sequence[int]] = ()
+        self,
+        graphs: Mapping[int, DecisionGraph],
+        others: Integers,
+        regions: Sequence[Sequence[int]] = (),
+        pieces: Sequence[Sequence[int]] = (),
     ) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
-        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them.
+        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
+        these leaves are about some states only, and what, as `pieces` tells.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
         cases = names if self._local is None else self._local.take(self._session, names)
         targets = planted.targets
-        self._wanted[: state.FIRST_WANTED_SET] = (
+        self._wanted[: state.WANTED_SETS] = (
             len(targets),
             self.histograms.pool.sizes[self.nodes["size_class"][targets]].sum(),
             self.nodes["n_states"][targets].sum(),
@@ -183,6 +201,10 @@ class Leaves:
         schedule.add_initial_leaves(targets, sets, planted.places, self._state())
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
+        for record, states, part, partition in pieces:
+            n_outcomes = 2 if part else states.bit_count()
+            for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
+                self.records[field][record] = value
         self._n_planted, self._is_priced = len(targets), False
         n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
         self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
@@ -200,6 +222,11 @@ class Leaves:
                 return status
             if time.perf_counter() > until:
                 return state.AT_STEP_LIMIT
+
+    def begin_to_part(self) -> None:
+        """From now on leaves may be parted, too: nothing gains without that."""
+        self.parts = self._priced = True
+        schedule.start_afresh(self.targets, self._state())
 
     def price_planted(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
@@ -235,24 +262,24 @@ class Leaves:
         allowed[full] &= is_parent[full]
         was_allowed = self._allowed & ~_matrix(self._below)
         self._priced = True
-        for child in np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1)).tolist():
-            if self.nodes[child]["head"] >= 0:
-                schedule.start_afresh(child, self._state())
+        changed = np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1))
+        schedule.start_afresh(changed[self.nodes["head"][changed] >= 0], self._state())
         self._note_tests(target, graph)
         self._note_arcs(target, graph, records)
-        schedule.start_afresh(target, self._state())
+        schedule.start_afresh(np.array([target]), self._state())
         self._allowed[:], self._above[:], self._below[:] = allowed, _packed(above), _packed(above.T)
         self.nodes["n_parents"] = n_parents
         self.is_parent[:] = is_parent  # last: before that, who looks finds the arcs still there
 
     def _note_tests(self, target: int, graph: DecisionGraph) -> None:
         """What the structure prior counts of a node's graph."""
-        self.nodes[target]["n_tests"] = len(graph.tests) - graph.n_leaves
+        tests = [test for test in graph.tests if test >= 0]  # to part a leaf is paid for apart
+        self.nodes[target]["n_tests"] = len(tests)
         if self._costs.tests or self._costs.parents:
             row = np.zeros((1, len(self.nodes)), np.bool_)
-            row[0, list(graph.tested)] = True
+            row[0, tests] = True
             self._tested[target] = _packed(row)[0]
-            self.nodes[target]["n_tested"] = len(graph.tested)
+            self.nodes[target]["n_tested"] = row.sum()
 
     def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
         """Which tests lead to each leaf of a node's graph."""
@@ -294,6 +321,7 @@ class Leaves:
             table.rises,
             table.cells,
             table.totals,
+            table.multiples,
             *self._per_variable,
             self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
             costs.log_kappa,
@@ -303,6 +331,7 @@ class Leaves:
             "C" in self._operators,
             "B" in self._operators,
             "I" in self._operators,
+            self.parts,
         )
 
     def _state(self) -> Any:
@@ -344,7 +373,7 @@ class Leaves:
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
         totals = self._totals
-        n_leaves, n_cells, n_counts, n_words, n_arcs = self._wanted[: state.FIRST_WANTED_SET].tolist()
+        n_leaves, n_cells, n_counts, n_words, n_arcs, n_sets = self._wanted[: state.FIRST_WANTED_SET].tolist()
         if totals[state.N_LEAVES] + n_leaves > len(self.records):
             records = grown(self.records, int(totals[state.N_LEAVES]) + n_leaves, np.empty)
             self._dropped = grown(self._dropped, len(records), np.empty)
@@ -360,7 +389,7 @@ class Leaves:
             self._arcs = grown(self._arcs, int(totals[state.N_ARCS]) + 2 * n_arcs + _LEAVES, np.empty)
         self.histograms.make_room(n_cells, n_counts)
         if self._local is not None:
-            self._local.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_leaves])
+            self._local.make_room(self._wanted[state.FIRST_WANTED_SET :][:n_sets])
         self._wanted[:] = 0
 
     def _serve(self) -> None:
@@ -388,14 +417,20 @@ class Leaves:
         if len(joined):
             self._session.join(*joined.T.copy())
             totals[state.N_JOINED] = 0
-        largest = np.zeros(len(split), np.int64)
+        largest, whole = np.zeros(len(split), np.int64), np.zeros(0, np.int64)
         if len(split):
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
             groups = np.empty(int(self._layout.n_states[variables].sum()), np.int64)
-            expand.plan_splits(split, groups, largest, now)
-            self._session.cut(parents, variables, groups, records["cases"][children])
-        by_subtraction = self._splits["first_child"][split] + largest
-        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], by_subtraction)
+            kid = np.empty(len(children), np.int64)
+            expand.plan_splits(split, groups, largest, kid, now)
+            self._session.cut(parents, variables, groups, records["cases"][children[kid >= 0]])
+            whole, n_children = children[kid < 0], self._splits["n_children"][split]
+            if len(whole):  # pieces with all cases of the leaf that was parted
+                owners = np.arange(len(split)).repeat(n_children)[kid < 0]
+                nothing = np.zeros(int(self._layout.n_states[variables[owners]].sum()), np.int64)
+                self._session.cut(parents[owners], variables[owners], nothing, records["cases"][whole])
+        known = np.append(self._splits["first_child"][split] + largest, whole)
+        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], known)
         if len(to_count):
             sets, targets = records["cases"][to_count], records["target"][to_count]
             counts, sizes = self._session.count(sets, targets, self._layout), self._sizes(to_count)
@@ -408,7 +443,7 @@ class Leaves:
         if len(split):
             self._workers.run(
                 lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
-                3 * _COPYING_NS * self._sizes(by_subtraction),
+                3 * _COPYING_NS * self._sizes(self._splits["first_child"][split]),
             )
         dropped = self._dropped[self._n_released : totals[state.N_DROPPED]]
         if len(dropped):
@@ -484,44 +519,56 @@ def _count_up(sizes: Integers) -> Integers:
 class _Rises:
     """Where compiled code finds log gamma functions of counts and exponents, under priors that are alike everywhere."""
 
-    def __init__(self, table: state.Rises, cells: Integers, totals: Integers) -> None:
-        self.rises, self.cells, self.totals = table, cells, totals
+    def __init__(self, table: rises.Rises, cells: Integers, totals: Integers, multiples: Integers) -> None:
+        self.rises, self.cells, self.totals, self.multiples = table, cells, totals, multiples
 
 
-def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float) -> _Rises:
-    """For each number of states that targets have: the row of a cell, and that of a leaf's total."""
+def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float, with_pieces: bool) -> _Rises:
+    """For each number of states that targets have: the row of a cell, and that of a leaf's total.
+
+    With pieces, also those of several states together, up to all.
+    """
     most = max(int(n_states.max()), 2)
     cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     if isinstance(prior, Bdeu | PriorNetwork):
-        return _Rises(_table((1.0,), 0, unit), cells, totals)
+        return _Rises(_table((1.0,), 1, 0, unit), cells, totals, np.zeros((0, 0), np.int64))
     rows: dict[float, int] = {}
     for r in sorted(set(n_states.tolist())):
         exponent = prior.exponent(r)
         cells[r] = rows.setdefault(exponent, len(rows))
         totals[r] = rows.setdefault(exponent * r, len(rows))
-    return _Rises(_table(tuple(rows), n_cases, unit), cells, totals)
+    n_rows, multiples = len(rows), np.zeros((most + 1, most + 1) if with_pieces else (0, 0), np.int64)
+    for r in set(n_states[(n_states > 2) & (n_states <= MOST_STATES)].tolist()) if with_pieces else ():
+        multiples[r, 1 : r + 1] = [rows.setdefault(prior.exponent(r) * n, len(rows)) for n in range(1, r + 1)]
+    return _Rises(_table(tuple(rows), n_rows, n_cases, unit), cells, totals, multiples)
 
 
 @lru_cache(1)
-def _table(exponents: tuple[float, ...], n_cases: int, unit: float) -> state.Rises:
-    """A table that the next search will want, too."""
+def _table(exponents: tuple[float, ...], n_long: int, n_cases: int, unit: float) -> rises.Rises:
+    """A table that the next search will want, too; the first exponents are asked for most, and get longer ones."""
     length = min(n_cases, rises.MOST) + 1 if n_cases else 0
+    short, shorter = exponents[n_long:], min(length, _SHORTER)
+    exponents = exponents[:n_long]
     alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # those share a table
     least = {key: min(e for e, other in zip(exponents, alike, strict=True) if other == key) for key in alike}
     shifts = [round(exponent - least[key]) for exponent, key in zip(exponents, alike, strict=True)]
     sizes = {key: length + max(s for s, other in zip(shifts, alike, strict=True) if other == key) for key in least}
     begin = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
-    values = np.empty(sum(sizes.values()))
+    n_values = sum(sizes.values())
+    values = np.empty(n_values + len(short) * shorter)
     for key, first in least.items():
         rises.fill(first, unit, values[begin[key] : begin[key] + sizes[key]])
-    starts = np.array([begin[key] + shift for key, shift in zip(alike, shifts, strict=True)], np.int64)
-    return state.Rises(
+    starts = [begin[key] + shift for key, shift in zip(alike, shifts, strict=True)]
+    for number, exponent in enumerate(short):
+        starts.append(n_values + number * shorter)
+        rises.fill(exponent, unit, values[starts[-1] : starts[-1] + shorter])
+    return rises.Rises(
         values,
-        starts,
-        np.full(len(exponents), length),
-        values[starts] if length else np.zeros(len(exponents)),
-        np.array(exponents),
-        np.array([math.lgamma(exponent) for exponent in exponents]),
+        np.array(starts, np.int64),
+        np.array([length] * n_long + [shorter] * len(short)),
+        values[starts] if length else np.zeros(len(starts)),
+        np.array(exponents + short),
+        np.array([math.lgamma(exponent) for exponent in exponents + short]),
         unit,
     )
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Session
 from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.kernels.leaf_search.replay import OWN
 from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
@@ -109,35 +110,58 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
 
 
 def planted_sets(graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers) -> list[int]:
-    """The name of the set of cases of each leaf of the graphs, found by cutting and joining as each graph says."""
-    names = count(_FIRST_NAME)
-    return [name for graph in graphs.values() for name in _sets_of_leaves(graph, session, n_states, names)]
+    """The name of the set of cases of each leaf of the graphs, found by cutting and joining as the graphs say.
+
+    Level by level, all graphs at once: a node is as far down as the longest way to it.
+    """
+    names, all_graphs = count(_FIRST_NAME), list(graphs.values())
+    pieces: list[list[list[int]]] = [[[] for _ in graph.tests] for graph in all_graphs]  # sets to join, at each node
+    levels: dict[int, list[tuple[int, int]]] = {}
+    for k, graph in enumerate(all_graphs):
+        pieces[k][0] = [EVERYTHING]
+        depths = [0] * len(graph.tests)
+        for node, row in enumerate(graph.children):
+            levels.setdefault(depths[node], []).append((k, node))
+            for child in row:
+                depths[child] = max(depths[child], depths[node] + 1)
+    for _, nodes in sorted(levels.items()):
+        _join([pieces[k][node] for k, node in nodes], session, names)
+        _cut([(all_graphs[k], node, pieces[k]) for k, node in nodes], session, n_states, names)
+    return [pieces[k][node][0] for k, graph in enumerate(all_graphs) for node in graph.leaves]
 
 
-def _sets_of_leaves(graph: DecisionGraph, session: Session, n_states: Integers, names: Iterator[int]) -> list[int]:
-    pieces: list[list[int]] = [[] for _ in graph.tests]
-    pieces[0] = [EVERYTHING]
-    leaves = []
-    for node, test in enumerate(graph.tests):
-        cases = _joined(pieces[node], session, names)
-        if test == LEAF:
-            leaves.append(cases)
-            continue
+def _join(all_pieces: list[list[int]], session: Session, names: Iterator[int]) -> None:
+    """Let each of these lists be one set: the union of its sets."""
+    while todo := [pieces for pieces in all_pieces if len(pieces) > 1]:
+        two = np.array([(pieces.pop(), pieces.pop()) for pieces in todo])
+        unions = [next(names) for _ in todo]
+        session.join(two[:, 0].copy(), two[:, 1].copy(), np.array(unions))
+        session.release(two.ravel())
+        for pieces, union in zip(todo, unions, strict=True):
+            pieces.append(union)
+
+
+def _cut(
+    nodes: list[tuple[DecisionGraph, int, list[list[int]]]], session: Session, n_states: Integers, names: Iterator[int]
+) -> None:
+    """Cut the sets of these nodes, which are one each, as their tests say, and hand the parts on to their children."""
+    requests: list[tuple[int, int]] = []  # set and variable
+    groups: list[int] = []
+    children: list[int] = []
+    for graph, node, pieces in nodes:
+        (cases,), test = pieces[node], graph.tests[node]
         arcs = graph.arcs(node)
-        groups, children = np.empty(int(n_states[test]), np.int64), [next(names) for _ in arcs]
-        for k, ((states, below), child) in enumerate(zip(arcs, children, strict=True)):
-            groups[sorted(states)] = k
-            pieces[below].append(child)
-        session.cut(np.array([cases]), np.array([test]), groups, np.array(children))
-        session.release(np.array([cases]))
-    return leaves
-
-
-def _joined(pieces: list[int], session: Session, names: Iterator[int]) -> int:
-    cases = pieces[0]
-    for other in pieces[1:]:
-        union = next(names)
-        session.join(np.array([cases]), np.array([other]), np.array([union]))
-        session.release(np.array([cases, other]))
-        cases = union
-    return cases
+        if test == OWN:  # all pieces of a leaf that is parted have all its cases
+            requests += [(cases, 0)] * len(arcs)
+            groups += [0] * (len(arcs) * int(n_states[0]))
+        elif test != LEAF:
+            numbers = {child: k for k, (_, child) in enumerate(arcs)}
+            requests.append((cases, test))
+            groups += [numbers[child] for child in graph.children[node]]
+        for _, child in arcs:
+            children.append(next(names))
+            pieces[child].append(children[-1])
+    if requests:
+        sets, variables = np.array(requests).T.copy()
+        session.cut(sets, variables, np.array(groups), np.array(children))
+        session.release(np.unique(sets))

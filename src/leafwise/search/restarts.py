@@ -6,7 +6,6 @@ acyclic while all other nodes stay as they are.
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,20 +19,20 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
-from leafwise.search.greedy import SCHEDULES, Greedy, Problem, Search
+from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun
 from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
-from leafwise.search.limits import check_numbers
 from leafwise.search.perturbing import Moves, perturbed
+from leafwise.search.problem import Problem, Step
+from leafwise.search.under_way import Run, check_numbers, check_operators, now_and_then
 from leafwise.workers import Workers
 
 Progress = Callable[[Any], None]
 
 _MOST_MOVES = 5
-_MOMENT = 0.05  # seconds between two calls of `progress`
 
 
 @dataclass(frozen=True)
-class Restarts:
+class LeafSearchRestarts:
     """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
 
     `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
@@ -41,11 +40,11 @@ class Restarts:
     find graphs that test much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`); the
     default structure prior charges for every test.
 
-    >>> Restarts(Greedy(operators="BM"), rounds=50).keep
+    >>> LeafSearchRestarts(LeafSearch(operators="BM"), rounds=50).keep
     1
     """
 
-    greedy: Greedy = Greedy()
+    greedy: LeafSearch = LeafSearch()
     rounds: int = 100
     seed: int = 1
     keep: int = 1  # the best distinct networks that were seen
@@ -53,6 +52,7 @@ class Restarts:
 
     def __post_init__(self) -> None:
         check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
+        check_operators(self.greedy.operators, "search with restarts")
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:
@@ -67,9 +67,9 @@ class Restarts:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "RestartSearch":
+    ) -> "LeafSearchRestartsRun":
         """The search with these settings; where another one was, if its state is given."""
-        return RestartSearch(problem, counter, self, workers, state)
+        return LeafSearchRestartsRun(problem, counter, self, workers, state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,7 @@ class Perturbation:
     gain: float  # 0: nothing better was found, and the graph is as it was
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One perturbation, and the network's size and score after it."""
-
-    operator: Perturbation
-    log_score: float
-    n_leaves: int
-    n_arcs: int
-
-
-class RestartSearch:
+class LeafSearchRestartsRun(Run):
     """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
 
     The two greedy searches run before the first round. `n_rounds` counts rounds, `n_steps` those that found something
@@ -101,13 +91,12 @@ class RestartSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Restarts,
+        settings: LeafSearchRestarts,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        self.seconds = 0.0
-        self._since: float | None = time.perf_counter()  # when the call under way began
-        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
+        self.settings, self._workers = settings, workers
         self._n_states = [variable.n_states for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
         self._schedules = [settings.greedy.schedule]
@@ -119,39 +108,30 @@ class RestartSearch:
         self._nodes: Nodes = ()
         self._scores: dict[int, float] = {}
         self.n_rounds = self.n_steps = 0
-        self.stopped = ""
         self._to_begin = list(self._schedules)
         self.watch: Progress = _silence  # called now and then while somebody waits for the next round
-        self._inner: Search | None = None  # of the round under way, and
+        self._inner: LeafSearchRun | None = None  # of the round under way, and
         self._before: dict[str, Any] = {}  # ... what was before it
         self._inner_state: Mapping[str, Any] | None = None  # where the search of the next round was
-        if state is not None:
-            self._go_on_from(state)
-            self._stop_clock()
-            return
-        self._greedy = self._search(problem, self._to_begin[0])  # so that there is a network from the start
-        self._adopt_all(self._greedy)
-        self._stop_clock()
+        with self._clock:
+            if state is not None:
+                self._go_on_from(state)
+            else:
+                self._greedy = self._search(problem, self._to_begin[0])  # so that there is a network from the start
+                self._adopt_all(self._greedy)
 
-    def __iter__(self) -> Iterator[Round]:
+    def __iter__(self) -> Iterator[Step[Perturbation]]:
         return self
 
-    def __next__(self) -> Round:
+    def __next__(self) -> Step[Perturbation]:
         done = self._advance(self.watch)
         if done is None:
             raise StopIteration
-        return Round(done, self.log_score, self.n_leaves, self.n_arcs)
+        return Step(done, self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Progress | None = None) -> None:
         """Take all remaining rounds; `progress` is called about twenty times a second, first with the greedy search."""
-        told = time.perf_counter()
-
-        def tell(search: Any) -> None:
-            nonlocal told
-            if progress is not None and time.perf_counter() - told > _MOMENT:
-                told = time.perf_counter()
-                progress(search)
-
+        tell = now_and_then(progress)
         while self._advance(tell) is not None:
             tell(self)
         if progress is not None:
@@ -159,15 +139,15 @@ class RestartSearch:
 
     @property
     def n_leaves(self) -> int:
-        return sum(node.graph.n_leaves for node in self._nodes if node is not None)
+        return _sizes(self._nodes)["leaves"]
 
     @property
     def n_arcs(self) -> int:
-        return sum(len(node.parents) for node in self._nodes if node is not None)
+        return _sizes(self._nodes)["arcs"]
 
     @property
     def n_parameters(self) -> int:
-        return sum(node.n_parameters for node in self._nodes if node is not None)
+        return _sizes(self._nodes)["parameters"]
 
     @property
     def log_score(self) -> float:
@@ -175,7 +155,7 @@ class RestartSearch:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return self.log_score - self._log_prior(self._nodes)
+        return self.log_score - self._problem.log_prior_of(self._nodes)
 
     @property
     def network(self) -> Network:
@@ -208,12 +188,12 @@ class RestartSearch:
             "to_begin": self._to_begin,
             "greedy": {**self._greedy.state(), "seconds": 0.0} if self._to_begin else None,  # all are counted here
             "inner": None if self._inner is None else {**self._inner.state(), "seconds": 0.0},
-            "seconds": self._used(),
+            "seconds": self.seconds,
         }
 
     def _go_on_from(self, state: Mapping[str, Any]) -> None:
         targets = self._problem.targets
-        self.n_rounds, self.n_steps, self.seconds = state["n_rounds"], state["n_steps"], state["seconds"]
+        self.n_rounds, self.n_steps = state["n_rounds"], state["n_steps"]
         self._random.bit_generator.state, self._turns = state["random"], list(state["turns"])
         self._tried = {target: set(trials) for target, trials in zip(targets, state["tried"], strict=True)}
         self._scores = dict(zip(targets, state["scores"], strict=True))
@@ -229,56 +209,30 @@ class RestartSearch:
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
-        return self._summary(self._nodes, self.log_score)
+        return self._told(self._nodes, self.log_score)
 
     def _network(self, nodes: Nodes, log_score: float) -> Network:
-        problem = self._problem
-        learned = self._summary(nodes, log_score)
-        return Network(problem.variables, nodes, str(problem.prior), str(problem.structure_prior), learned)
+        return self._problem.network(nodes, self._told(nodes, log_score))
 
-    def _summary(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
-        names = [variable.name for variable in self._problem.variables]
-        modelled = [node for node in nodes if node is not None]
-        n_parameters = sum(node.n_parameters for node in modelled)
-        return {
-            "cases": round(self._counter.n_cases * self._counter.unit),
-            "variables": len(names),
-            "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
-            "search": "restarts",
-            "operators": self.settings.greedy.operators,
-            "seed": self.settings.seed,
-            **self._problem.counted,
+    def _told(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
+        """What is to be known of a network that was found, perhaps not the best."""
+        operators, seed = self.settings.greedy.operators, self.settings.seed
+        how = {"search": "restarts", "operators": operators, "seed": seed, **self._problem.counted}
+        n_tests = sum(node.graph.n_tests for node in nodes if node is not None)
+        return self._summary(how, n_tests, self.n_steps, {"rounds": self.n_rounds}) | {
             "log_score": log_score,
-            "log_marginal_likelihood": log_score - self._log_prior(nodes),
-            "leaves": sum(node.graph.n_leaves for node in modelled),
-            "parameters": n_parameters,
-            "arcs": sum(len(node.parents) for node in modelled),
-            "tests": sum(node.graph.n_tests for node in modelled),
-            "rounds": self.n_rounds,
-            "steps": self.n_steps,
-            "stopped": self.stopped,
+            "log_marginal_likelihood": log_score - self._problem.log_prior_of(nodes),
+            **_sizes(nodes),
         }
 
     def _advance(self, tell: Progress) -> Perturbation | None:
         """One round, after the greedy searches; None where there is none, and `stopped` says why."""
-        self._since = time.perf_counter()
-        try:
+        with self._clock:
             while self._to_begin and not self.stopped:
                 self._begin(tell)
-            if self.settings.seconds is not None and self._used() >= self.settings.seconds:
-                self.stopped = self.stopped or "seconds"
-            elif self.n_rounds >= self.settings.rounds:
-                self.stopped = self.stopped or "rounds"
-            return None if self.stopped else self._round(tell)
-        finally:
-            self._stop_clock()
-
-    def _used(self) -> float:
-        """All seconds so far."""
-        return self.seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
-
-    def _stop_clock(self) -> None:
-        self.seconds, self._since = self._used(), None
+            if self._is_over(self.settings.seconds, "rounds", self.n_rounds, self.settings.rounds):
+                return None
+            return self._round(tell)
 
     def _begin(self, tell: Progress) -> None:
         """Greedy search of all nodes."""
@@ -339,22 +293,22 @@ class RestartSearch:
         moves = Moves(self.settings.greedy.operators, self._n_states, variables, rules.most_leaves)
         return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
 
-    def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> Search:
-        left = None if self.settings.seconds is None else max(0.0, self.settings.seconds - self._used())
+    def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
+        left = None if self.settings.seconds is None else max(0.0, self.settings.seconds - self.seconds)
         settings = replace(self.settings.greedy, schedule=schedule, seconds=left)
-        return Search(problem, self._counter, settings, self._workers, state)
+        return LeafSearchRun(problem, self._counter, settings, self._workers, state)
 
-    def _adopt_all(self, search: Search) -> None:
+    def _adopt_all(self, search: LeafSearchRun) -> None:
         """Take the network of a search of all nodes, if it is better."""
         nodes = search.network.nodes
         scores = {target: self._score(target, nodes[target]) for target in self._problem.targets}
         log_score = math.fsum(scores.values())
-        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
+        self._kept.offer(nodes, log_score, log_score - self._problem.log_prior_of(nodes))
         if not self._nodes or math.fsum(scores.values()) > self.log_score + TIE:
             self._scores = scores
             self._take(nodes)
 
-    def _adopt(self, target: int, search: Search) -> float:
+    def _adopt(self, target: int, search: LeafSearchRun) -> float:
         """Take the node that a search found, if it is better; the network it would make is kept if among the best."""
         about = self.log_score - self._scores[target] + search.log_score
         if search.log_score < self._scores[target] and not self._kept.wants(about):
@@ -367,7 +321,7 @@ class RestartSearch:
         scores = {**self._scores, target: self._score(target, node)}
         gain = scores[target] - self._scores[target]
         log_score = math.fsum(scores.values())
-        self._kept.offer(nodes, log_score, log_score - self._log_prior(nodes))
+        self._kept.offer(nodes, log_score, log_score - self._problem.log_prior_of(nodes))
         if gain <= TIE:
             return 0.0
         self._scores = scores
@@ -388,8 +342,14 @@ class RestartSearch:
         assert node.exponents is not None
         return node_score(node.counts, node.exponents, self._problem.log_prior(target, node.graph)).log_score
 
-    def _log_prior(self, nodes: Nodes) -> float:
-        return math.fsum(self._problem.log_prior(t, node.graph) for t, node in enumerate(nodes) if node is not None)
+
+def _sizes(nodes: Nodes) -> dict[str, int]:
+    there = [node for node in nodes if node is not None]
+    return {
+        "leaves": sum(node.graph.n_leaves for node in there),
+        "parameters": sum(node.n_parameters for node in there),
+        "arcs": sum(len(node.parents) for node in there),
+    }
 
 
 def _silence(_search: Any) -> None:

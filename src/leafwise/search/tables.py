@@ -20,15 +20,14 @@ from leafwise.kernels.arc_search import hill_climbing as climbing
 from leafwise.kernels.arc_search import moves as arcs
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import Problem
-from leafwise.search.limits import check_numbers
+from leafwise.search.problem import Problem, Step
 from leafwise.search.table_nodes import TableNodes
+from leafwise.search.under_way import Run, check_numbers, now_and_then
 from leafwise.structure_priors import Arcs, Kappa
 from leafwise.table import count_states
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
-_MOMENT = 0.05  # seconds between two calls of `progress`
 _AT_ONCE = 256  # steps, and
 _WORK = 20_000_000  # nanoseconds, roughly, between two looks at the clock
 
@@ -36,7 +35,7 @@ Arc = tuple[int, int]  # parent, child
 
 
 @dataclass(frozen=True)
-class Tables:
+class TableArcSearch:
     """How to search with complete tables: how hard, and how far.
 
     `turns`: with a prior that gives networks that say the same the same score (BDeu), the directions of many arcs are
@@ -49,7 +48,7 @@ class Tables:
 
     Without either of them it is plain greedy search: GREEDY.
 
-    >>> Tables(max_steps=10).seconds is None
+    >>> TableArcSearch(max_steps=10).seconds is None
     True
     """
 
@@ -64,13 +63,8 @@ class Tables:
 
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
-    ) -> "TableSearch":
+    ) -> "TableArcSearchRun":
         """The search with these settings; where another one was, if its state is given."""
-        if counter.unit != 1:
-            raise ValueError(
-                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
-                "smaller ones, or a search with decision graphs"
-            )
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
@@ -81,10 +75,10 @@ class Tables:
                 f"a search with complete tables got the structure prior {str(problem.structure_prior)!r}, which is for "
                 f"decision graphs: use 'auto', 'arcs', 'uniform' or 'kappa:0.1'."
             )
-        return TableSearch(problem, counter, self, workers, state)
+        return TableArcSearchRun(problem, counter, self, workers, state)
 
 
-GREEDY = Tables(turns=False, patience=0)  # the paper's search
+GREEDY = TableArcSearch(turns=False, patience=0)  # the paper's search
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +125,12 @@ class PutBack:
 
 
 ArcOperator = Change | PutBack
+_COUNTED: dict[str, type] = {"additions": AddArc, "deletions": DeleteArc, "reversals": ReverseArc}
 _KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
 _CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
 
 
-@dataclass(frozen=True, slots=True)
-class ArcStep:
-    """One change of arcs, and the network's size and score after it; every row of a complete table is a leaf."""
-
-    operator: ArcOperator
-    log_score: float
-    n_leaves: int
-    n_arcs: int
-
-
-class TableSearch:
+class TableArcSearchRun(Run):
     """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
 
     Each step takes the arc that gains most. Gains within 1e-9 of each other are a tie: additions come before deletions
@@ -157,17 +142,30 @@ class TableSearch:
         self,
         problem: Problem,
         counter: Counter,
-        settings: Tables,
+        settings: TableArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
+        every: int = 1,  # of so many cases one is looked at
     ) -> None:
-        began = time.perf_counter()
+        super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
+        self.settings = settings
+        if counter.unit != 1:
+            raise ValueError(
+                "the weights are not whole, or too large, and complete tables count whole cases: use whole weights, "
+                "smaller ones, or a search with decision graphs"
+            )
         if counter.local is None:
             raise ValueError(
                 "complete tables are learned from rows in this process's memory, and the counter's rows are elsewhere: "
                 "use another search, or give a table"
             )
-        self.settings, self._problem, self._n_cases = settings, problem, counter.n_cases
+        codes = counter.local.codes if every == 1 else np.ascontiguousarray(counter.local.codes[:, ::every])
+        with self._clock:
+            self._begin(codes, workers, state)
+
+    def _begin(self, codes: NDArray[Any], workers: Workers, state: Mapping[str, Any] | None) -> None:
+        problem, settings = self._problem, self.settings
+        self._n_cases = codes.shape[1]
         rules, n = problem.parents, len(problem.variables)
         n_states = count_states(problem.variables)
         prior = problem.structure_prior
@@ -185,7 +183,7 @@ class TableSearch:
         may_be = rules.allowed | is_parent
         self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
-            counter.local.codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
+            codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
@@ -209,28 +207,24 @@ class TableSearch:
         self._unread: list[tuple[Any, Any, Any]] = []  # logs of later steps
         self.n_steps = 0
         self._deadline = math.inf
-        self.stopped = ""
-        self.seconds = time.perf_counter() - began
         if state is not None:
             self._go_on_from(state)
 
-    def __iter__(self) -> Iterator[ArcStep]:
+    def __iter__(self) -> Iterator[Step[ArcOperator]]:
         return self
 
-    def __next__(self) -> ArcStep:
+    def __next__(self) -> Step[ArcOperator]:
         n_before = self.n_steps
         while self.n_steps == n_before:
             if not self._advance(1):
                 raise StopIteration
-        return ArcStep(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
+        return Step(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
-    def run(self, progress: Callable[["TableSearch"], None] | None = None) -> None:
+    def run(self, progress: Callable[["TableArcSearchRun"], None] | None = None) -> None:
         """Take all remaining steps; `progress` is called about twenty times a second."""
-        told = time.perf_counter()
+        tell = now_and_then(progress)
         while self._advance(_AT_ONCE):
-            if progress is not None and time.perf_counter() - told > _MOMENT:
-                progress(self)
-                told = time.perf_counter()
+            tell(self)
         if progress is not None:
             progress(self)
 
@@ -244,6 +238,11 @@ class TableSearch:
                 begin = end
         self._unread.clear()
         return self._operators
+
+    @property
+    def is_parent(self) -> NDArray[np.uint8]:
+        """The arcs as they are now, [child, parent]."""
+        return self._graph.is_parent.copy()
 
     @property
     def n_leaves(self) -> int:
@@ -277,13 +276,7 @@ class TableSearch:
             graph = DecisionGraph.complete(names, n_states)
             exponents = np.full(counts.shape, self._nodes.exponent(target, len(counts)))
             nodes[target] = Node.learned(names, graph, counts, exponents)
-        return Network(
-            self._problem.variables,
-            tuple(nodes),
-            str(self._problem.prior),
-            str(self._problem.structure_prior),
-            self.summary(),
-        )
+        return self._problem.network(nodes, self.summary())
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
@@ -304,32 +297,13 @@ class TableSearch:
         self._is_at_top, self._n_in_vain = state["is_at_top"], state["n_in_vain"]
         self._score_then = state["score_then"]
         self._waits[:] = state["waits"]
-        self.seconds += state["seconds"]
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
-        names = [variable.name for variable in self._problem.variables]
-        kinds = [type(operator) for operator in self.operators]
-        return {
-            "cases": self._n_cases,
-            "variables": len(names),
-            "target": names[self._problem.targets[0]] if len(self._problem.targets) < len(names) else None,
-            "search": "tables",
-            "turns": self.settings.turns,
-            "patience": self.settings.patience,
-            "log_score": self.log_score,
-            "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
-            "parameters": self.n_parameters,
-            "arcs": self.n_arcs,
-            "tests": self._n_tests(),
-            "additions": kinds.count(AddArc),
-            "deletions": kinds.count(DeleteArc),
-            "reversals": kinds.count(ReverseArc),
-            "put_back": kinds.count(PutBack),
-            "steps": self.n_steps,
-            "stopped": self.stopped,
-        }
+        how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
+        put_back = sum(isinstance(operator, PutBack) for operator in self.operators)
+        taken = {**count_changes(self.operators), "put_back": put_back}
+        return self._summary(how, self._n_tests(), self.n_steps, taken)
 
     def _n_tests(self) -> int:
         """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
@@ -355,19 +329,13 @@ class TableSearch:
 
     def _advance(self, n: int) -> bool:
         """Take up to n steps, or fail to; where there are no more, `stopped` says why."""
-        began = time.perf_counter()
-        if self.stopped:
-            return False
-        if self.settings.seconds is not None:
-            self._deadline = began + self.settings.seconds - self.seconds
-        if began >= self._deadline:
-            self.stopped = "seconds"
-        elif self.n_steps == self.settings.max_steps:
-            self.stopped = "max_steps"
-        else:
-            left = n if self.settings.max_steps is None else self.settings.max_steps - self.n_steps
-            self._step(min(n, left))
-        self.seconds += time.perf_counter() - began
+        with self._clock:
+            most = self.settings.max_steps
+            if self._is_over(self.settings.seconds, "max_steps", self.n_steps, most):
+                return False
+            if self.settings.seconds is not None:
+                self._deadline = time.perf_counter() + self.settings.seconds - self.seconds
+            self._step(n if most is None else min(n, most - self.n_steps))
         return not self.stopped
 
     def _step(self, n: int) -> None:
@@ -455,6 +423,11 @@ class TableSearch:
             else:
                 is_parent[:], rows[:] = before, rows_before
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+
+
+def count_changes(operators: Sequence[ArcOperator]) -> dict[str, int]:
+    """How many arcs were added, deleted and reversed, each in a step of its own."""
+    return {name: sum(isinstance(operator, kind) for operator in operators) for name, kind in _COUNTED.items()}
 
 
 def plain(operators: Sequence[ArcOperator]) -> list[list[Any]]:

@@ -1,7 +1,7 @@
 """What a search over leaves has come to, in plain values: enough to go on from there as if it had not stopped."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ class Taken:
 
     graphs: Mapping[int, DecisionGraph] = field(default_factory=dict)
     regions: list[Words] = field(default_factory=list)  # of the leaves, graph after graph
+    pieces: list[list[int]] = field(default_factory=list)  # those of them that are about some states only, and what
+    parts: bool = False  # whether leaves are parted by now
     arcs: list[list[int]] = field(default_factory=list)  # parent, child
     n_steps: int = 0
     n_merges: int = 0
@@ -34,6 +36,31 @@ class Taken:
         """From plain values."""
         graphs = DrawnGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
         return cls(**{**state, "graphs": graphs.made()})
+
+    def with_nodes_of(self, other: "Taken", chosen: set[int], gain: float, log_prior: float) -> "Taken":
+        """The same with the graphs of some targets from another search, which parts leaves, and gain so much more."""
+        regions: list[Words] = []
+        pieces: list[list[int]] = []
+        for target in sorted(self.graphs):
+            source = other if target in chosen else self
+            first, n = source._leaves_before(target), source.graphs[target].n_leaves
+            pieces += [
+                [place - first + len(regions), *about] for place, *about in source.pieces if first <= place < first + n
+            ]
+            regions += source.regions[first : first + n]
+        return replace(
+            self,
+            graphs={target: (other if target in chosen else self).graphs[target] for target in sorted(self.graphs)},
+            regions=regions,
+            pieces=pieces,
+            parts=True,
+            arcs=[arc for arc in self.arcs if arc[1] not in chosen] + [arc for arc in other.arcs if arc[1] in chosen],
+            gain=self.gain + gain,
+            log_prior=self.log_prior + log_prior,
+        )
+
+    def _leaves_before(self, target: int) -> int:
+        return sum(graph.n_leaves for other, graph in self.graphs.items() if other < target)
 
     def is_parent(self, n: int) -> NDArray[np.uint8]:
         """The arcs as a matrix, [child, parent]."""

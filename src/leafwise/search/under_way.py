@@ -1,15 +1,22 @@
-"""What all searches have in common: settings that begin one, and what can be asked of it while it is under way."""
+"""What all searches have in common: settings that begin one, what can be asked of it while it is under way, its clock.
 
+`Run` is what the searches themselves share: the clock, the limits, and the frame of what is told of them in the end.
+"""
+
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from leafwise.counters.counter import Counter
 from leafwise.network import Network
-from leafwise.search.greedy import Problem
+from leafwise.search.problem import Problem
 from leafwise.workers import Workers
 
+MOMENT = 0.05  # seconds, between two calls of `progress`
 
-class UnderWay(Protocol):
+
+class SearchRun(Protocol):
     """A search: iterate for its steps, or `run` it; `network` is there at any time."""
 
     def __iter__(self) -> Iterator[Any]: ...
@@ -35,7 +42,7 @@ class UnderWay(Protocol):
     def log_score(self) -> float: ...
 
 
-class Resumable(UnderWay, Protocol):
+class Resumable(SearchRun, Protocol):
     """A search that another one can go on from."""
 
     def state(self) -> dict[str, Any]:
@@ -53,3 +60,114 @@ class Settings(Protocol):
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> Resumable:
         """The search with these settings; where another one was, if its state is given."""
+
+
+def check_numbers(settings: Any, **least: int) -> None:
+    """Raise unless each named setting is None or at least so much; all but `seconds` are whole numbers."""
+    for name, bound in least.items():
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        if not value >= bound:
+            raise ValueError(f"{name} is {value}, and must be at least {bound}: raise it, or leave it out")
+        if name != "seconds" and not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, and must be a whole number: give an int, or leave it out")
+
+
+def check_operators(operators: str, what: str) -> None:
+    """Raise a ValueError where letters are given that only greedy search on its own has."""
+    own = [letter for letter in operators if letter not in "CBIM"]
+    if own:
+        raise ValueError(
+            f"operators are {operators!r}, and {what} goes without {', '.join(own)}: leave that out, or search greedily"
+        )
+
+
+class Clock:
+    """Seconds of work: of all calls so far, and of the one under way. Calls inside it count once."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._before, self._began, self._depth = seconds, 0.0, 0
+
+    def __enter__(self) -> None:
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._before += time.perf_counter() - self._began
+
+    @property
+    def seconds(self) -> float:
+        """All so far."""
+        return self._before + (time.perf_counter() - self._began if self._depth else 0.0)
+
+
+class Run(ABC):
+    """A search under way: what is searched, how long it took, and why there are no more steps."""
+
+    def __init__(self, problem: Problem, counter: Counter, seconds: float = 0.0) -> None:
+        self._problem, self._counter, self._clock, self.stopped = problem, counter, Clock(seconds), ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took so far."""
+        return self._clock.seconds
+
+    @property
+    @abstractmethod
+    def log_score(self) -> float: ...
+    @property
+    @abstractmethod
+    def log_marginal_likelihood(self) -> float: ...
+    @property
+    @abstractmethod
+    def n_leaves(self) -> int: ...
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int: ...
+    @property
+    @abstractmethod
+    def n_arcs(self) -> int: ...
+
+    def _is_over(self, seconds: float | None, what: str, n: int, most: int | None) -> bool:
+        """Whether there are no more steps; `stopped` says which limit is reached, if that is why."""
+        if not self.stopped and seconds is not None and self.seconds >= seconds:
+            self.stopped = "seconds"
+        elif not self.stopped and most is not None and n >= most:
+            self.stopped = what
+        return self.stopped != ""
+
+    def _summary(self, how: Mapping[str, Any], n_tests: int, n_steps: int, taken: Mapping[str, Any]) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        names, targets = [variable.name for variable in self._problem.variables], self._problem.targets
+        return {
+            "cases": round(self._counter.n_cases * self._counter.unit),
+            "variables": len(names),
+            "target": names[targets[0]] if len(targets) < len(names) else None,
+            **how,
+            "log_score": self.log_score,
+            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "leaves": self.n_leaves,
+            "parameters": self.n_parameters,
+            "arcs": self.n_arcs,
+            "tests": n_tests,
+            **taken,
+            "steps": n_steps,
+            "stopped": self.stopped,
+        }
+
+
+def now_and_then(progress: Callable[[Any], None] | None) -> Callable[[Any], None]:
+    """To be called as often as one likes: it calls `progress`, if there is any, about twenty times a second."""
+    told = time.perf_counter()
+
+    def tell(search: Any) -> None:
+        nonlocal told
+        if progress is not None and time.perf_counter() - told > MOMENT:
+            progress(search)
+            told = time.perf_counter()
+
+    return tell

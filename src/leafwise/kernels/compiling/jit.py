@@ -3,65 +3,85 @@
 `jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
 only compiled ones call: they become part of these, and are optimised with them, all at once. `bare` parts are quicker
 to call, and `inlined` ones, if called once, to compile.
+
+That takes more than numba promises (`internals.py`). A release that has changed these parts is met by what it does
+promise (`plain.py`): slower, with the same answers. LEAFWISE_PLAIN_NUMBA=1 asks for that.
 """
 
+import logging
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
-from numba.core import codegen, compiler
+import numpy as np
 
-from leafwise.kernels.compiling.cache import keep
-
+_compile: Any = numba.njit  # its published types leave out much
+_config: Any = numba.config
 F = TypeVar("F", bound=Callable[..., Any])
 
-_compile: Any = numba.njit  # its published types leave out the options about wrappers,
-_codegen: Any = codegen  # ... and these
-_compiler: Any = compiler
+_KNOWN = range(61, 69)  # numba 0.61 to 0.68: with these, all tests were run
+# What changed parts may raise
+_CHANGED = (
+    *(ImportError, AttributeError, TypeError, ValueError, LookupError, NotImplementedError, RuntimeError),
+    *(AssertionError, numba.core.errors.NumbaError),
+)
+
+
+class _Pair(NamedTuple):
+    numbers: Any
+    step: Any
+
+
+def _works() -> bool:
+    """Whether a function compiled by numba's private parts, out of a part, by a reference, gives what it should."""
+    try:
+        from leafwise.kernels.compiling import internals
+
+        @internals.bare
+        def add(pair: Any, k: int) -> Any:
+            pair.numbers[k] += pair.step
+            return pair.numbers[k]
+
+        @internals.jit
+        def total(pair: Any) -> Any:
+            pair = internals.refer(pair)
+            return add(pair, 0) + add(pair, 2)
+
+        pair = _Pair(np.arange(3), np.int64(5))
+        return bool(total(pair) == 12 and total(internals.Packed(pair)) == 22)
+    except _CHANGED as error:
+        logging.getLogger(__name__).warning(
+            "numba %s has changed inside (%s): kernels are compiled in a slower way.", numba.__version__, error
+        )
+        return False
+
+
+def _is_plain() -> bool:
+    """Whether to keep to what numba promises."""
+    if _config.DISABLE_JIT or os.environ.get("LEAFWISE_PLAIN_NUMBA") == "1":
+        return True
+    major, minor = map(int, numba.__version__.split(".")[:2])
+    return not (major == 0 and minor in _KNOWN) and not _works()
+
+
+chosen: Any = import_module(f"leafwise.kernels.compiling.{'plain' if _is_plain() else 'internals'}")
 
 
 def jit(function: F) -> F:
     """Compile a function over plain arrays, when it is first called."""
-    compiled = _compile(nogil=True, no_cfunc_wrapper=True)(function)
-    if compiled is not function:  # with NUMBA_DISABLE_JIT it is
-        keep(compiled)
-    return cast(F, compiled)
-
-
-class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part, as it is before it is optimised: left alone, numba would do that here and in every caller."""
-
-    def _optimize_final_module(self) -> None:
-        """Left to the caller."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-    @property
-    def codegen(self) -> "_Draft":
-        """For numba's `get_executable`, which asks it to set the environment, and nothing else."""
-        return self
-
-    def set_env(self, name: str, environment: object) -> None:
-        """What Python's ways in and out need. A part has none."""
-
-
-class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
-    def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
-        super().__init__(typing, target, _Draft(target.codegen(), "part"), *others)
-
-
-_PART = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+    return cast(F, chosen.jit(function))
 
 
 def part(function: F) -> F:
     """Compile a function into the compiled functions that call it."""
-    return cast(F, _compile(**_PART)(function))
+    return cast(F, chosen.part(function))
 
 
 def bare(function: F) -> F:
-    """A `part` that neither makes nor returns arrays: nobody counts who holds which, as takes long in small steps."""
-    return cast(F, _compile(**_PART, _nrt=False)(function))
+    """A `part` that neither makes nor returns arrays: nothing counts references, which takes long in small steps."""
+    return cast(F, chosen.bare(function))
 
 
 def inlined(function: F) -> F:

@@ -27,6 +27,7 @@ from leafwise.kernels.leaf_search.leaf_lists import (
     unprice_all,
 )
 from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
+from leafwise.kernels.leaf_search.own_values import n_kids, n_outcomes, part_cost
 from leafwise.kernels.leaf_search.splits import copy_split, is_tested, may_test, price_tested
 from leafwise.kernels.leaf_search.state import (
     MERGE_STEP,
@@ -104,10 +105,10 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
         drop_children_of(old, state)
         copy_split(new, old)
     elif leaf["histogram"] >= 0 and not state.rules.weighs:
-        before = old["variable"], old["kind"], old["state"]
+        before = old["variable"], old["kind"], old["state"], old["part"], old["piece"]
         first, n = old["first_child"], old["n_children"]
         price_tested(at, variable, state, scratch.pricing)
-        if before != (old["variable"], old["kind"], old["state"]) and first >= 0:
+        if before != (old["variable"], old["kind"], old["state"], old["part"], old["piece"]) and first >= 0:
             drop(first, n, state)
             old["first_child"] = -1
     else:
@@ -147,9 +148,12 @@ def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
     step = _push_step(target, state)
     step["gain"], step["leaf"], step["other"] = leaf["gain"], at, -1
     step["variable"], step["kind"], step["state"] = split["variable"], split["kind"], split["state"]
+    step["part"], step["piece"] = split["part"], split["piece"]
     step["first_new"], step["n_new"], step["possible"] = split["first_child"], split["n_children"], split["possible"]
-    per_child = (node["n_states"] - 1) * state.scoring.log_kappa
-    step["log_prior"] = (split["n_children"] - 1) * per_child - state.scoring.log_ways[split["variable"]] - cost
+    per_child = (n_outcomes(leaf, split, state.scoring) - 1) * state.scoring.log_kappa
+    if split["part"] != 0:
+        cost += part_cost(leaf, state.scoring)
+    step["log_prior"] = (n_kids(split) - 1) * per_child - state.scoring.log_ways[split["variable"]] - cost
     unlink(at, state)
     free_histogram(leaf, state)
     for child in range(split["first_child"], split["first_child"] + split["n_children"]):
@@ -167,9 +171,9 @@ def _apply_merge(target: int, state: State) -> None:
     at, other, new = node["merged_first"], node["merged_second"], node["merged"]
     step = _push_step(target, state)
     step["gain"], step["leaf"], step["other"] = node["merge_gain"], at, other
-    step["variable"], step["kind"], step["state"], step["possible"] = -1, 0, 0, -1
+    step["variable"], step["kind"], step["state"], step["part"], step["possible"] = -1, 0, 0, 0, -1
     step["first_new"], step["n_new"], step["is_first_test"] = new, 1, 0
-    step["log_prior"] = merge_prior(state.leaves[at], state.leaves[other], node["n_states"], state)
+    step["log_prior"] = merge_prior(state.leaves[at], state.leaves[other], state)
     for gone in (at, other):
         unlink(gone, state)
         free_histogram(state.leaves[gone], state)

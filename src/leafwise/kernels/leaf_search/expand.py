@@ -27,6 +27,14 @@ from leafwise.kernels.leaf_search.leaf_lists import (
     next_free,
 )
 from leafwise.kernels.leaf_search.operators import choose_split
+from leafwise.kernels.leaf_search.own_values import (
+    SWITCH,
+    first_kid,
+    inherit,
+    n_kids,
+    n_pieces,
+    set_piece,
+)
 from leafwise.kernels.leaf_search.regions import cut_region, has_state, join_regions, mask_words, share_of
 from leafwise.kernels.leaf_search.splits import (
     PricingScratch,
@@ -53,6 +61,7 @@ from leafwise.kernels.leaf_search.state import (
     WANTED_CELLS,
     WANTED_COUNTS,
     WANTED_LEAVES,
+    WANTED_SETS,
     WANTED_WORDS,
     Pool,
     State,
@@ -85,8 +94,8 @@ def make_scratch(state: State) -> Scratch:
         bits.make_scratch(most_classes, cases.n_cases, cases),
         make_pricing_scratch(state.scoring),
         np.empty(most_states, np.int64),
-        np.empty(most_states, np.int64),
-        np.empty(most_states, np.int64),
+        np.empty(most_states + 2, np.int64),
+        np.empty(most_states + 2, np.int64),
         np.zeros(1),
     )
 
@@ -111,9 +120,12 @@ def _has_histograms(which: int, n: Int, pool: Pool) -> bool:
 
 
 @bare
-def _ask_for_room(n: Int, n_cells: Int, n_counts: Int, n_words: Int, n_arcs: Int, sizes: Array, state: State) -> None:
+def _ask_for_room(
+    n: Int, n_others: Int, n_cells: Int, n_counts: Int, n_words: Int, n_arcs: Int, sizes: Array, state: State
+) -> None:
     wanted = state.wanted
-    wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n, n_cells, n_counts
+    wanted[WANTED_LEAVES], wanted[WANTED_CELLS], wanted[WANTED_COUNTS] = n + n_others, n_cells, n_counts
+    wanted[WANTED_SETS] = n
     wanted[WANTED_WORDS], wanted[WANTED_ARCS] = n_words, n_arcs
     for k in range(n):
         wanted[FIRST_WANTED_SET + k] = sizes[k]
@@ -129,6 +141,7 @@ def add_leaf(target: int, cases: int, state: State) -> int:
     leaf["target"], leaf["cases"], leaf["slot"] = target, cases, UNTESTED
     leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = -1
     leaf["gain"], leaf["exponent"], leaf["is_counted"] = np.inf, 0.0, 0
+    leaf["states"], leaf["part"], leaf["partition"], leaf["n_outcomes"] = 0, 0, -1, state.nodes[target]["n_states"]
     leaf["region"], leaf["n_boxes"], leaf["n_words"] = 0, 1, 1
     leaf["test"], leaf["tests"], leaf["n_tests"] = -1, 0, 0
     leaf["counts"] = state.pool.used[1]
@@ -148,12 +161,15 @@ def set_exponent(leaf: Any, state: State) -> None:
 
 
 @bare
-def _add_leaves(target: int, n: Int, sizes: Array, n_words: Int, n_arcs: Int, state: State) -> int:
-    """Records for n new leaves of these sizes, and room for all that is theirs; the first, or -1: room is short."""
+def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int, n_arcs: Int, state: State) -> int:
+    """Records for n new leaves of these sizes, and room for all that is theirs; the first, or -1: room is short.
+
+    Before them, if a leaf is parted (1), comes a record for the piece that is a test from the beginning.
+    """
     lock(state.shared, POOL)
     pool, node, totals = state.pool, state.nodes[target], state.totals
-    which, n_counts = node["size_class"], n * node["n_states"]
-    first, cases = totals[N_LEAVES], -1
+    which, n_counts = node["size_class"], (n + is_parted) * node["n_states"]
+    first, cases = totals[N_LEAVES] + is_parted, -1
     if (
         first + n <= state.leaves.shape[0]
         and pool.used[1] + n_counts <= state.scoring.counts.shape[0]
@@ -163,6 +179,8 @@ def _add_leaves(target: int, n: Int, sizes: Array, n_words: Int, n_arcs: Int, st
     ):
         cases = first + 1 if state.rules.remote else place(sizes, n, state.cases)
     if cases >= 0:
+        if is_parted:
+            add_leaf(target, 0, state)
         for k in range(n):
             add_leaf(target, cases + k, state)
             state.leaves[first + k]["histogram"] = _take_histogram(which, pool)
@@ -170,7 +188,7 @@ def _add_leaves(target: int, n: Int, sizes: Array, n_words: Int, n_arcs: Int, st
         totals[N_WORDS] += n_words
         totals[N_ARCS] += n_arcs
     else:
-        _ask_for_room(n, n * pool.sizes[which], n_counts, n_words, n_arcs, sizes, state)
+        _ask_for_room(n, is_parted, n * pool.sizes[which], n_counts, n_words, n_arcs, sizes, state)
         first = -1
     unlock(state.shared, POOL)
     return first
@@ -195,7 +213,7 @@ def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
             leaf["histogram"] = _take_histogram(which, state.pool)
         else:
             zero = np.int64(0)
-            _ask_for_room(zero, state.pool.sizes[which], zero, zero, zero, scratch.sizes, state)
+            _ask_for_room(zero, zero, state.pool.sizes[which], zero, zero, zero, scratch.sizes, state)
         unlock(state.shared, POOL)
         if leaf["histogram"] < 0:
             return False
@@ -265,17 +283,18 @@ def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> Non
 
 @inlined
 def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
-    """Which state goes to which child, and how many cases each child gets.
+    """Which state goes to which child, and how many cases each new leaf gets: a piece that is not split gets all.
 
     In a complete split, states that cannot occur at the leaf go with the last child.
     """
     layout, groups, sizes = state.scoring.layout, scratch.groups, scratch.sizes
     n_classes, n_states = layout.n_states[leaf["target"]], layout.n_states[split["variable"]]
-    n, block = split["n_children"], leaf["histogram"] + base_of(split["variable"], leaf["target"], layout) * n_classes
+    block = leaf["histogram"] + base_of(split["variable"], leaf["target"], layout) * n_classes
+    n, begin = n_kids(split), first_kid(split)
     is_partial = split["kind"] == COMPLETE and n < n_states
     if is_partial:
         _list_possible(leaf, split, state, scratch)
-    for k in range(n):
+    for k in range(split["n_children"]):
         sizes[k] = 0
     n_before = 0
     for value in range(n_states):
@@ -287,20 +306,30 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
         else:
             groups[value] = child_of(np.int64(value), split["kind"], split["state"], n_states)
         for k in range(n_classes):
-            sizes[groups[value]] += state.pool.cells[block + value * n_classes + k]
+            sizes[begin + groups[value]] += state.pool.cells[block + value * n_classes + k]
+    for new in range(split["n_children"]):
+        if not begin <= new < begin + n:
+            for kid in range(begin, begin + n):
+                sizes[new] += sizes[kid]
 
 
 @inlined
-def _cut_regions(leaf: Any, split: Any, first: int, state: State, scratch: Scratch) -> None:
-    """Where the children are; and, for a partial complete split, which states can occur, for whoever replays it."""
+def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scratch) -> None:
+    """Where the new leaves are; and, for a partial complete split, which states can occur, for whoever replays it."""
     n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.pricing.region.mask
     variable, to = split["variable"], state.leaves[first]["region"]
-    if split["kind"] == COMPLETE and split["n_children"] < n_states[variable]:
+    if split["part"] != 0:
+        for new in range(first, first + split["n_children"]):
+            whole = state.leaves[new]
+            whole["region"], whole["n_boxes"], whole["n_words"] = leaf["region"], leaf["n_boxes"], leaf["n_words"]
+            whole["exponent"] = leaf["exponent"]
+        first += first_kid(split)
+    if split["kind"] == COMPLETE and n_kids(split) < n_states[variable]:
         split["possible"] = to
         for k in range(mask_words(n_states[variable])):
             words[to] = mask[k]
             to += 1
-    for child in range(split["n_children"]):
+    for child in range(n_kids(split)):
         for k in range(mask_words(n_states[variable])):
             mask[k] = np.uint64(0)
         for value in range(n_states[variable]):
@@ -314,9 +343,9 @@ def _cut_regions(leaf: Any, split: Any, first: int, state: State, scratch: Scrat
 
 
 @inlined
-def _count_children(parent: Any, n: Int, first: int, state: State, scratch: Scratch) -> None:
-    """The smaller children by counting, the largest (the earliest of equal ones) by subtraction."""
-    sizes, largest = scratch.sizes, 0
+def _count_children(parent: Any, begin: Int, n: Int, first: Int, state: State, scratch: Scratch) -> None:
+    """The smaller of n children by counting, the largest (the earliest of equal ones) by subtraction."""
+    sizes, largest = scratch.sizes[begin:], 0
     for k in range(1, n):
         if sizes[k] > sizes[largest]:
             largest = k
@@ -336,6 +365,40 @@ def _count_children(parent: Any, n: Int, first: int, state: State, scratch: Scra
 
 
 @bare
+def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch) -> None:
+    """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
+    leaf, cases, new = state.leaves[at], state.cases, first
+    piece = np.int64(SWITCH)
+    for value in range(state.scoring.layout.n_states[split["variable"]]):
+        scratch.groups[value] = 0
+    for _ in range(n_pieces(split)):
+        is_split = piece == split["piece"]
+        for child in range(new, new + (n_kids(split) if is_split else 1)):
+            set_piece(state.leaves[child], piece, at, leaf, split["part"], state.scoring)
+            if is_split:
+                state.leaves[child]["test"] = first - 1
+        if is_split:
+            new += n_kids(split)
+        else:
+            if not state.rules.remote:
+                own = state.leaves[new]["cases"]
+                cut(
+                    cases.sets[leaf["cases"]],
+                    split["variable"],
+                    scratch.groups[: state.scoring.layout.n_states[split["variable"]]],
+                    cases.sets[own : own + 1],
+                    cases,
+                    scratch.counting.rows,
+                    scratch.fill,
+                )
+                whole, copy = histogram_of(leaf, state), histogram_of(state.leaves[new], state)
+                for cell in range(copy.shape[0]):
+                    copy[cell] = whole[cell]
+            new += 1
+        piece += 2 if piece == SWITCH and n_pieces(split) == 2 else 1
+
+
+@bare
 def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
     """The leaves that one of the leaf's splits makes, priced or waiting for the host; unless room is short."""
     leaf, split, cases = state.leaves[at], state.splits[N_SLOTS * at + slot], state.cases
@@ -347,28 +410,32 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
         return
     n, n_states = split["n_children"], state.scoring.layout.n_states[split["variable"]]
     _plan_split(leaf, split, state, scratch)
-    n_words = np.int64(0)
+    n_words, is_parted = np.int64(0), np.int64(split["part"] != 0)
     if state.rules.tracks_regions:
         n_words = mask_words(n_states) + n * (leaf["n_words"] + leaf["n_boxes"] * (1 + mask_words(n_states)))
-    first = _add_leaves(leaf["target"], n, scratch.sizes, n_words, np.int64(0), state)
+    first = _add_leaves(leaf["target"], n, is_parted, scratch.sizes, n_words, np.int64(0), state)
     if first < 0:
         return
+    begin, end = first_kid(split), first_kid(split) + n_kids(split)
     if not state.rules.remote:
         sets = state.leaves[first]["cases"]
         cut(
             cases.sets[leaf["cases"]],
             split["variable"],
             scratch.groups[:n_states],
-            cases.sets[sets : sets + n],
+            cases.sets[sets + begin : sets + end],
             cases,
             scratch.counting.rows,
             scratch.fill,
         )
-        _count_children(leaf, n, first, state, scratch)
+        _count_children(leaf, begin, end - begin, first + begin, state, scratch)
     if state.rules.tracks_regions:
         _cut_regions(leaf, split, first, state, scratch)
     for child in range(first, first + n):
         state.leaves[child]["test"], state.leaves[child]["n_tests"] = at, 1
+        inherit(state.leaves[child], leaf)
+    if is_parted:
+        _make_pieces(at, first, split, state, scratch)
     split["first_child"] = first
     if state.rules.weighs or state.rules.remote:
         _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)
@@ -417,10 +484,11 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
     if not state.rules.remote:
         scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
     n_words = one["n_words"] + two["n_words"] if state.rules.tracks_regions else np.int64(0)
-    new = _add_leaves(target, np.int64(1), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
+    new = _add_leaves(target, np.int64(1), np.int64(0), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
     if new < 0:
         return False
     merged = state.leaves[new]
+    inherit(merged, one)
     _join_cases(one, two, merged, state)
     are_counted = not state.rules.remote or (one["is_counted"] and two["is_counted"])
     if one["histogram"] >= 0 and two["histogram"] >= 0 and are_counted:
@@ -471,28 +539,33 @@ def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> Non
 
 
 @bare
-def _plan_all(splits: Array, groups: Array, largest: Array, state: State, scratch: Scratch) -> None:
-    at = 0
+def _plan_all(splits: Array, groups: Array, largest: Array, kids: Array, state: State, scratch: Scratch) -> None:
+    at, new = 0, np.int64(0)
     for k in range(splits.shape[0]):
         split, leaf = state.splits[splits[k]], state.leaves[splits[k] // N_SLOTS]
         _plan_split(leaf, split, state, scratch)
         for value in range(state.scoring.layout.n_states[split["variable"]]):
             groups[at] = scratch.groups[value]
             at += 1
-        largest[k] = 0
-        for child in range(1, split["n_children"]):
+        begin, end = first_kid(split), first_kid(split) + n_kids(split)
+        largest[k] = begin
+        for child in range(begin + 1, end):
             if scratch.sizes[child] > scratch.sizes[largest[k]]:
                 largest[k] = child
+        for child in range(split["n_children"]):
+            kids[new] = child - begin if begin <= child < end else -1
+            new += 1
 
 
 @jit
-def plan_splits(splits: Array, groups: Array, largest: Array, state: State) -> None:
+def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state: State) -> None:
     """For each of these splits: the child that each state goes to, one split after the other, and its largest child.
 
-    The largest child (the earliest of equal ones) need not be counted.
+    The largest child (the earliest of equal ones) need not be counted. `kids` tells which child each new leaf is; -1:
+    it is a piece of a leaf that was parted, and has all its cases.
     """
     scratch = make_scratch(refer(state))
-    _plan_all(splits, groups, largest, refer(state), refer(scratch))
+    _plan_all(splits, groups, largest, kids, refer(state), refer(scratch))
     scratch.spent[0] = 0.0  # until here it lives
 
 
@@ -518,9 +591,14 @@ def subtract_counts(splits: Array, largest: Array, begin: int, end: int, state: 
         whole = histogram_of(state.leaves[splits[k] // N_SLOTS], state)
         for cell in range(rest.shape[0]):
             rest[cell] = whole[cell]
+        first, last = first_kid(split), first_kid(split) + n_kids(split) - 1
         for child in range(split["n_children"]):
-            if child != largest[k]:
-                part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
+            part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
+            if not first <= child <= last:
+                for cell in range(rest.shape[0]):
+                    part_of_it[cell] = whole[cell]
+                state.leaves[split["first_child"] + child]["is_counted"] = 1
+            elif child != largest[k]:
                 for cell in range(rest.shape[0]):
                     rest[cell] -= part_of_it[cell]
         state.leaves[split["first_child"] + largest[k]]["is_counted"] = 1

@@ -6,7 +6,8 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.leaf_search.splits import is_tested, may_test, rise
+from leafwise.kernels.leaf_search.own_values import can_merge, score_merged
+from leafwise.kernels.leaf_search.splits import is_tested, may_test
 from leafwise.kernels.leaf_search.state import (
     BLOCK,
     MERGE_STEP,
@@ -20,6 +21,7 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
+from leafwise.kernels.scoring.rises import rise
 
 
 @bare
@@ -72,10 +74,10 @@ def _shared_tests(first: Any, second: Any, arcs: Array) -> Int:
 
 
 @bare
-def merge_prior(first: Any, second: Any, n_classes: Int, state: State) -> float:
+def merge_prior(first: Any, second: Any, state: State) -> float:
     """What merging two leaves gains in the structure prior: parameters go, and an arc may lead to a shared leaf."""
     scoring = state.scoring
-    value = -(n_classes - 1) * scoring.log_kappa
+    value = -(first["n_outcomes"] - 1) * scoring.log_kappa
     if scoring.shared_cost != 0.0:
         value -= scoring.shared_cost * (1 - _shared_tests(first, second, state.arcs))
     return value
@@ -109,8 +111,13 @@ def _score_merged(first: Any, second: Any, n_classes: Int, scoring: Scoring, exp
 @bare
 def _offer_partner(leaf: Any, other: Int, state: State) -> None:
     second, n_classes = state.leaves[other], state.nodes[leaf["target"]]["n_states"]
-    gain = _score_merged(leaf, second, n_classes, state.scoring, state.exponents)
-    gain += merge_prior(leaf, second, n_classes, state) - leaf["log_likelihood"] - second["log_likelihood"]
+    if not can_merge(leaf, second):
+        return
+    if leaf["states"] == 0:
+        gain = _score_merged(leaf, second, n_classes, state.scoring, state.exponents)
+    else:
+        gain = score_merged(leaf, second, state)
+    gain += merge_prior(leaf, second, state) - leaf["log_likelihood"] - second["log_likelihood"]
     if gain > leaf["merge_gain"] + TIE:
         leaf["merge_gain"] = gain
         leaf["partner"] = other

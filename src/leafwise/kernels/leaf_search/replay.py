@@ -2,7 +2,10 @@
 
 Every leaf that ever was has a number of its own (its place in the search's records), and so has every test of the
 graphs that the search began with; here these come first. A split turns a leaf into a test of its new leaves; a merge,
-or the deletion of a parent, makes one number stand for another.
+or the deletion of a parent, makes one number stand for another. A leaf that is parted becomes a node of its own kind,
+OWN, above the graphs of its pieces: the switch, the part (the rest once more, if that is a single state) and the rest.
+
+Numbers of states have two entries more: how many children a node of that kind has, and a leaf.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +18,8 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.regions import has_state
 from leafwise.kernels.leaf_search.splits import child_of
 
-_LEAF = -1
+_LEAF, OWN = -1, -2
+N_PIECES = 3
 
 
 class Start(NamedTuple):
@@ -50,6 +54,12 @@ class _Made(NamedTuple):
 
 
 @bare
+def is_one(mask: Int) -> bool:
+    """Whether a mask has a single state."""
+    return mask & (mask - 1) == 0
+
+
+@bare
 def _resolve(number: int, stands_for: Array) -> int:
     while stands_for[number] >= 0:
         number = stands_for[number]
@@ -65,14 +75,14 @@ def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
     for k in range(start.targets.shape[0]):
         begin[start.targets[k] + 2] += 1
     for k in range(steps.shape[0]):
-        begin[steps[k]["target"] + 2] += steps[k]["n_new"]
+        begin[steps[k]["target"] + 2] += steps[k]["n_new"] + (steps[k]["part"] != 0)
     for target in range(begin.shape[0] - 1):
         begin[target + 1] += begin[target]
     for k in range(start.targets.shape[0]):
         order[begin[start.targets[k] + 1]] = start.numbers[k]
         begin[start.targets[k] + 1] += 1
     for k in range(steps.shape[0]):
-        for new in range(steps[k]["first_new"], steps[k]["first_new"] + steps[k]["n_new"]):
+        for new in range(steps[k]["first_new"] - (steps[k]["part"] != 0), steps[k]["first_new"] + steps[k]["n_new"]):
             order[begin[steps[k]["target"] + 1]] = start.tests.shape[0] + new
             begin[steps[k]["target"] + 1] += 1
 
@@ -80,11 +90,11 @@ def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
 @bare
 def _send_states(step: Any, first: Int, regions: Array, out: Array) -> None:
     """For each state of the variable that a split tests: the child it goes to, of those that begin with `first`."""
-    n_before = 0
+    n_before, n_kids = 0, step["n_new"] - (0 if step["part"] == 0 else 1 if is_one(step["part"]) else 2)
     for state in range(out.shape[0]):
         child = child_of(state, step["kind"], step["state"], out.shape[0])
         if step["possible"] >= 0:
-            child = step["n_new"] - 1
+            child = n_kids - 1
             if has_state(regions, step["possible"], state):
                 child, n_before = np.int64(n_before), n_before + 1
         out[state] = first + child
@@ -118,6 +128,23 @@ def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_stat
         if step["other"] >= 0:
             made.stands_for[number] = made.stands_for[n_tests + step["other"]] = first
             continue
+        if step["part"] != 0:
+            split, kids, n_before = first - 1, first, np.int64(0)
+            made.tests[number], made.first_kids[number] = OWN, n_kids
+            n_pieces = 2 if is_one(step["part"]) else 3
+            for piece in range(N_PIECES):
+                if piece == 1 and n_pieces == 2:
+                    continue
+                made.kids[n_kids + piece] = first + n_before
+                if piece == step["piece"]:
+                    made.kids[n_kids + piece], kids = split, first + n_before
+                    n_before += step["n_new"] - n_pieces + 1
+                else:
+                    n_before += 1
+            if n_pieces == 2:
+                made.kids[n_kids + 1] = made.kids[n_kids + 2]
+            n_kids += N_PIECES
+            number, first = split, kids
         made.tests[number], made.first_kids[number] = step["variable"], n_kids
         r = n_states[step["variable"]]
         _send_states(step, first, regions, made.kids[n_kids : n_kids + r])
@@ -202,10 +229,10 @@ def _replay(
     _sort(start, steps, begin, order)
     _follow(start, steps, deletions, regions, n_states, made)
     if reduces:
-        for target in range(n_states.shape[0]):
+        for target in range(n_states.shape[0] - 2):
             _reduce(order[begin[target] : begin[target + 1]], n_states, made)
     place, n, n_kids = made.places, 0, 0
-    for target in range(n_states.shape[0]):
+    for target in range(n_states.shape[0] - 2):
         if begin[target] < begin[target + 1]:
             place[_resolve(order[begin[target]], made.stands_for)] = 1
         first = n
@@ -246,7 +273,7 @@ def replay(
     comes after these is not set.
     """
     n = start.tests.shape[0] + n_leaves
-    begin, order = np.zeros(n_states.shape[0] + 2, np.int64), np.empty(out.tests.shape[0], np.int64)
+    begin, order = np.zeros(n_states.shape[0], np.int64), np.empty(out.tests.shape[0], np.int64)
     made = _Made(
         np.empty(n, np.int64),
         np.empty(n, np.int64),

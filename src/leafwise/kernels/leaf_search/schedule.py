@@ -370,13 +370,14 @@ def free_spent(batch: Array, state: State) -> None:
 
 
 @jit
-def start_afresh(target: int, state: State) -> None:
-    """Forget what a node was about to do, and all its prices."""
+def start_afresh(targets: Array, state: State) -> None:
+    """Forget what these nodes were about to do, and all their prices."""
     state = refer(state)
-    node = state.nodes[target]
-    if node["first_pending"] >= 0:
-        roll_back(target, node["first_pending"], state)
-    node["version"] += 1
-    unprice_all(target, state)
-    drop_merged(node, state)
-    set_costs(node, state.scoring)
+    for k in range(targets.shape[0]):
+        node = state.nodes[targets[k]]
+        if node["first_pending"] >= 0:
+            roll_back(targets[k], node["first_pending"], state)
+        node["version"] += 1
+        unprice_all(targets[k], state)
+        drop_merged(node, state)
+        set_costs(node, state.scoring)

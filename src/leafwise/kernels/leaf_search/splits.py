@@ -13,6 +13,7 @@ from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import lowest
 from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.leaf_search.own_values import Block, OwnScratch, begin_pieces, make_own_scratch, price_pieces
 from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -22,11 +23,11 @@ from leafwise.kernels.leaf_search.state import (
     N_SLOTS,
     ONE_STATE,
     TESTED,
-    Rises,
     Scoring,
     State,
 )
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
+from leafwise.kernels.scoring.rises import Rises, rise
 
 _TABLE = 64  # counts for which BDeu's rises are kept in a table
 # Rows of a thread's own rises, after four for each number of states of a candidate.
@@ -40,6 +41,7 @@ class PricingScratch(NamedTuple):
     rises: Rises  # of a leaf, under BDeu
     region: RegionScratch
     prefix: Array  # the target's counts in the states below some state
+    own: OwnScratch
 
 
 @part
@@ -59,7 +61,7 @@ def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
         np.empty(n_rows),
         scoring.rises.unit,
     )
-    return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64))
+    return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64), make_own_scratch(scoring))
 
 
 @bare
@@ -83,14 +85,6 @@ def child_of(state: Int, kind: Int, split_state: Int, n_states: Int) -> Int:
     if kind == ONE_STATE:
         return np.int64(state != split_state)
     return np.int64(state >= split_state and not (kind == BELOW_OR_MISSING and state == n_states - 1))
-
-
-@bare
-def rise(row: Int, count: Int, rises: Rises) -> float:
-    """log Γ(count + a) - log Γ(a) for the row's exponent a."""
-    if count < rises.lengths[row]:
-        return rises.values[rises.starts[row] + count] - rises.bases[row]
-    return log_gamma(count * rises.unit + rises.exponents[row]) - rises.log_gammas[row]
 
 
 @bare
@@ -139,7 +133,7 @@ def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_child
     """Take this split in place of the best so far, if it gains more and has no more children than it may."""
     if gain > split["gain"] + TIE and n_children <= most:
         split["gain"], split["variable"], split["kind"] = gain, variable, kind
-        split["state"], split["n_children"] = state, n_children
+        split["state"], split["part"], split["n_children"] = state, 0, n_children
 
 
 @bare
@@ -299,6 +293,36 @@ def _price_variable(
 
 
 @bare
+def _price_candidate(
+    split: Any,
+    leaf: Any,
+    candidate: _Candidate,
+    counts: Array,
+    totals: Array,
+    most: Int,
+    scoring: Scoring,
+    rises: Rises,
+    scratch: PricingScratch,
+) -> None:
+    """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
+    if leaf["states"] == 0:
+        _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+    if scratch.own.n[0] > 0:
+        block = Block(
+            candidate.variable,
+            counts,
+            candidate.at,
+            totals,
+            scratch.own.no_weights,
+            np.int64(0),
+            scratch.region.shares,
+            candidate.first,
+            candidate.is_restricted,
+        )
+        price_pieces(split, leaf, block, most, scoring, scratch.own)
+
+
+@bare
 def base_of(variable: int, target: int, layout: Layout) -> int:
     """The row, counted in states, at which the variable's block begins in histograms of the target."""
     which = layout.of_target[target]
@@ -341,7 +365,12 @@ def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScra
     n_classes = totals.shape[0]
     for k in range(n_classes):
         scoring.counts[leaf["counts"] + k] = totals[k]
-    if scoring.equivalent_sample_size > 0.0:
+    begin_pieces(leaf, totals, scratch.own.no_weights, scoring, scratch.own)
+    if leaf["states"] != 0:
+        leaf["log_likelihood"] = scratch.own.before[0]
+        if scoring.equivalent_sample_size > 0.0:
+            _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
+    elif scoring.equivalent_sample_size > 0.0:
         rises, last = scratch.rises, scratch.rises.lengths.shape[0] - N_OWN_ROWS
         _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, rises)
         leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, last + _OWN_CELL, last + _OWN_TOTAL, rises)
@@ -353,7 +382,7 @@ def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScra
 @bare
 def clear_split(split: Any, threshold: float) -> None:
     """No split is known that gains more than this."""
-    split["gain"], split["variable"], split["n_children"] = threshold, -1, 0
+    split["gain"], split["variable"], split["part"], split["n_children"] = threshold, -1, 0, 0
     split["first_child"] = split["possible"] = -1
 
 
@@ -366,6 +395,7 @@ def copy_split(source: Any, to: Any) -> None:
         source["kind"],
         source["state"],
     )
+    to["part"], to["piece"] = source["part"], source["piece"]
     to["n_children"], to["first_child"], to["possible"] = (
         source["n_children"],
         source["first_child"],
@@ -492,7 +522,7 @@ def _price_tested(
                 _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
             else:
                 candidate = _candidate(variable, base, leaf, scoring, scratch)
-                _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+                _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
 
 
 @bare
@@ -530,7 +560,7 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
             continue
         if not _is_pair(variable, pair, scoring, scratch):
             candidate = _candidate(variable, base, leaf, scoring, scratch)
-            _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+            _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
         elif _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
             few = _fewest(split, few, most_few, pair)
     forget_tested(n_restricted, scratch.region)
@@ -544,11 +574,12 @@ def price_tested(at: Int, variable: int, state: State, scratch: PricingScratch) 
     n_classes, which = layout.n_states[target], layout.of_target[target]
     counts = histogram_of(leaf, state)
     totals = counts[layout.n_rows[which] * n_classes :]
+    begin_pieces(leaf, totals, scratch.own.no_weights, scoring, scratch.own)
     if scoring.equivalent_sample_size > 0.0:
         _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     candidate = _candidate(variable, base_of(variable, target, layout), leaf, scoring, scratch)
     split = state.splits[N_SLOTS * at + TESTED]
-    _price_variable(split, leaf, candidate, counts, totals, leaf["max_children"], scoring, rises, scratch)
+    _price_candidate(split, leaf, candidate, counts, totals, leaf["max_children"], scoring, rises, scratch)
     forget_tested(n_restricted, scratch.region)

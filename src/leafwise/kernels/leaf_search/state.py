@@ -12,6 +12,7 @@ import numpy as np
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.counting.sets import Cases
+from leafwise.kernels.scoring.rises import Rises
 
 LEAF = np.dtype(
     [
@@ -28,6 +29,10 @@ LEAF = np.dtype(
         ("exponent", np.float64),  # of each state, where all states have the same
         ("exponents", np.int64),  # where the exponents of the states begin, where they differ
         ("target", np.int64),
+        ("states", np.int64),  # those of the target's that it is about, as bits; 0: all
+        ("part", np.int64),  # of a switch: the states of its first outcome, as bits; 0: it is no switch
+        ("partition", np.int64),  # of a switch: the leaf that was parted; else -1
+        ("n_outcomes", np.int64),  # that it has a distribution of
         ("slot", np.int64),  # which of its splits is the best
         ("max_children", np.int64),  # the limit under which it was priced; -1: yet to be priced
         ("version", np.int64),  # of the node, when it was priced
@@ -49,6 +54,8 @@ SPLIT = np.dtype(
         ("variable", np.int64),  # -1: there is none
         ("kind", np.int64),
         ("state", np.int64),
+        ("part", np.int64),  # the states by which the leaf is parted, as bits, before a piece is split; 0: it is not
+        ("piece", np.int64),  # which (own_values.py)
         ("n_children", np.int64),
         ("first_child", np.int64),  # the leaves it makes, once they are there; -1 before
         ("possible", np.int64),  # where the states that can occur are, if not all of them can; else -1
@@ -105,6 +112,8 @@ STEP = np.dtype(
         ("variable", np.int64),
         ("kind", np.int64),
         ("state", np.int64),
+        ("part", np.int64),
+        ("piece", np.int64),
         ("possible", np.int64),
         ("is_first_test", np.int64),  # of the variable, in the node's graph
         ("first_new", np.int64),
@@ -127,7 +136,7 @@ POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT = range(0,
 N_SHARED = SHORT + 8
 CLOSED = 1 << 40  # in the place of the next in the queue
 # Places in State.wanted: how much more of each is needed; then the sizes of sets of cases.
-WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, WANTED_WORDS, WANTED_ARCS, FIRST_WANTED_SET = range(6)
+WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, WANTED_WORDS, WANTED_ARCS, WANTED_SETS, FIRST_WANTED_SET = range(7)
 SPARE_STEPS = 1024  # more than there are threads
 
 
@@ -141,21 +150,6 @@ class Pool(NamedTuple):
     plenty: int  # cells: beyond that, histograms that may not be needed again are given back
 
 
-class Rises(NamedTuple):
-    """log Γ(count + a) - log Γ(a), a row for each exponent a: from a table for small counts; else it is reckoned.
-
-    Exponents that differ by whole numbers share a table.
-    """
-
-    values: Array
-    starts: Array  # for each row: where its table begins, and
-    lengths: Array  # ... how many counts it has
-    bases: Array  # what is to be subtracted from what is there
-    exponents: Array
-    log_gammas: Array
-    unit: float  # cases that one count stands for
-
-
 class Scoring(NamedTuple):
     """What prices depend on besides counts: priors, operators, and what may be tested."""
 
@@ -166,6 +160,7 @@ class Scoring(NamedTuple):
     rises: Rises
     cell_rises: Array  # for each number of states of a target: the row of `rises` for a cell,
     total_rises: Array  # ... and that for a leaf's total
+    multiples: Array  # multiples[r, n]: that for n states of a target with r; none where these have no tables
     arities: Array  # for each variable: its number of states, among the different ones
     n_ordered: Array  # for each variable: how many of its states have an order; 0: none
     log_ways: Array  # for each variable: what the structure prior charges for the way a test splits it
@@ -177,6 +172,7 @@ class Scoring(NamedTuple):
     complete: bool
     binary: bool
     ordered: bool
+    own: bool  # graphs may test their own variable
 
 
 class State(NamedTuple):

@@ -12,6 +12,7 @@ from leafwise.kernels.compiling.jit import jit, part
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.leaf_search.operators import choose_split
+from leafwise.kernels.leaf_search.own_values import Block, begin_pieces, make_own_scratch, price_pieces
 from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -113,7 +114,7 @@ def _price_variable(
 def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State) -> None:
     """Find the best splits of each leaf in the batch; its weights begin at starts[b]."""
     state = refer(state)
-    layout = state.scoring.layout
+    layout, pieces = state.scoring.layout, make_own_scratch(state.scoring)
     for b in range(begin, end):
         at = batch[b]
         leaf = state.leaves[at]
@@ -125,7 +126,9 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
         totals, own = counts[size:], cells[size:]
         for k in range(n_classes):
             state.scoring.counts[leaf["counts"] + k] = state.pool.cells[leaf["histogram"] + size + k]
-        leaf["log_likelihood"] = log_likelihood(totals, own)
+        histogram = histogram_of(leaf, state)
+        begin_pieces(leaf, histogram[size:], own, state.scoring, pieces)
+        leaf["log_likelihood"] = log_likelihood(totals, own) if leaf["states"] == 0 else pieces.before[0]
         leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
         for slot in range(N_SLOTS):
             threshold = node["tested_cost"] if slot == TESTED else threshold_of(leaf, node)
@@ -137,15 +140,29 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
                 first = layout.bases[entry] * n_classes
                 last = first + layout.n_states[variable] * n_classes
                 split = state.splits[N_SLOTS * at + slot]
-                _price_variable(
-                    split,
-                    leaf,
-                    variable,
-                    counts[first:last],
-                    cells[first:last],
-                    totals,
-                    own,
-                    node["max_children"],
-                    state,
-                )
+                if leaf["states"] == 0:
+                    _price_variable(
+                        split,
+                        leaf,
+                        variable,
+                        counts[first:last],
+                        cells[first:last],
+                        totals,
+                        own,
+                        node["max_children"],
+                        state,
+                    )
+                if pieces.n[0] > 0:
+                    block = Block(
+                        variable,
+                        histogram,
+                        first,
+                        histogram[size:],
+                        cells,
+                        first,
+                        pieces.no_weights,
+                        np.int64(0),
+                        False,
+                    )
+                    price_pieces(split, leaf, block, node["max_children"], state.scoring, pieces)
         choose_split(at, node, state)

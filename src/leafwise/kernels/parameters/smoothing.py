@@ -30,14 +30,23 @@ def arc_counts(
 
 @jit
 def shrunken_exponents(
-    test: Ints, first: Ints, child: Ints, n_children: Ints, counts: NDArray[np.int64], strength: float
+    test: Ints,
+    first: Ints,
+    child: Ints,
+    n_children: Ints,
+    counts: NDArray[np.int64],
+    strength: float,
+    target: int,
+    here: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Exponents for all nodes: one for each state, and `strength` cases distributed as in the nodes above.
 
     A node has a larger number than those above it. With several above, each weighs as much as the cases it sends.
+    Where the graph also tests the target (else that is -1), `here` has a 1 for each state that can reach a node, and
+    below such a test the distribution above is that of the part's states alone.
     """
     n_nodes, n_states = test.shape[0], counts.shape[1]
-    exponents = np.ones((n_nodes, n_states))
+    exponents = here.copy() if target >= 0 else np.ones((n_nodes, n_states))
     above = np.zeros((n_nodes, n_states))
     weight = np.zeros(n_nodes)
     own = np.zeros((n_nodes, n_states))
@@ -51,6 +60,10 @@ def shrunken_exponents(
             for arc in range(first[node], first[node] + n_children[node]):
                 n = counts[arc].sum() + _A_TRACE
                 weight[child[arc]] += n
-                above[child[arc]] += n * mean
+                if test[node] == target:
+                    part = mean * here[child[arc]]
+                    above[child[arc]] += n * part / part.sum()
+                else:
+                    above[child[arc]] += n * mean
                 own[child[arc]] += counts[arc]
     return exponents

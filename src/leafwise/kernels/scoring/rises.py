@@ -1,7 +1,9 @@
 """Tables of log Γ(count + a) - log Γ(a), for exponents a that many leaves share."""
 
-from leafwise.kernels.compiling.jit import jit
-from leafwise.kernels.compiling.types import Array
+from typing import NamedTuple
+
+from leafwise.kernels.compiling.jit import bare, jit
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.scoring.dirichlet import log_gamma
 
 MOST = 2**20  # counts: beyond that, a table is no quicker than Stirling's series
@@ -13,3 +15,26 @@ def fill(exponent: float, unit: float, values: Array) -> None:
     first = log_gamma(exponent)
     for count in range(values.shape[0]):
         values[count] = log_gamma(count * unit + exponent) - first
+
+
+class Rises(NamedTuple):
+    """log Γ(count + a) - log Γ(a), a row for each exponent a: from a table for small counts; else it is reckoned.
+
+    Exponents that differ by whole numbers share a table.
+    """
+
+    values: Array
+    starts: Array  # for each row: where its table begins, and
+    lengths: Array  # ... how many counts it has
+    bases: Array  # what is to be subtracted from what is there
+    exponents: Array
+    log_gammas: Array
+    unit: float  # cases that one count stands for
+
+
+@bare
+def rise(row: Int, count: Int, rises: Rises) -> float:
+    """log Γ(count + a) - log Γ(a) for the row's exponent a."""
+    if count < rises.lengths[row]:
+        return rises.values[rises.starts[row] + count] - rises.bases[row]
+    return log_gamma(count * rises.unit + rises.exponents[row]) - rises.log_gammas[row]

@@ -1,0 +1,47 @@
+"""leafwise unroll: from a dynamic network to an ordinary one over so many slices."""
+
+from pathlib import Path
+
+import click
+
+from leafwise.cli.options import (
+    OUTPUT_FILE,
+    STANDARD,
+    check_output,
+    json_option,
+    load_dynamic,
+    model_argument,
+    print_json,
+)
+from leafwise.cli.progress import telling
+from leafwise.cli.saving import dumped
+
+MOST_SLICES = 10**6
+
+
+@click.command()
+@model_argument
+@click.argument("slices", type=click.IntRange(1, MOST_SLICES), metavar="T")
+@click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", required=True, help="Where to save the network.")
+@json_option
+def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
+    """The dynamic network MODEL as an ordinary network over T slices, with variables x[0], x[1], ..., x[T-1].
+
+    What is asked of it then is filtering, smoothing and prediction: query, mpe, sample, evaluate and all others.
+    """
+    check_output(output, model)
+    if output == STANDARD and as_json:
+        raise click.UsageError("the network alone goes to standard output: leave out -o -, or --json.")
+    with telling(quiet=as_json) as tell:
+        tell(f"reading {model.name}")
+        network = load_dynamic(model).unroll(slices)
+        tell(f"writing {output.name}")
+        if output != STANDARD:
+            network.save(output)
+    if output == STANDARD:
+        click.echo(dumped(network), nl=False)
+    elif as_json:
+        counts = {"slices": slices, "variables": len(network.variables), "arcs": len(network.arcs)}
+        print_json({**counts, "parameters": network.n_parameters, "output": str(output)})
+    else:
+        click.echo(f"{slices:,} slices, {len(network.variables):,} variables, saved in {output}")

@@ -1,0 +1,31 @@
+"""Dynamic networks as one JSON file: how many slices before matter, and the network of a window as in network files.
+
+{"format": "leafwise-dynamic-network", "version": 1, "lags": 2, "window": {"format": "leafwise-network", ...}}
+"""
+
+from leafwise.dynamic_network import DynamicNetwork
+from leafwise.formats import json
+from leafwise.formats.json_reading import member_of
+
+FORMAT = "leafwise-dynamic-network"
+VERSION = 1
+
+
+def dumps(dynamic: DynamicNetwork) -> str:
+    """The text of a dynamic network's file."""
+    head = json.text({"format": FORMAT, "version": VERSION, "lags": dynamic.lags})
+    return f'{head[:-1]}, "window": {json.dumps(dynamic.window).rstrip()}}}\n'
+
+
+def loads(text_of_file: str | bytes) -> DynamicNetwork:
+    """The dynamic network of a file's text."""
+    document = json.parsed(text_of_file)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f'this is JSON but no dynamic network: such a file has "format": "{FORMAT}"; learn one.')
+    if document.get("version") != VERSION:
+        raise ValueError(
+            f'the "version" of the dynamic network is {document.get("version")!r}, and this leafwise reads {VERSION}: '
+            f"upgrade it."
+        )
+    window = json.loads(json.text(member_of(document, "window", dict, "file")))
+    return DynamicNetwork(window, member_of(document, "lags", int, "file"))

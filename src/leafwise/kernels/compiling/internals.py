@@ -1,0 +1,299 @@
+"""All that leafwise takes of numba's private parts: without promise, so `jit.py` knows how to do without.
+
+*Parts*: the code of functions that only compiled ones call is optimised once, in their callers. *Files*: left alone,
+numba takes whatever its files hold, looks only at the file of the kernel itself, and gives up when a disk is full. Here
+every file ends in a digest of what is before it; and each kernel has a file of its own, written before it is listed, so
+that two processes that compile at the same time do not take each other's. *References*: named tuples of arrays, handed
+to compiled functions as one address instead of hundreds of arguments.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ctypes import addressof, c_char
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from struct import Struct, calcsize
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import _dispatcher, extending, types
+from numba.core import caching, cgutils, codegen, compiler, imputils
+from numba.core.registry import cpu_target
+from numba.core.typing import templates
+
+from leafwise.kernels.compiling.sources import SOURCES, tell_all, warn_not_kept
+
+_caching: Any = caching  # numba's published types are for its users, and leave most of this out
+_cgutils: Any = cgutils
+_codegen: Any = codegen
+_compile: Any = numba.njit
+_compiler: Any = compiler
+_extending: Any = extending
+_fingerprint: Any = _dispatcher.compute_fingerprint
+_imputils: Any = imputils
+_templates: Any = templates
+_typeof: Any = numba.typeof
+_ADDRESS = ir.IntType(8).as_pointer()
+_OFFSET = ir.IntType(64)
+
+
+# Parts
+
+
+class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part, as it is before it is optimised: left alone, numba would do that here and in every caller."""
+
+    def _optimize_final_module(self) -> None:
+        """Left to the caller."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+    @property
+    def codegen(self) -> "_Draft":
+        """For numba's `get_executable`, which asks it to set the environment, and nothing else."""
+        return self
+
+    def set_env(self, name: str, environment: object) -> None:
+        """What Python's ways in and out need. A part has none."""
+
+
+class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
+        super().__init__(typing, target, _Draft(target.codegen(), "part"), *others)
+
+
+_PART = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile a function for Python to call, and keep it on disk."""
+    compiled = _compile(nogil=True, no_cfunc_wrapper=True)(function)
+    _keep(compiled)
+    return compiled
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile a function into the compiled functions that call it."""
+    return _compile(**_PART)(function)
+
+
+def bare(function: Callable[..., Any]) -> Any:
+    """A part without reference counts."""
+    return _compile(**_PART, _nrt=False)(function)
+
+
+# Files
+
+
+class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
+    """The files of one kernel: a list, and the code for each kind of arguments."""
+
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._base = filename_base
+        self._version += SOURCES  # what has another one is not even read
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep the code for one kind of arguments."""
+        name = f"{self._base}.{sha256(repr(key[:2]).encode()).hexdigest()[:16]}.nbc"  # by arguments and processor
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+    def _load_index(self) -> Any:
+        return super()._load_index() if _is_whole(self._index_path) else {}
+
+    def _load_data(self, name: str) -> Any:
+        return super()._load_data(name) if _is_whole(self._data_path(name)) else None
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[BytesIO]:
+        with super()._open_for_write(path) as file:
+            content = BytesIO()
+            yield content
+            file.write(content.getvalue() + _digest(content.getvalue()))
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file is there and ends in the digest of what is before it."""
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        return False
+    return _digest(data[:-32]) == data[-32:]
+
+
+def _digest(data: bytes) -> bytes:
+    return sha256(SOURCES.encode() + data).digest()
+
+
+class _Cache(_caching.FunctionCache):  # type: ignore[misc]
+    """The compiled code of one function."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            tell_all()
+        return found
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            warn_not_kept(str(error))
+
+
+def _keep(dispatcher: Any) -> None:
+    """Let a compiled function be looked for on disk before it is compiled, and be kept there afterwards."""
+    try:
+        dispatcher._cache = _Cache(dispatcher.py_func)
+    except RuntimeError:  # numba finds no place it may write to
+        warn_not_kept("there is no folder for them that can be written to")
+
+
+# References
+
+
+class Reference(types.Type):
+    """The type of references to named tuples of some type."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+        digest = sha256(str(of).encode()).hexdigest()  # the name is part of that of every function that takes one
+        super().__init__(f"Reference({digest[:16]})")
+
+
+@_extending.register_model(Reference)
+class _Model(_extending.models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, type_: Any) -> None:
+        super().__init__(manager, type_, _ADDRESS)
+
+
+@_extending.infer_getattr
+class _Fields(_templates.AttributeTemplate):  # type: ignore[misc]
+    key = Reference
+
+    def generic_resolve(self, reference: Any, name: str) -> Any:
+        if name not in reference.of.fields:
+            return None
+        field = reference.of.types[reference.of.fields.index(name)]
+        return Reference(field) if isinstance(field, types.BaseNamedTuple) else field
+
+
+_offsets: dict[tuple[str, int], int] = {}
+
+
+def _offset(context: Any, reference: Any, index: int) -> int:
+    """Where a field is, in bytes: the type of the tuple, written out wherever a field is asked for, takes long."""
+    key = (reference.name, index)
+    if key not in _offsets:
+        kind, layout = context.get_value_type(reference.of), context.target_data
+        if isinstance(kind, ir.ArrayType):  # all fields have the same type
+            _offsets[key] = index * kind.element.get_abi_size(layout)
+        else:
+            _offsets[key] = kind.get_element_offset(layout, index)
+    return _offsets[key]
+
+
+def _field(context: Any, builder: Any, reference: Any, address: Any, name: str) -> Any:
+    index = reference.of.fields.index(name)
+    kind = reference.of.types[index]
+    place = builder.gep(address, [_OFFSET(_offset(context, reference, index))])
+    if isinstance(kind, types.BaseNamedTuple):
+        return place
+    place = builder.bitcast(place, context.get_value_type(kind).as_pointer())
+    return _imputils.impl_ret_borrowed(context, builder, kind, builder.load(place))
+
+
+_extending.lower_getattr_generic(Reference)(_field)
+
+
+def _emit_refer(_context: Any, fields: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(_cgutils.alloca_once_value(builder, arguments[0]), _ADDRESS)
+
+    def generate_nothing(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    if isinstance(fields, Reference):
+        return fields(fields), generate_nothing
+    return Reference(fields)(fields), generate
+
+
+refer: Any = _extending.intrinsic(_emit_refer)
+"""Make a reference to a named tuple."""
+
+
+class Packed:
+    """A named tuple, laid out in memory as compiled code expects it behind a reference."""
+
+    def __init__(self, fields: Any) -> None:
+        self.fields = fields  # so that the arrays live
+        self.kind, plan = _plan(fields)
+        self._memory = bytearray(plan.size)
+        plan.pack_into(self._memory, 0, *_words(fields))
+        self.address = addressof((c_char * plan.size).from_buffer(self._memory))
+
+
+_plans: dict[bytes, tuple[Reference, Struct]] = {}
+
+
+def _plan(fields: Any) -> tuple[Reference, Struct]:
+    """The type of references to such a tuple, and how its words lie in memory."""
+    key = _fingerprint(fields)  # of its type: it takes far longer to make the type itself
+    if key not in _plans:
+        kind = Reference(_typeof(fields))
+        context, places = cpu_target.target_context, list[tuple[int, str]]()
+        _lay_out(context, kind, 0, places)
+        size = context.get_value_type(kind.of).get_abi_size(context.target_data)
+        form, end = "=", 0
+        for at, what in [*places, (size, "")]:
+            form += f"{at - end}x{what}"
+            end = at + calcsize("=" + what)
+        _plans[key] = kind, Struct(form)
+    return _plans[key]
+
+
+def _lay_out(context: Any, reference: Any, at: int, places: list[tuple[int, str]]) -> None:
+    """Where each field is, in the order of fields, and the format of its words."""
+    for index, kind in enumerate(reference.of.types):
+        place = at + _offset(context, reference, index)
+        if isinstance(kind, types.BaseNamedTuple):
+            _lay_out(context, Reference(kind), place, places)
+        elif isinstance(kind, types.Array):
+            places.append((place, f"{5 + 2 * kind.ndim}q"))
+        else:
+            places.append((place, {types.boolean: "?", types.int64: "q", types.float64: "d"}[kind]))
+
+
+def _words(fields: Any) -> list[Any]:
+    """All numbers that compiled code knows a tuple by; of an array: where it is, and its shape."""
+    words: list[Any] = []
+    for value in fields:
+        if isinstance(value, np.ndarray):
+            data = value.__array_interface__["data"][0]
+            words += (0, 0, value.size, value.itemsize, data, *value.shape, *value.strides)
+        elif isinstance(value, tuple):
+            words += _words(value)
+        else:
+            words.append(value)
+    return words
+
+
+def _unbox(_kind: Any, packed: Any, c: Any) -> Any:
+    number = c.pyapi.object_getattr_string(packed, "address")
+    address = c.builder.inttoptr(c.pyapi.long_as_longlong(number), _ADDRESS)
+    c.pyapi.decref(number)
+    return _extending.NativeValue(address)
+
+
+_extending.typeof_impl.register(Packed)(lambda packed, _context: packed.kind)
+_extending.unbox(Reference)(_unbox)

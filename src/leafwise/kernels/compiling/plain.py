@@ -1,0 +1,60 @@
+"""The way back from `internals.py`: the same by what numba publishes. Slower to compile and to call, same answers.
+
+Every function is compiled, and optimised, on its own, and again in its callers; named tuples are handed on as they are.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numba
+
+from leafwise.kernels.compiling.sources import SOURCES, warn_not_kept
+
+_config: Any = numba.config
+_compile: Any = numba.njit
+
+
+@cache
+def _folder() -> str | None:
+    """Where files go, of these very sources; None if that cannot be."""
+    folder = Path(_config.CACHE_DIR or Path(__file__).parent / "__pycache__") / f"plain-{SOURCES[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        warn_not_kept(str(error))
+        return None
+    return str(folder)
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile a function for Python to call, and keep it on disk."""
+    if _config.DISABLE_JIT or _folder() is None:
+        return _compile(nogil=True)(function)
+    before, _config.CACHE_DIR = _config.CACHE_DIR, _folder()  # which numba looks at once, here
+    try:
+        return _compile(nogil=True, cache=True)(function)
+    finally:
+        _config.CACHE_DIR = before
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile a function for compiled ones to call."""
+    return _compile(nogil=True)(function)
+
+
+bare = part
+
+
+@part
+def refer(fields: Any) -> Any:
+    """The named tuple itself."""
+    return fields
+
+
+def Packed(fields: Any) -> Any:
+    """The named tuple itself."""
+    return fields

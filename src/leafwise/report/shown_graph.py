@@ -1,0 +1,176 @@
+"""Decision graphs in words: what their tests, arcs and leaves are called, wherever they are shown. Knows networks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.binning import interval_labels
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Network, Node, TiedLeaf
+from leafwise.table import Variable, many
+
+_FEW_STATES = 3  # so many states are listed in full
+_FEW_TIES = 3  # and so many of the leaves that one is tied with
+
+
+@dataclass(frozen=True)
+class ShownArc:
+    """An arc of a test: its states in short and in full, and of an own-value test the share of its switch."""
+
+    states: str
+    full: str
+    child: int
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class ShownGraph:
+    """The decision graph of a variable, with its own-value tests, as it is shown."""
+
+    network: Network
+    index: int
+    node: Node
+
+    @property
+    def graph(self) -> DecisionGraph:
+        return self.node.whole_graph
+
+    @property
+    def variable(self) -> Variable:
+        return self.network.variables[self.index]
+
+    @cached_property
+    def leaf_numbers(self) -> dict[int, int]:
+        """The number of the leaf at each place that has one."""
+        return {place: leaf for leaf, place in enumerate(self.graph.leaves)}
+
+    def is_own(self, place: int) -> bool:
+        """Whether a place tests the variable itself."""
+        return self.graph.tests[place] == self.index
+
+    def test_name(self, place: int) -> str:
+        """What a test is called."""
+        name = self.network.variables[self.graph.tests[place]].name
+        return f"{name} itself" if self.is_own(place) else name
+
+    def arcs(self, place: int) -> Iterator[ShownArc]:
+        """The arcs of a test; of an own-value test those of the states that can come there."""
+        tested = self.network.variables[self.graph.tests[place]]
+        if not self.is_own(place) or self.node.own is None:
+            for states, child in self.graph.arcs(place):
+                full = f"{tested.name} = {', '.join(tested.labels[state] for state in sorted(states))}"
+                yield ShownArc(arc_states(tested, states), full, child)
+            return
+        row = self.node.own.places.index(place)
+        parts = self.node.own.parts[row]
+        several = [part for part in parts if len(part) > 1]
+        for part in parts:
+            share, child = float(self.node.own.probabilities[row, part[0]]), self.graph.children[place][part[0]]
+            listed = ", ".join(tested.labels[state] for state in part)
+            text = arc_states(tested, frozenset(part)).removeprefix("= ")
+            text = "other states" if several == [part] else text
+            yield ShownArc(text, f"{tested.name} itself: {listed}: {share:.6g}", child, share)
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Of the leaves, one row each."""
+        return (self.node.own or self.node).probabilities[list(self.node.leaf_rows)]
+
+    @cached_property
+    def cases(self) -> list[str]:
+        """How many cases each leaf holds; empty where that is not known."""
+        counts = (self.node.own or self.node).counts
+        if counts is None:
+            return [""] * self.graph.n_leaves
+        return [many(round(number), "case") for number in counts[list(self.node.leaf_rows)].sum(axis=1)]
+
+    def states(self, leaf: int) -> tuple[int, ...]:
+        """The states that a leaf is over."""
+        own = self.node.own
+        return tuple(range(self.variable.n_states)) if own is None else own.states[self.graph.leaves[leaf]]
+
+    def tied(self, leaf: int) -> str:
+        """With which leaves a leaf shares its distribution, in words; "" where with none."""
+        here = self._ties.get(self.node.leaf_rows[leaf])
+        if here is None:
+            return ""
+        tied, group = here
+        others = [self._other(tied, other) for other in group if other != tied]
+        more = f" and {len(others) - _FEW_TIES} more" if len(others) > _FEW_TIES else ""
+        return f"tied with {', '.join(others[:_FEW_TIES])}{more}"
+
+    @cached_property
+    def _ties(self) -> dict[int, tuple[TiedLeaf, tuple[TiedLeaf, ...]]]:
+        return {
+            tied.leaf: (tied, group) for group in self.network.ties for tied in group if tied.variable == self.index
+        }
+
+    def _other(self, tied: TiedLeaf, other: TiedLeaf) -> str:
+        node, variable = self.network.nodes[other.variable], self.network.variables[other.variable]
+        assert node is not None  # the network has checked its ties
+        name = f"leaf {node.leaf_rows.index(other.leaf)}" + (f" of {variable.name}" if node is not self.node else "")
+        pairs = sorted(zip(tied.states, other.states, strict=True))
+        labels = [(self.variable.labels[one], variable.labels[two]) for one, two in pairs]
+        if all(one == two for one, two in labels):
+            return name
+        return f"{name} ({', '.join(f'{one} as {two}' for one, two in labels if one != two)})"
+
+
+def arc_states(variable: Variable, states: frozenset[int]) -> str:
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range, if they have an order.
+
+    >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
+    '≠ b'
+    >>> age = Variable("age", ("< 30", "30 to 56", ">= 56"), cuts=(30.0, 56.0))
+    >>> arc_states(age, frozenset({0, 1})), arc_states(age, frozenset({1})), arc_states(age, frozenset({0, 2}))
+    ('< 56', '= 30 to 56', '< 30 or >= 56')
+    >>> size = Variable("size", ("S", "M", "L", "XL"), ordered=True)
+    >>> arc_states(size, frozenset({0, 1})), arc_states(size, frozenset({1, 2, 3})), arc_states(size, frozenset({0, 3}))
+    ('≤ M', '≥ M', '= S, XL')
+    """
+    if variable.cuts:
+        return _range(variable, sorted(states))
+    if variable.ordered and (text := _span(variable, sorted(states))):
+        return text
+    others = [state for state in range(variable.n_states) if state not in states]
+    if len(others) <= _FEW_STATES and len(others) < len(states) and others:
+        return f"≠ {', '.join(variable.labels[state] for state in others)}"
+    labels = [variable.labels[state] for state in sorted(states)]
+    if len(labels) <= _FEW_STATES + 1:
+        return f"= {', '.join(labels)}"
+    return f"= {', '.join(labels[:_FEW_STATES])}, … ({len(labels)} states)"
+
+
+def _span(variable: Variable, states: list[int]) -> str:
+    """Several states that follow each other, of a variable whose states have an order; "" where they do not."""
+    n, labels = variable.n_states - variable.missing, variable.labels
+    own = [state for state in states if state < n]
+    if len(own) < 2 or own[-1] - own[0] >= len(own) or len(own) == n:
+        return ""
+    text = f"= {labels[own[0]]} to {labels[own[-1]]}"
+    if own[0] == 0 or own[-1] == n - 1:
+        text = f"≤ {labels[own[-1]]}" if own[0] == 0 else f"≥ {labels[own[0]]}"
+    return f"{text} or {labels[-1]}" if len(own) < len(states) else text
+
+
+def _range(variable: Variable, states: list[int]) -> str:
+    """The states of a variable with bins, as ranges of its numbers."""
+    n_bins = len(variable.cuts) + 1
+    bins = [state for state in states if state < n_bins]
+    parts = []
+    for first in [state for state in bins if state - 1 not in bins]:
+        last = next(state for state in range(first, n_bins) if state + 1 not in bins)
+        if first == 0 and last == n_bins - 1:
+            parts.append("any number")
+        elif first == 0:
+            parts.append(interval_labels(variable.cuts[last : last + 1])[0])
+        elif last == n_bins - 1:
+            parts.append(interval_labels(variable.cuts[first - 1 : first])[1])
+        else:
+            parts.append(interval_labels((variable.cuts[first - 1], variable.cuts[last]))[1])
+    parts += [variable.labels[state] for state in states if state >= n_bins]
+    text = " or ".join(parts)
+    return text if text.startswith(("<", ">")) else f"= {text}"

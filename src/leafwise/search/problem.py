@@ -1,0 +1,87 @@
+"""What every search is given, and what each of its steps tells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.constraints import ParentRules
+from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels.counting.arrays import Layout
+from leafwise.network import Network, Node
+from leafwise.priors import ParameterPrior
+from leafwise.scores import log_prior
+from leafwise.search.histograms import make_layout
+from leafwise.structure_priors import StructurePrior
+from leafwise.table import Variable, count_states
+
+_MOST_CELLS = 2**30  # 4 GiB of counts
+
+O_co = TypeVar("O_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[O_co]):
+    """One operator, and the network's size and score after it; every row of a complete table is a leaf."""
+
+    operator: O_co
+    log_score: float
+    n_leaves: int
+    n_arcs: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched: variables, targets, priors, constraints, and where to begin."""
+
+    variables: tuple[Variable, ...]
+    targets: tuple[int, ...]
+    prior: ParameterPrior
+    structure_prior: StructurePrior
+    parents: ParentRules
+    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
+    start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+
+    @property
+    def counted(self) -> dict[str, list[int]]:
+        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
+        n_candidates: list[int] = self.n_candidates.tolist()
+        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
+
+    def log_prior(self, target: int, graph: DecisionGraph) -> float:
+        """Of a target's graph."""
+        n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
+        return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
+
+    def layout(self) -> Layout:
+        """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
+        n_states = count_states(self.variables)
+        targets = np.array(self.targets)
+        layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
+        n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
+        if n_cells > _MOST_CELLS:
+            largest = sorted(self.variables, key=lambda variable: -variable.n_states)[:2]
+            which = " and ".join(f"{variable.name!r} ({variable.n_states} states)" for variable in largest)
+            raise ValueError(
+                f"counting all pairs of variables takes {n_cells} cells, more than the limit of {_MOST_CELLS}: "
+                f"bin or drop those with the most states, such as {which}, or allow fewer parents"
+            )
+        return layout
+
+    def network(self, nodes: Sequence[Node | None], learned: Mapping[str, Any]) -> Network:
+        """The network that was found."""
+        return Network(self.variables, tuple(nodes), str(self.prior), str(self.structure_prior), learned)
+
+    def log_prior_of(self, nodes: Sequence[Node | None]) -> float:
+        """Of the graphs of all nodes that are there."""
+        return fsum(self.log_prior(target, node.graph) for target, node in enumerate(nodes) if node is not None)
+
+    def log_prior_of_network(self, network: Network) -> float:
+        """Of all structures of a network, with their own-value tests and ties."""
+        targets = [target for target, node in enumerate(network.nodes) if node is not None]
+        return fsum(
+            log_prior(network, target, self.structure_prior, int(self.n_candidates[target])) for target in targets
+        )

@@ -1,0 +1,228 @@
+"""Search for the arcs that the data came from: arcs first, with complete tables, then the graphs of their nodes.
+
+Decision graphs find out how a variable depends on others in few numbers, but a search over leaves cannot turn an arc
+round, and makes up for one that points the wrong way with more arcs. So arcs are searched for with complete tables,
+among networks that say the same (BDeu), each arc paying for its parent having been chosen among all variables. That is
+done twice, from the beginning and from the arcs of a sixteenth of the cases, an eighth, and so on, which leads out of
+many a place where the first is stuck. Then decision graphs are learned that may test the parents of the better one.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.constraints import NO_LIMIT
+from leafwise.counters.counter import Counter
+from leafwise.network import Network
+from leafwise.priors import Bdeu
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.problem import Problem, Step
+from leafwise.search.tables import TableArcSearch, TableArcSearchRun
+from leafwise.search.under_way import check_numbers, check_operators
+from leafwise.structure_priors import Arcs
+from leafwise.workers import Workers
+
+Matrix = NDArray[np.uint8]
+
+EVERY = (1, 16, 8, 4, 2, 1)  # of how many cases one is looked at, search after search; each begins where the last ended
+_AFRESH = (0, 1)  # but for these
+_WORTH = Bdeu(2.0)  # cases, as many as other priors have in one leaf
+
+
+@dataclass(frozen=True)
+class RecoverySearch:
+    """How to search for the arcs that made the data: limits of the search over arcs, and `greedy`, that of the graphs.
+
+    The priors that `learn` is given are those of the graphs. Arcs are scored with BDeu, worth two cases, and what each
+    pays is log(n - 1) among n variables. Parents that a graph does not test are dropped, unless required.
+
+    >>> RecoverySearch(LeafSearch(operators="BM"), seconds=60).max_steps is None
+    True
+    """
+
+    greedy: LeafSearch = LeafSearch()
+    max_steps: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check_numbers(self, max_steps=0, seconds=0)
+        check_operators(self.greedy.operators, "search for arcs")
+        for name in ("max_steps", "seconds"):
+            if getattr(self.greedy, name) is not None:
+                raise ValueError(f"{name} limits the search over arcs, not that of the graphs: set it there")
+
+    @property
+    def threads(self) -> int | None:
+        return self.greedy.threads
+
+    def begin(
+        self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+    ) -> "RecoverySearchRun":
+        """The search with these settings; where another one was, if its state is given."""
+        return RecoverySearchRun(problem, counter, self, workers, state)
+
+
+class RecoverySearchRun:
+    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+
+    Steps change arcs first, then leaves. While arcs are searched for, leaves and score are those of complete tables,
+    and `network` learns the graphs in the best arcs so far. `stopped` says why there are no more steps: "no operator
+    gains"; "max_steps" or "seconds", if that ended the search over arcs; "" while there may be.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        counter: Counter,
+        settings: RecoverySearch,
+        workers: Workers,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        _ = problem.structure_prior.costs  # one that is not for graphs is refused before the work begins
+        self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
+        self._stage, self._n_steps_before, self._seconds_before = 0, 0, 0.0
+        self._best, self._best_score = problem.parents.is_parent, -math.inf
+        self._arcs: TableArcSearchRun | None = None
+        self._graphs: LeafSearchRun | None = None
+        self.stopped = ""
+        if state is not None:
+            self._stage, self._best_score = state["stage"], float(state["best_score"])
+            self._best = _matrix(state["best"], len(problem.variables))
+            self._n_steps_before, self._seconds_before = state["n_steps_before"], state["seconds_before"]
+        inner = None if state is None else state["inner"]
+        if problem.parents.is_static or self._stage == len(EVERY):
+            self._graphs = self._search_graphs(inner)
+        else:
+            self._arcs = self._search_arcs(problem.parents.is_parent, inner)
+
+    def __iter__(self) -> Iterator[Step[Any]]:
+        return self
+
+    def __next__(self) -> Step[Any]:
+        while not self.stopped:
+            for step in self._inner:
+                return step
+            self._go_on()
+        raise StopIteration
+
+    def run(self, progress: Callable[["RecoverySearchRun"], None] | None = None) -> None:
+        """Take all remaining steps; `progress` is called about twenty times a second."""
+        while not self.stopped:
+            self._inner.run(None if progress is None else lambda _: progress(self))
+            self._go_on()
+
+    @property
+    def _inner(self) -> TableArcSearchRun | LeafSearchRun:
+        """The search that is under way, of all that make up this one."""
+        inner = self._arcs if self._graphs is None else self._graphs
+        assert inner is not None
+        return inner
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds_before + self._inner.seconds
+
+    @property
+    def n_steps(self) -> int:
+        return self._n_steps_before + self._inner.n_steps
+
+    @property
+    def n_leaves(self) -> int:
+        return self._inner.n_leaves
+
+    @property
+    def n_arcs(self) -> int:
+        return self._inner.n_arcs
+
+    @property
+    def log_score(self) -> float:
+        return self._inner.log_score
+
+    @property
+    def network(self) -> Network:
+        """The best arcs so far, with decision graphs."""
+        if self._graphs is not None:
+            network = self._graphs.network
+        else:
+            search = self._search_graphs()
+            search.run()
+            network = search.network
+            search.close()
+        told = {"search": "recover", "steps": self.n_steps, "stopped": self.stopped}
+        return replace(network, learned={**network.learned, **told})
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        return dict(self.network.learned)
+
+    def state(self) -> dict[str, Any]:
+        """What it takes to go on from here, in plain values; where a limit ended the search over arcs, with that."""
+        inner, steps, seconds = self._arcs or self._inner, self._n_steps_before, self._seconds_before
+        if inner is not self._inner:
+            steps, seconds = steps - inner.n_steps, seconds - inner.seconds
+        return {
+            "stage": self._stage,
+            "best": np.argwhere(self._best)[:, ::-1].tolist(),
+            "best_score": str(self._best_score),
+            "n_steps_before": steps,
+            "seconds_before": seconds,
+            "inner": inner.state(),
+        }
+
+    def _go_on(self) -> None:
+        """From a search that has ended to the next."""
+        ended = self._arcs
+        if ended is None or self._graphs is not None:
+            self.stopped = (ended or self._inner).stopped
+            return
+        is_limited = ended.stopped in ("max_steps", "seconds")
+        self._best, self._best_score = self._best_arcs()
+        self._n_steps_before += ended.n_steps
+        self._seconds_before += ended.seconds
+        if not is_limited:
+            self._arcs, self._stage = None, self._stage + 1
+        if is_limited or self._stage == len(EVERY):
+            self._graphs = self._search_graphs()
+        else:
+            begin = self._problem.parents.is_parent if self._stage in _AFRESH else ended.is_parent
+            self._arcs = self._search_arcs(begin)
+
+    def _best_arcs(self) -> tuple[Matrix, float]:
+        """The better ones of those that were found before, and those of the search under way, and their score."""
+        arcs = self._arcs
+        if arcs is None or EVERY[self._stage] > 1 or arcs.log_score <= self._best_score:
+            return self._best, self._best_score
+        return arcs.is_parent, arcs.log_score
+
+    def _search_arcs(self, is_parent: Matrix, state: Mapping[str, Any] | None = None) -> TableArcSearchRun:
+        """The search of this stage, which begins with these arcs."""
+        most, seconds = self.settings.max_steps, self.settings.seconds
+        tables = TableArcSearch(
+            patience=len(self._problem.variables),
+            max_steps=None if most is None else most - self._n_steps_before,
+            seconds=None if seconds is None else max(seconds - self._seconds_before, 0.0),
+        )
+        rules = self._problem.parents._replace(is_parent=is_parent, most_leaves=NO_LIMIT)
+        problem = replace(self._problem, prior=_WORTH, structure_prior=Arcs(), parents=rules, start={})
+        return TableArcSearchRun(problem, self._counter, tables, self._workers, state, EVERY[self._stage])
+
+    def _search_graphs(self, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
+        """Decision graphs that may test the parents in the best arcs so far."""
+        rules, best = self._problem.parents, self._best_arcs()[0]
+        if rules.is_static:
+            return LeafSearchRun(self._problem, self._counter, self.settings.greedy, self._workers, state)
+        own = rules._replace(allowed=best, is_parent=rules.kept)
+        problem = replace(self._problem, parents=own, start={})
+        return LeafSearchRun(problem, self._counter, self.settings.greedy, self._workers, state)
+
+
+def _matrix(arcs: list[list[int]], n: int) -> Matrix:
+    """Arcs, each from a parent to a child, as [child, parent]."""
+    matrix = np.zeros((n, n), np.uint8)
+    for parent, child in arcs:
+        matrix[child, parent] = 1
+    return matrix

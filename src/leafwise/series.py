@@ -1,0 +1,184 @@
+"""Series: rows that follow each other in time, and windows over them as cases. Knows tables and how they are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.columns import Column
+from leafwise.dates import days
+from leafwise.description import Description
+from leafwise.encoding import Reading, read_beside
+from leafwise.table import Table, Variable, first_repeated
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Rows of a table, series after series, each in the order of time."""
+
+    table: Table
+    ends: Integers  # series s has the rows from ends[s] to ends[s + 1]
+    names: Sequence[str]  # of the series, as messages have them
+
+    @property
+    def lengths(self) -> Integers:
+        """How many rows each has."""
+        return np.diff(self.ends)
+
+
+def read_series(
+    source: object,
+    *,
+    by: str | None = None,
+    time: str | None = None,
+    variables: Sequence[Variable] | None = None,
+    **reading: Unpack[Reading],
+) -> tuple[Series, Description | None]:
+    """What `read_and_describe` gives, in order; `by` and `time` name columns, which are no variables then.
+
+    Rows with the same label of `by` are one series, without it all are. `time` holds whole numbers or dates, a step
+    apart, and without it rows are in order.
+
+    >>> series, _ = read_series(np.array([[0, 2, 1], [1, 7, 0], [0, 1, 1], [1, 8, 1]]), by="x1", time="x2")
+    >>> series.table.codes.tolist(), series.ends.tolist(), series.names
+    ([[1, 1, 0, 1]], [0, 2, 4], ["series '0'", "series '1'"])
+    """
+    if reading.get("missing") in ("drop", "infer"):
+        raise ValueError(
+            f"missing={reading['missing']!r} was given for series, whose rows must all be there and say what they are: "
+            f"pass missing='state', or fill the cells in"
+        )
+    wanted = {what: name for what, name in (("by", by), ("time", time)) if name is not None}
+    table, understood, beside = read_beside(source, wanted, variables=variables, **reading)
+    own, names = np.zeros(table.n_cases, np.int64), ["the series"]
+    if "by" in beside:
+        found, first, own = np.unique(_whole(beside["by"]), return_index=True, return_inverse=True)
+        own = np.argsort(np.argsort(first))[own]  # in the order in which they come
+        names = [f"series {beside['by'].labels[code]!r}" for code in found[np.argsort(first)].tolist()]
+    times = _times(beside["time"]) if "time" in beside else np.arange(table.n_cases)
+    order = np.lexsort((times, own))
+    own, times = own[order], times[order]
+    if "time" in beside:
+        _check_steps(own, times, names, [beside["time"].labels[code] for code in beside["time"].codes[order]])
+    ends = np.append(np.unique(own, return_index=True)[1], table.n_cases)
+    ordered = Table(table.variables, np.ascontiguousarray(table.codes[:, order]))
+    return Series(ordered, ends, names), understood
+
+
+def lagged(name: str, lag: int) -> str:
+    """What a variable is called so many steps before.
+
+    >>> lagged("x", 0), lagged("x", 2)
+    ('x', 'x[t-2]')
+    """
+    return f"{name}[t-{lag}]" if lag else name
+
+
+def windows(series: Series, lags: int) -> Table:
+    """Each row with so many rows before it as one case: the oldest slice first, the row itself last.
+
+    >>> series, _ = read_series(np.array([[0], [1], [1], [0]]))
+    >>> windows(series, 1)
+    Table(3 cases, 2 variables: x1[t-1], x1)
+    >>> windows(series, 1).codes.tolist()
+    [[0, 1, 1], [1, 1, 0]]
+    """
+    if isinstance(lags, bool) or not isinstance(lags, int) or lags < 1:
+        raise ValueError(f"lags is {lags!r}, and says how many slices before matter: give a whole number from 1 on")
+    short = np.flatnonzero(series.lengths <= lags)
+    if len(short):
+        n = int(series.lengths[short[0]])
+        raise ValueError(
+            f"{series.names[short[0]]} has {n} row{'s' * (n > 1)}, and lags={lags} needs at least {lags + 1}: "
+            f"leave it out, or use fewer lags"
+        )
+    names = [lagged(variable.name, lag) for lag in range(lags, -1, -1) for variable in series.table.variables]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns would be called {first_repeated(names)!r}, one of them a lagged one: rename it")
+    last = np.concatenate([np.arange(begin + lags, end) for begin, end in pairwise(series.ends.tolist())])
+    codes = np.concatenate([series.table.codes[:, last - lag] for lag in range(lags, -1, -1)]).copy("C")
+    variables = series.table.variables * (lags + 1)
+    return Table(tuple(replace(v, name=name) for v, name in zip(variables, names, strict=True)), codes)
+
+
+def wide(series: Series, length: int) -> tuple[Integers, Table]:
+    """The series with so many rows, by number, each as one case of variables x[0], x[1], ...
+
+    >>> series, _ = read_series(np.array([[0, 5], [0, 6], [1, 6], [1, 5]]), by="x1")
+    >>> wide(series, 2)[1].codes.tolist()
+    [[0, 1], [1, 0]]
+    """
+    chosen = np.flatnonzero(series.lengths == length)
+    rows = series.ends[chosen]
+    codes = np.concatenate([series.table.codes[:, rows + step] for step in range(length)]).copy("C")
+    variables = tuple(
+        replace(variable, name=f"{variable.name}[{step}]")
+        for step in range(length)
+        for variable in series.table.variables
+    )
+    return chosen, Table(variables, codes)
+
+
+def _whole(column: Column) -> Integers:
+    """The codes of a column without missing cells."""
+    missing = np.flatnonzero(column.codes < 0)
+    if len(missing):
+        raise ValueError(
+            f"row {missing[0] + 1:,} has no value in column {column.name!r}, which orders rows: fill it in"
+        )
+    return column.codes.astype(np.int64)
+
+
+def _times(column: Column) -> Integers:
+    """The time of each row as a whole number."""
+    codes = _whole(column)
+    found = column.numbers if column.numbers is not None else days(column.labels)
+    if found is None or (column.numbers is not None and (found % 1).any()):
+        strange = column.labels[0] if found is None else column.labels[int(np.flatnonzero(found % 1)[0])]
+        raise ValueError(
+            f"column {column.name!r} holds {strange!r} as a time, and times are whole numbers, or dates such as "
+            f"2024-01-31: number the steps"
+        )
+    if column.numbers is not None:
+        return found.astype(np.int64)[codes]
+    months = _months(found)
+    seconds = np.rint(found * 86_400).astype(np.int64)
+    return (seconds if months is None else months)[codes]
+
+
+def _months(found: NDArray[np.float64]) -> Integers | None:
+    """Dates as numbers of months, where all are the same day of a month, or its last; they differ in days."""
+    moments = found.astype(np.int64).astype("datetime64[D]")
+    months = moments.astype("datetime64[M]")
+    last = (months + 1).astype("datetime64[D]") - 1
+    alike = len(set((moments - months.astype("datetime64[D]")).tolist())) == 1 or bool((moments == last).all())
+    whole: Integers = months.astype(np.int64)
+    return whole if alike and not (found % 1).any() and len(np.unique(whole)) > 1 else None
+
+
+def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: Sequence[str]) -> None:
+    """Refuse what does not go on step by step; the step is the most common one of all series."""
+    follows = np.flatnonzero(own[1:] == own[:-1])
+    steps = times[follows + 1] - times[follows]
+    if not len(steps):
+        return
+    twice = follows[steps == 0]
+    if len(twice):
+        raise ValueError(
+            f"{names[own[twice[0]]]} has two rows at {labels[twice[0]]!r}: leave one out, or name the column that "
+            f"tells series apart"
+        )
+    found, counts = np.unique(steps, return_counts=True)
+    uneven = follows[steps != found[counts.argmax()]]
+    if len(uneven):
+        at = int(uneven[0])
+        usual = int(follows[int((steps == found[counts.argmax()]).argmax())])
+        raise ValueError(
+            f"{names[own[at]]} goes from {labels[at]!r} to {labels[at + 1]!r}, where others go as from "
+            f"{labels[usual]!r} to {labels[usual + 1]!r}: add what is missing, or begin a series of its own there"
+        )

@@ -1,0 +1,80 @@
+"""Groups of variables that are known to share one graph and one set of parameters."""
+
+import numpy as np
+import pytest
+
+import leafwise
+from leafwise import Constraints, LeafSearch
+from leafwise.scores import node_score
+
+TIED = Constraints(tied=[[("y1", ["x1", "z1"]), ("y2", ["x2", "z2"])]])
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """y is x or z, but for some noise, for two pairs of parents; w copies y1."""
+    random = np.random.default_rng(1)
+    columns = {}
+    for k in "12":
+        columns[f"x{k}"], columns[f"z{k}"] = random.integers(2, size=(2, 150))
+        columns[f"y{k}"] = (columns[f"x{k}"] | columns[f"z{k}"]) ^ (random.random(150) < 0.1)
+    columns["w"] = columns["y1"] ^ (random.random(150) < 0.05)
+    rows = np.stack(list(columns.values()), axis=1)
+    return leafwise.read(leafwise.read(rows).to_pandas().set_axis(list(columns), axis=1))
+
+
+def test_a_group_shares_graph_and_parameters(cases):
+    search = leafwise.start_search(cases, constraints=TIED)
+    steps = list(search)
+    network = search.network
+    one, two = network["y1"], network["y2"]
+    assert (one.parents, two.parents) == (("x1", "z1"), ("x2", "z2"))
+    nodes = [network.nodes[network.names.index(name)] for name in ("y1", "y2")]
+    assert np.array_equal(nodes[0].probabilities, nodes[1].probabilities)
+    assert nodes[0].graph.n_leaves > 1
+    assert nodes[0].counts.sum() == 300
+    assert len(network.ties) == nodes[0].graph.n_leaves
+    whole = leafwise.learn(cases)
+    assert network.n_parameters < sum(node.n_parameters for node in network.nodes)
+    assert whole.ties == ()
+    assert "y1" in network.parents("w")
+    assert (len(steps), steps[-1].log_score) == (network.learned["steps"], pytest.approx(network.learned["log_score"]))
+    assert leafwise.learn(cases, constraints=TIED) == network
+
+
+def test_the_score_is_that_of_the_stacked_columns(cases):
+    network = leafwise.learn(cases, constraints=TIED, structure_prior="uniform")
+    total = 0.0
+    for place, node in enumerate(network.nodes):
+        if network.names[place] != "y2":
+            total += node_score(node.counts, node.exponents, 0.0).log_score
+    assert network.learned["log_score"] == pytest.approx(total)
+
+
+def test_limits(cases):
+    network = leafwise.learn(cases, constraints=TIED, search=LeafSearch(max_steps=1))
+    assert (network.learned["steps"], network.learned["stopped"]) == (1, "max_steps")
+    network = leafwise.learn(cases, constraints=TIED, search=LeafSearch(seconds=0.0))
+    assert network.learned["stopped"] == "seconds"
+
+
+def test_all_variables_may_be_tied(cases):
+    pairs = [[(f"{name}1", parents), (f"{name}2", [p[0] + "2" for p in parents])] for name, parents in
+             (("x", []), ("z", ["x1"]), ("y", ["x1", "z1"]))]  # fmt: skip
+    frame = cases.to_pandas().drop(columns="w")
+    network = leafwise.learn(frame, constraints=Constraints(tied=pairs))
+    assert network.nodes[0].counts.sum() == 300
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"target": "w"}, "target and constraints with tied were both given"),
+        ({"search": leafwise.TableArcSearch()}, "constraints with tied are for LeafSearch"),
+        ({"search": LeafSearch("CBIMT")}, "without the operators R and T"),
+        ({"lags": 1}, "tied and lags were both given"),
+    ],
+)
+def test_what_does_not_go_with_it(cases, options, problem):
+    with pytest.raises(ValueError, match=problem):
+        leafwise.learn(cases, constraints=TIED, **options)
