@@ -90,6 +90,7 @@ def test_what_a_cluster_does_not_do(folder, tmp_path, monkeypatch):
         learn(folder, cluster=client, constraints=Constraints(tied=[[("HISTORY", ()), ("HYPOVOLEMIA", ())]]))
     with pytest.raises(TypeError, match="ndarray cannot be read by a cluster: give files"):
         learn(np.zeros((3, 2)), cluster=client)
+    monkeypatch.setattr(on_dask, "_ANSWER", 0.5)
     with pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         learn(folder, cluster="tcp://127.0.0.1:9")
     with pytest.raises(TypeError, match="cluster is int: give a dask"):

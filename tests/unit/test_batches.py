@@ -219,7 +219,12 @@ def test_a_packed_table_is_kept_beside_its_files(tmp_path, monkeypatch):
         read(tmp_path / "no.csv", cache=True)
     with pytest.raises(ValueError, match="of files, and these are none"):
         read(np.zeros((3, 2)), cache=True)
-    for call in (leafwise.describe, lambda *a, **g: leafwise.learn(*a, weights="a", **g)):
+    learn = leafwise.learn
+    for call in (
+        leafwise.describe,
+        lambda *a, **g: learn(*a, weights="a", **g),
+        lambda *a, **g: learn(*a, lags=1, **g),
+    ):
         with pytest.raises(ValueError, match="leave"):
             call(tmp_path, **given)
 

@@ -31,6 +31,7 @@ from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 _ATTEMPTS = 50  # to have one thing done, while workers die
+_ANSWER = 10.0  # seconds, for a scheduler to be there
 _PATIENCE = 60.0  # seconds without any worker
 _SPARE = 4096  # sets that nobody will ask for again, whose history is kept yet
 Operation = tuple[str, tuple[Integers, ...]]  # cut, join or release, and its arguments
@@ -56,7 +57,7 @@ def client_of(cluster: Any) -> Any:
             raise TypeError(f"cluster is {type(cluster).__name__}: give a dask.distributed.Client, or an address")
         return cluster
     try:
-        client = distributed.Client(cluster, timeout=10, set_as_default=False)
+        client = distributed.Client(cluster, timeout=_ANSWER, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ValueError(
             f"no Dask scheduler answers at '{cluster}' ({type(error).__name__}): check the address, such as "
