@@ -6,11 +6,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
 
-.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
+	@echo "make test-counters  the contract and laws of counting, over every counter that this machine has, a GPU included"
 	@echo "make lint   style, types and import rules only"
 	@echo "make test-oldest, test-plain, test-bounds  the laws with the oldest versions that are supported, with numba's public parts"
 	@echo "            alone, and with every index checked"
@@ -52,6 +53,11 @@ pytest-rest: .venv/installed-for-tests
 pytest-python: .venv/installed-for-tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/laws tests/contracts -m interpreted
 	$(BIN)/coverage report
+
+# The contract and the law of equal networks, over every counter that this machine has: cores, shards, Dask, a GPU.
+test-counters: .venv/installed-for-tests
+	$(BIN)/python -c 'from leafwise.counters.gpu import _cupy; _cupy(); print("with a GPU")' 2>/dev/null || echo "without a GPU: see docs/scale.md"
+	$(BIN)/python -m pytest tests/contracts/test_counters.py tests/laws/test_counters.py tests/laws/test_dask.py
 
 # Beside the usual run, since each of these compiles everything anew: before a release, and where a version is in doubt.
 COMPILED := tests/unit/test_words.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \

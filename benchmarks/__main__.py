@@ -32,7 +32,7 @@ NAMES = (
 # Their tables are on other pages (performance, reliability, how-to/kappa and many); some take minutes and gigabytes.
 ONLY_WHEN_NAMED = (
     *("confidence", "forests", "many", "coverage", "gpu", "kills", "libra", "limits", "profile_search", "large"),
-    *("recovered_arcs", "sharing", "structure_prior", "widest"),
+    *("cluster", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
 )
 
 

@@ -3,6 +3,8 @@
 import math
 import os
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 from hypothesis import settings
@@ -11,6 +13,8 @@ from oracle import Rules
 
 from leafwise.constraints import Constraints
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.dask import DaskCounter
+from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
@@ -61,6 +65,33 @@ def shards(table, random, n, n_threads=1):
             if (owners == k).any()
         ]
     )
+
+
+@cache
+def has_gpu():
+    """Whether a GPU can be asked, too."""
+    try:
+        GpuCounter(make_table([2], [[0, 1]]))
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def dask_client():
+    """A client of a cluster in this process, of two workers; None without Dask."""
+    if find_spec("distributed") is None:
+        return None
+    from distributed import Client
+
+    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0", set_as_default=False)
+
+
+def on_a_cluster(table, random, n):
+    """The table's rows, dealt at random to so many shards of a cluster in this process."""
+    owners = random.integers(n, size=table.n_cases)
+    parts = [table.codes[:, owners == k] for k in range(n) if (owners == k).any()]
+    return DaskCounter.of_tables([Table(table.variables, np.ascontiguousarray(p)) for p in parts], dask_client())
 
 
 def _column(kind, k, columns, n_states, n_cases, noise, random):

@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +21,28 @@ from numpy.typing import NDArray
 
 from leafwise.binning import number_label
 from leafwise.errors import AdvisedError
-from leafwise.text_files import MISSING_TOKENS, Format, check_names, limit_of, one_line, parse_text, too_large, unpacked
+from leafwise.text_files import (
+    MISSING_TOKENS,
+    Format,
+    Text,
+    check_names,
+    is_long,
+    limit_of,
+    one_line,
+    parse_text,
+    stream_text,
+    too_large,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import parquet
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 PARQUET_ENDINGS = (".parquet", ".pq")
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
+_CELLS = 1 << 23  # of a batch of a Parquet file
 _BYTES_A_CELL = 4  # that Arrow takes for a cell at least
 # By the decimal sign: numbers that may have thousands, what parts these, and what they must have to be written anew.
 _GROUPED = {
@@ -73,10 +88,16 @@ class Column:
     declared: bool = False
     numbers: NDArray[np.float64] | None = None
     coded: bool = False
+    counts: NDArray[np.int64] | None = None  # of each label, and last of missing cells, where they are known already
 
     def of_rows(self, rows: NDArray[Any]) -> "Column":
         """The same column in some of the rows."""
-        return replace(self, codes=self.codes[rows])
+        return replace(self, codes=self.codes[rows], counts=None)
+
+    @property
+    def n_missing(self) -> int:
+        """How many cells are missing."""
+        return int(np.count_nonzero(self.codes < 0) if self.counts is None else self.counts[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +113,11 @@ class Source:
     words: frozenset[str] = frozenset()  # texts that mean missing in any case
     decimal: str = "."
     declared: frozenset[str] = frozenset()  # columns of categories and booleans
+    n_in_file: int = 0  # rows of the file that this is a part of, as far as anybody knows
 
     def column(self, index: int) -> Column:
         """Column number `index` as codes and labels."""
-        return _column(self, self.names[index], self.cells[index])
+        return column_of(self, self.names[index], self.cells[index])
 
     @property
     def n_rows(self) -> int:
@@ -130,6 +152,9 @@ def _of_rows(chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[
     )
 
 
+Kept = Callable[[Source], Source]  # which columns are wanted, of a source that may have no rows
+
+
 def open_source(source: object, how: Format | None = None) -> Source:
     """Open a file, several files, a frame or an array.
 
@@ -139,13 +164,13 @@ def open_source(source: object, how: Format | None = None) -> Source:
     """
     how = how or Format()
     if isinstance(source, str | os.PathLike):
-        opened = _open_paths(_paths(os.fsdecode(source)), how)
+        opened = _open_paths(paths_of(os.fsdecode(source)), how)
     elif isinstance(source, list | tuple) and source and all(isinstance(one, str | os.PathLike) for one in source):
-        opened = _open_paths([path for one in source for path in _paths(os.fsdecode(one))], how)
+        opened = _open_paths([path for one in source for path in paths_of(os.fsdecode(one))], how)
     elif isinstance(source, np.ndarray):
         opened = _open_array(source)
     elif hasattr(source, "__arrow_c_stream__"):
-        opened = _open_frame(source)
+        opened = open_frame(source)
     else:
         raise TypeError(
             f"data of type {type(source).__name__} cannot be read: pass a path or several, a pandas, polars or Arrow "
@@ -160,14 +185,46 @@ def open_source(source: object, how: Format | None = None) -> Source:
 # Files
 
 
-def _paths(text: str) -> list[Path]:
-    """The files that a path or a pattern such as data/*.csv stands for, by name."""
-    if text == "-" or not glob.has_magic(text) or os.path.exists(text):
+def paths_of(text: str) -> list[Path]:
+    """The files that a path, a folder or a pattern such as data/*.csv stands for, by name."""
+    if text == "-":
         return [Path(text)]
-    found = sorted(glob.glob(text, recursive=True))
+    if os.path.isdir(text):
+        return _in_folder(Path(text))
+    if not glob.has_magic(text) or os.path.exists(text):
+        return [Path(text)]
+    found = [path for path in sorted(glob.glob(text, recursive=True)) if not os.path.isdir(path)]
     if not found:
         raise FileNotFoundError(f"no file matches '{text}': check the path")
     return [Path(path) for path in found]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """The data files in a folder and in folders in it, but for hidden ones: .name, or _name as Spark has them."""
+    found = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and _ending(path) in (*TEXT_ENDINGS, *PARQUET_ENDINGS)
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        raise ValueError(
+            f"'{folder}' is a folder without data files: put some there, ending in {', '.join(TEXT_ENDINGS)}, each "
+            "also .gz, or .parquet"
+        )
+    kinds = {path.suffix.lower() in PARQUET_ENDINGS: path for path in found}
+    if len(kinds) == 2:
+        raise ValueError(
+            f"'{folder}' holds text files and Parquet files, such as '{kinds[False]}' and '{kinds[True]}': say which "
+            "with a pattern such as 'folder/*.parquet'"
+        )
+    return found
+
+
+def _ending(path: Path) -> str:
+    """What kind of file it is by its name, packed or not."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def _open_paths(paths: list[Path], how: Format) -> Source:
@@ -198,11 +255,7 @@ def _open_file(path: Path, how: Format) -> Source:
     if str(path) == "-":
         return _open_bytes(sys.stdin.buffer.read(), "standard input", how)
     title = f"'{path}'"
-    if path.is_dir():
-        raise ValueError(f"{title} is a directory: pass one data file (.csv, .tsv, .txt, each also .gz, or .parquet)")
-    if not path.exists():
-        raise FileNotFoundError(f"no file {title}: check the path")
-    check_ending(path)
+    check_file(path)
     if path.suffix.lower() in PARQUET_ENDINGS:
         return _open_parquet(path, title, path.stat().st_size, how)
     try:
@@ -210,6 +263,30 @@ def _open_file(path: Path, how: Format) -> Source:
     except OSError as error:
         raise ValueError(f"{title} cannot be read ({error.strerror}): check the file and its permissions") from None
     return _open_bytes(data, title, how, packed=path.suffix.lower() == ".gz")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is not there, or of another kind."""
+    if not path.exists():
+        raise FileNotFoundError(f"no file '{path}': check the path")
+    check_ending(path)
+
+
+def file_parts(path: Path, how: Format, kept: Kept) -> Iterator[Source]:
+    """The same file batch by batch, as sources of some rows each, and of the columns that `kept` leaves."""
+    if str(path) != "-":
+        check_file(path)
+        title, size = f"'{path}'", path.stat().st_size
+        if path.suffix.lower() in PARQUET_ENDINGS:
+            yield from _parquet_parts(path, title, size, how, kept)
+            return
+        text = stream_text(path, title, how) if is_long(path, size) else None
+        if text is not None:
+            for part, n_in_file in text:
+                yield kept(replace(_of_text(part, title, how), n_in_file=n_in_file))
+            return
+    whole = kept(_open_file(path, how))
+    yield replace(whole, n_in_file=whole.n_rows)
 
 
 def check_ending(path: Path) -> None:
@@ -242,26 +319,65 @@ def _open_bytes(data: bytes, title: str, how: Format, *, packed: bool = False) -
     if data.startswith(b"PK\x03\x04"):
         raise ValueError(f"{title} is a workbook or another zip file, not text: save its table as .csv")
     text = parse_text(data, title, how)
+    return _of_text(text, title, how)
+
+
+def _of_text(text: Text, title: str, how: Format) -> Source:
     tokens = frozenset(MISSING_TOKENS)
     return Source(title, text.names, _chunks(text.cells), how.header, text.told, tokens, decimal=text.decimal)
 
 
 def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
+    with _sound(title):
+        file, declared = _parquet_file(place, title, size, how)
+        with file:
+            table = file.read(use_threads=False)
+    return replace(_from_arrow(table, title), declared=declared)
+
+
+def _parquet_parts(path: Path, title: str, size: int, how: Format, kept: Kept) -> Iterator[Source]:
+    with _sound(title):
+        file, declared = _parquet_file(path, title, size, how)
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    with file:
+        every = replace(_from_arrow(schema.empty_table(), title), declared=declared, n_in_file=n_rows)
+        wanted = kept(every)
+        names = [name for name in schema.names if name.strip() in wanted.names]
+        batches = file.iter_batches(
+            max(1, _CELLS // max(1, len(names))), columns=None if names == schema.names else names, use_threads=False
+        )
+        while True:
+            with _sound(title):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield replace(wanted, cells=tuple((batch.column(name),) for name in names))
+
+
+@contextmanager
+def _sound(title: str) -> Iterator[None]:
+    """What is wrong with a Parquet file, in a line."""
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(place) as file:
-            _check_size(file.metadata, title, size, how.most_bytes)
-            texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
-            declared = _declared(file.schema_arrow)
-        # Texts as Arrow's dictionaries: one that comes a million times is held once.
-        with parquet.ParquetFile(place, read_dictionary=texts) as file:
-            table = file.read(use_threads=False)
+        yield
     except (pa.ArrowException, OSError, TypeError, IndexError, KeyError, AttributeError) as error:
         problem = one_line(str(error))
         raise ValueError(f"{title} is not a sound Parquet file ({problem}): make or copy it again") from None
-    return replace(_from_arrow(table, title), declared=declared)
+
+
+def _parquet_file(place: Any, title: str, size: int, how: Format) -> "tuple[parquet.ParquetFile, frozenset[str]]":
+    """The file, with texts as Arrow's dictionaries, so that one that comes a million times is held once; and what it
+    declares.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(place) as file:
+        _check_size(file.metadata, title, size, how.most_bytes)
+        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+        declared = _declared(file.schema_arrow)
+    return parquet.ParquetFile(place, read_dictionary=texts), declared
 
 
 def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) -> None:
@@ -277,7 +393,8 @@ def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) ->
 # Frames and arrays
 
 
-def _open_frame(frame: object) -> Source:
+def open_frame(frame: object) -> Source:
+    """Open a frame, which may have no rows."""
     import pyarrow as pa
 
     try:
@@ -374,13 +491,13 @@ def _object_text(cell: object) -> str | None:
 # Arrow chunks to codes
 
 
-def _column(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Column:
+def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Column:
     """The distinct values of all chunks one behind the other, made into one list: Arrow does it for millions."""
     import pyarrow as pa
 
     chunks = [chunk for chunk in cells if len(chunk)]
     try:
-        pairs = [_encoded(chunk) for chunk in chunks]
+        pairs = [cells_of(chunk) for chunk in chunks]
         floats = all(pa.types.is_floating(values.type) for _, values in pairs)
         values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
         joined = pa.concat_arrays(values)
@@ -403,7 +520,7 @@ def _column(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Column:
     return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
 
 
-def _encoded(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
+def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
     """The place of each cell's value among the distinct values, and these."""
     import pyarrow as pa
 

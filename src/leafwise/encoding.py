@@ -8,19 +8,22 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.batches import PackedSource, files_of, is_path, read_batches
 from leafwise.binning import number
 from leafwise.case_weights import Floats, checked_weights, repeated_rows
-from leafwise.columns import Column, Source, open_source
+from leafwise.columns import Column, Source, check_file, open_source
 from leafwise.description import Description, ReadColumn
-from leafwise.errors import AdvisedError, check_type
+from leafwise.errors import AdvisedError, Part, check_type
 from leafwise.kinds import DATES, Bins, Choices, Understood, some, understand
 from leafwise.new_data import INFER_OR_STATE, as_known, assembled, complete
 from leafwise.table import Table, Variable, code_type
+from leafwise.table_cache import TableCache
 from leafwise.text_files import Format
 from leafwise.writing import write_table
 
@@ -46,6 +49,7 @@ class Reading(TypedDict, total=False):
     states: Names
     dates: str
     most_bytes: int | None
+    cache: bool
 
 
 def read(
@@ -67,12 +71,13 @@ def read(
     variables: Sequence[Variable] | None = None,
     unseen: str = "error",
     most_bytes: int | None = None,
+    cache: bool = False,
 ) -> Table:
     """Read cases from a file, several files, a frame or an array.
 
-    `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a pattern such as
-    "data/*.csv" or a list of paths with the same columns, a frame with the Arrow PyCapsule stream (pandas, polars,
-    Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
+    `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a folder, a pattern such
+    as "data/*.csv" or a list of these with the same columns, which are read in batches; a frame with the Arrow
+    PyCapsule stream (pandas, polars, Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
     `header`: False where a file has no names; columns are then called x1, x2, ..., as in arrays.
     `delimiter`: the sign between cells; found out if None.
     `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
@@ -99,6 +104,7 @@ def read(
     where the source has no names.
     `unseen`: with `variables`, what a label is that they do not have: "error", or "missing".
     `most_bytes`: the most bytes that a packed file may unpack to: 64 MiB and 200 times its size if None.
+    `cache`: keep the packed table beside the first of the files, and take it from there as long as they do not change.
 
     States are the labels observed, numbers in numeric order, others by name; an ordered categorical keeps its order.
     Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false,
@@ -112,7 +118,7 @@ def read(
     [[0, 2, 1], [0, 1, 1]]
     """
     how = Format(header, delimiter, decimal, encoding, frozenset(_listed(na)), most_bytes)
-    options = _Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen)
+    options = Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen, cache)
     return _read(source, options)[0]
 
 
@@ -124,7 +130,7 @@ def read_and_describe(
     **reading: Unpack[Reading],
 ) -> "tuple[Table, Description | None]":
     """What `read` gives, and what it understood; nothing of a Table, or of data that meet known variables."""
-    return _read(source, _options(reading, target, variables))
+    return _read(source, options_of(reading, target, variables))
 
 
 def read_weighted(
@@ -140,7 +146,8 @@ def read_weighted(
     Whole weights repeat their rows before anything is decided about columns, and None is left of them. Others come
     along, for the cases that are there.
     """
-    options = _options(reading, target, variables)
+    options = options_of(reading, target, variables)
+    _refuse_cache(options, ("weights",))
     if isinstance(source, Table):
         return _weighted_table(source, weights, options)
     opened = open_source(source, options.how)
@@ -149,7 +156,7 @@ def read_weighted(
         weights = _numbers_of(opened.column(opened.names.index(name)))
         options = replace(options, ignore=[*_listed(options.ignore), name])
     found = checked_weights(weights, opened.n_rows)
-    rows, opened = repeated_rows(found, len(opened.names)), _chosen(opened, options)
+    rows, opened = repeated_rows(found, len(opened.names)), chosen(opened, options)
     if rows is not None:
         return (*_read_opened(opened.of_rows(rows), options), None)
     rows = np.flatnonzero((found > 0) & _will_stay(opened, options))
@@ -165,7 +172,8 @@ def read_beside(
     **reading: Unpack[Reading],
 ) -> tuple[Table, Description | None, dict[str, Column]]:
     """As `read_and_describe`, and some columns that are no variables: by what they are for, given their names."""
-    options = _options(reading, None, variables)
+    options = options_of(reading, None, variables)
+    _refuse_cache(options, "series")
     if isinstance(source, Table):
         places = {what: source.index(name) for what, name in wanted.items()}
         beside = {what: _column_of(source, place) for what, place in places.items()}
@@ -174,7 +182,12 @@ def read_beside(
     names = {what: _matching(name, opened.names, what)[0] for what, name in wanted.items()}
     beside = {what: opened.column(opened.names.index(name)) for what, name in names.items()}
     options = replace(options, ignore=[*_listed(options.ignore), *names.values()])
-    return (*_read_opened(_chosen(opened, options), options), beside)
+    return (*_read_opened(chosen(opened, options), options), beside)
+
+
+def _refuse_cache(options: "Options", beside: Part) -> None:
+    if options.cache:
+        raise AdvisedError(("cache",), " and ", beside, " were both given, which do not go together yet: leave one out")
 
 
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
@@ -192,14 +205,16 @@ def describe(source: object, *, target: str | None = None, **reading: Unpack[Rea
     """
     if isinstance(source, Table):
         raise TypeError("a Table is encoded already, and its variables say how: describe the data it was read from")
-    options = _options(reading, target)
-    opened = _chosen(open_source(source, options.how), options)
+    options = options_of(reading, target)
+    if options.cache:
+        raise AdvisedError(("cache",), " keeps a table that is read, and describe reads none: leave it out")
+    opened = _opened(source, options)
     understood = _understood(_columns(opened, options), options)
     return _description(opened, understood, options)
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """The arguments of `read`, checked."""
 
     how: Format = field(default_factory=Format)
@@ -213,6 +228,7 @@ class _Options:
     target: str | None = None
     variables: Sequence[Variable] | None = None
     unseen: str = "error"
+    cache: bool = False
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING_CHOICES:
@@ -231,6 +247,10 @@ class _Options:
             raise ValueError("unseen='missing' needs the variables of a network: pass variables, or leave it out")
         if self.variables is not None and self.bins not in ("auto", None):
             raise ValueError("bins and variables were both given: variables bring their own cuts, so leave bins out")
+        if self.cache and self.variables is not None:
+            raise AdvisedError(
+                ("cache",), " keeps a table with states of its own, and variables were given: leave one out"
+            )
         Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
 
     def choices(self, names: Sequence[str]) -> Choices:
@@ -239,34 +259,60 @@ class _Options:
         return Choices(self.bins, self.binning, kept, self.dates, self.target)
 
 
-def _options(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> _Options:
+def options_of(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> Options:
+    """What was given, checked."""
     given: dict[str, Any] = {**reading}
     na = frozenset(_listed(given.pop("na", ())))
     of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
     how = Format(**of_text, na=na, most_bytes=given.pop("most_bytes", None))
-    return _Options(how, target=target, variables=variables, **given)
+    return Options(how, target=target, variables=variables, **given)
 
 
-def _read(source: object, options: _Options) -> tuple[Table, Description | None]:
+def _read(source: object, options: Options) -> tuple[Table, Description | None]:
     if isinstance(source, Table):
         return _reread(source, options), None
-    return _read_opened(_chosen(open_source(source, options.how), options), options)
+    if not options.cache:
+        return _read_opened(_opened(source, options), options)
+    files = files_of(source) if is_path(source) else [Path("-")]
+    if Path("-") in files:
+        raise AdvisedError(("cache",), " keeps what is read of files, and these are none: leave it out")
+    for file in files:
+        check_file(file)
+    said = {**vars(options), "how": {**vars(options.how), "na": sorted(options.how.na)}}
+    kept = TableCache(files, repr(said))
+    found = kept.load()
+    if found is not None:
+        return found
+    with kept.writing() as write_down:
+        table, described = _read_opened(_opened(source, options), options)
+        assert described is not None  # as there are no variables yet
+        write_down(table, described)
+    return table, described
 
 
-def _read_opened(opened: Source, options: _Options) -> tuple[Table, Description | None]:
+def _opened(source: object, options: Options) -> Source:
+    """The columns that are wanted; files are read batch by batch."""
+    if is_path(source):
+        return read_batches(source, options.how, lambda whole: chosen(whole, options))
+    return chosen(open_source(source, options.how), options)
+
+
+def _read_opened(opened: Source, options: Options) -> tuple[Table, Description | None]:
     if options.variables is not None:
         return as_known(opened, options.variables, options.missing, options.unseen), None
     columns = _columns(opened, options)
     understood = _understood(columns, options)
-    _refuse(understood)
+    refuse(understood)
     if options.missing == "error":
         complete(columns, columns, "error", INFER_OR_STATE)
     variables = tuple(one.variable for one in understood if one.variable is not None)
     states = [one.states for one in understood if one.states is not None]
-    return assembled(variables, columns, states), _description(opened, understood, options)
+    is_packed = isinstance(opened, PackedSource) and opened.n_rows == len(columns[0].codes)  # no row was dropped
+    room = opened.block if isinstance(opened, PackedSource) and is_packed else None
+    return assembled(variables, columns, states, room), _description(opened, understood, options)
 
 
-def _weighted_table(table: Table, weights: Any, options: _Options) -> tuple[Table, None, Floats | None]:
+def _weighted_table(table: Table, weights: Any, options: Options) -> tuple[Table, None, Floats | None]:
     if isinstance(weights, str):
         place = table.index(weights)
         weights, table = _numbers_of(_column_of(table, place)), _without(table, place)
@@ -311,7 +357,7 @@ def _numbers_of(column: Column) -> Floats:
     return found
 
 
-def _will_stay(opened: Source, options: _Options) -> NDArray[np.bool_]:
+def _will_stay(opened: Source, options: Options) -> NDArray[np.bool_]:
     """Of all rows, those that missing='drop' leaves."""
     kept = np.ones(opened.n_rows, np.bool_)
     if options.missing == "drop":
@@ -351,16 +397,16 @@ def read_new(
     **reading: Unpack[Reading],
 ) -> Table:
     """New data in the states of known variables, as by `read`; of the optional ones there need be no column."""
-    options = replace(_options(reading, None, variables), unseen=unseen)
+    options = replace(options_of(reading, None, variables), unseen=unseen)
     if isinstance(source, Table):
         return _reread(source, options, optional)
-    opened = _chosen(open_source(source, options.how), options)
+    opened = _opened(source, options)
     return as_known(opened, variables, options.missing, unseen, optional)
 
 
-def _reread(table: Table, options: _Options, optional: Collection[str] = ()) -> Table:
+def _reread(table: Table, options: Options, optional: Collection[str] = ()) -> Table:
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
-    plain = _Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
+    plain = Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
     if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
         raise ValueError("a Table is encoded already: give bins, missing and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
@@ -388,7 +434,8 @@ def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:
     return list(found)
 
 
-def _chosen(opened: Source, options: _Options) -> Source:
+def chosen(opened: Source, options: Options) -> Source:
+    """The columns that are wanted."""
     kept = set(opened.names) if options.columns is None else set(_matching(options.columns, opened.names, "columns"))
     kept -= set(_matching(options.ignore, opened.names, "ignore"))
     if not kept:
@@ -398,16 +445,16 @@ def _chosen(opened: Source, options: _Options) -> Source:
     return opened.only([place for place, name in enumerate(opened.names) if name in kept])
 
 
-def _columns(opened: Source, options: _Options) -> list[Column]:
+def _columns(opened: Source, options: Options) -> list[Column]:
     columns = [opened.column(index) for index in range(len(opened.names))]
     return complete(columns, columns, "drop", INFER_OR_STATE) if options.missing == "drop" else columns
 
 
-def _understood(columns: Sequence[Column], options: _Options) -> list[Understood]:
+def _understood(columns: Sequence[Column], options: Options) -> list[Understood]:
     return understand(columns, options.choices([column.name for column in columns]))
 
 
-def _refuse(understood: Sequence[Understood]) -> None:
+def refuse(understood: Sequence[Understood]) -> None:
     """Raise an error unless every column has become a variable."""
     refused = [one for one in understood if one.variable is None]
     if not refused:
@@ -432,7 +479,7 @@ def _what(one: Understood) -> str:
     return f"{one.kind}: {one.n_values:,} value{'s' * (one.n_values > 1)} in {int(one.counts[:-1].sum()):,} cells"
 
 
-def _description(opened: Source, understood: Sequence[Understood], options: _Options) -> Description:
+def _description(opened: Source, understood: Sequence[Understood], options: Options) -> Description:
     columns = [
         ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of)
         for one in understood
@@ -441,7 +488,7 @@ def _description(opened: Source, understood: Sequence[Understood], options: _Opt
     return Description(opened.title, opened.told, n_rows, tuple(columns), options.missing == "error")
 
 
-def _told(one: Understood, options: _Options) -> Variable | None:
+def _told(one: Understood, options: Options) -> Variable | None:
     """The variable that is told of: without the state that stands for holes, where these are to be inferred."""
     variable = one.variable
     if options.missing != "infer" or variable is None or not variable.missing or variable.n_states == 1:

@@ -5,6 +5,7 @@ not: identifiers, free text and dates are never states unless somebody says so.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -118,8 +119,16 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
     return found
 
 
+def to_be_cut(columns: Sequence[Column], choices: Choices) -> list[str]:
+    """The names of columns that would be cut into bins, for which each cell of them matters."""
+    kinds = [_kind(column, count_labels(column), choices) for column in columns]
+    return [kind.column.name for kind in kinds if kind.numbers is not None]
+
+
 def count_labels(column: Column) -> Integers:
     """How often each label occurs, and last how many cells are missing."""
+    if column.counts is not None:
+        return column.counts
     return np.roll(np.bincount(column.codes.astype(np.int64) + 1, minlength=len(column.labels) + 1), -1)
 
 
@@ -169,21 +178,21 @@ def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
 
 
 def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled: NDArray[np.float64]) -> _Kind:
-    numbers = _numbers(column, counts, spelled)
-    n_values, n, bins = len(numbers.values), int(counts[:-1].sum()), choices.bins_of(column.name)
+    values = np.unique(spelled[np.flatnonzero(counts[:-1])])
+    n_values, n, bins = len(values), int(counts[:-1].sum()), choices.bins_of(column.name)
     if n_values == 1:
         return _Kind(column, counts, CONSTANT)
     named = choices.names(column.name)
     if bins is None or (isinstance(bins, int | np.integer) and n_values <= bins and not named):
         return _Kind(column, counts, STATES)
-    is_whole = bool((numbers.values == np.floor(numbers.values)).all())
+    is_whole = bool((values == np.floor(values)).all())
     may_be_key = choices.keys and bins == "auto" and not named and is_whole and n_values == n
-    if may_be_key and _tells_rows_apart(column.name, numbers):
+    if may_be_key and _tells_rows_apart(column.name, _numbers(column, counts, spelled)):
         return _Kind(column, counts, IDENTIFIER)
     few = n_values <= _FEW and (n >= _CASES_A_VALUE * n_values or (is_whole and n_values <= _FEW_WHOLE))
     if bins == "auto" and few and not named:
         return _Kind(column, counts, STATES)
-    return _Kind(column, counts, BINS, numbers, bins)
+    return _Kind(column, counts, BINS, _numbers(column, counts, spelled), bins)
 
 
 def _numbers(column: Column, counts: Integers, spelled: NDArray[np.float64]) -> Numbers:
@@ -342,8 +351,10 @@ def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
     """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
     first: dict[bytes, str] = {}
     copies = {}
-    for kind in understood:
-        pattern = _pattern(kind)
+    counts = [np.sort(kind.counts[:-1][kind.counts[:-1] > 0]).tobytes() for kind in understood]
+    often = Counter(counts)  # copies have the same counts, and few others do
+    for kind, own in zip(understood, counts, strict=True):
+        pattern = _pattern(kind) if often[own] > 1 else None
         if pattern is not None:
             earlier = first.setdefault(pattern, kind.column.name)
             if earlier != kind.column.name:

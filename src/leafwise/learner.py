@@ -13,6 +13,7 @@ from leafwise.case_weights import stacked
 from leafwise.constraints import Constraints, Family, ParentRules, check_arcs
 from leafwise.counters.counter import Counter
 from leafwise.counters.cpu import CpuCounter
+from leafwise.counters.dask import DaskCounter, is_dask_frame
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
@@ -62,6 +63,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> Network: ...
 
@@ -123,6 +125,7 @@ def learn(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> Network | Mixture | DynamicNetwork:
     """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
@@ -156,6 +159,8 @@ def learn(
     `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
     `every`: how many seconds at most are lost then.
     `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
+    `cluster`: a Dask client, or the address of a scheduler, whose workers read the files and count, with the same
+    result; it needs the extra `dask`. A Dask data frame is counted where it is.
     `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
     `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
 
@@ -170,7 +175,7 @@ def learn(
         _refuse_beside("a run without lags", {"by": by, "time": time})
     else:
         others = {"target": target, "start": start, "hidden": hidden, "weights": weights, "networks": networks}
-        _refuse_beside(Argument("lags", lags), others)
+        _refuse_beside(Argument("lags", lags), others | {"cluster": cluster})
         series, _ = read_series(data, by=by, time=time, **reading)
         rules = constraints.over_slices(series.table.names, lags)
         window = learn(
@@ -187,7 +192,7 @@ def learn(
         return DynamicNetwork(window, lags)
     if networks is not None or leaves == "average":
         infers = reading.get("missing") == "infer" or None
-        others = {"weights": weights, "hidden": hidden, "missing": infers}
+        others = {"weights": weights, "hidden": hidden, "missing": infers, "cluster": cluster}
         if networks is not None:
             others |= {"device": None if device == "cpu" else device}
         _refuse_beside(Argument("leaves", leaves) if networks is None else Argument("networks", networks), others)
@@ -227,6 +232,7 @@ def learn(
         checkpoint=checkpoint,
         every=every,
         device=device,
+        cluster=cluster,
         **reading,
     )
     under_way.run()
@@ -345,6 +351,7 @@ def start_search(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> SearchRun:
     """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
@@ -435,6 +442,13 @@ def _prepared(
     """The data read, and everything else made ready."""
     _check_types(search, prior, structure_prior, constraints, start)
     workers = Workers(search.threads)
+    if cluster is not None or is_dask_frame(data):
+        device_given = None if device == "cpu" else device
+        _refuse_beside(
+            "a Dask data frame" if cluster is None else Argument("cluster"),
+            {"weights": weights, "hidden": hidden, "device": device_given, "tied": constraints.tied or None},
+        )
+        data, reading = DaskCounter.read(data, cluster, target=target, **reading), {}
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
         counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.batches import recode
 from leafwise.binning import number, number_label
 from leafwise.columns import Column, Source
 from leafwise.dates import date_label, day
@@ -78,7 +79,7 @@ def _met(
     has_state = {variable.name for variable in variables if variable.missing}.union(optional)
     checked = [column for column in columns if column.name not in has_state]
     if missing == "state":
-        lacking = {column.name: n for column in checked if (n := int(np.count_nonzero(column.codes < 0)))}
+        lacking = {column.name: column.n_missing for column in checked if column.n_missing}
         if lacking:
             raise AdvisedError(
                 f"missing cells in {_counted(lacking)}, whose variables have no missing state, so ",
@@ -172,7 +173,7 @@ SUM_OVER = Advice(("missing", "unknown"), " to sum over them when a network is e
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:
     """The columns where no checked one has a missing cell: an error, or the rows without any."""
-    counts = {column.name: int(np.count_nonzero(column.codes < 0)) for column in checked}
+    counts = {column.name: column.n_missing for column in checked}
     counts = {name: count for name, count in counts.items() if count}
     if not counts:
         return columns
@@ -205,10 +206,21 @@ def _counted(counts: Mapping[str, int]) -> str:
     return f"column{'s' * (len(counts) > 1)} {named}{rest}"
 
 
-def assembled(variables: tuple[Variable, ...], columns: Sequence[Column], states: Sequence[NDArray[np.int64]]) -> Table:
-    """The table of variables whose columns' labels are in these states."""
-    kind = code_type(variables)
-    codes = np.empty((len(variables), len(columns[0].codes)), dtype=kind)
+def assembled(
+    variables: tuple[Variable, ...],
+    columns: Sequence[Column],
+    states: Sequence[NDArray[np.int64]],
+    room: NDArray[np.uint8] | None = None,
+) -> Table:
+    """The table of variables whose columns' labels are in these states; in `room`, where the codes are bytes."""
+    kind, n = code_type(variables), len(columns[0].codes)
+    codes = np.empty((len(variables), n), kind) if room is None or kind != np.uint8 else room
     for row, column, found in zip(codes, columns, states, strict=True):
-        row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, finds the last entry
+        if column.codes.base is not None and np.shares_memory(row, column.codes):
+            of_byte = np.full(256, found[-1], np.uint8)  # code -1, a missing cell, is byte 255
+            of_byte[: len(found) - 1] = found[:-1]
+            if (found[:-1] != np.arange(len(found) - 1)).any() or column.n_missing:
+                recode(row, of_byte)
+        else:
+            row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, finds the last entry
     return Table(variables, codes)

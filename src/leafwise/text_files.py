@@ -4,15 +4,16 @@ What is not said is found out from the bytes, and what was found out can be told
 parses, and refusals. Nothing is decided here about states.
 """
 
+import codecs
 import csv
 import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from leafwise.errors import AdvisedError
 from leafwise.table import first_repeated
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING_TOKENS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
+_LONG_BYTES = 64 << 20  # of a file that is read block by block
 BLOCK_BYTES = 16 << 20  # one Arrow chunk of a text file; no row may be longer
 UNNAMED = "Unnamed: 0"  # pandas' word for its index, which it writes as a first column without a name
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -36,6 +38,9 @@ _MARKS = (
 )
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _POINT_NUMBER = re.compile(r"\s*[+-]?[\d,]*\d\.\d+\s*")
+
+
+Data = bytes | Callable[[], IO[bytes]]  # a text in UTF-8, or how to begin to read one
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,115 @@ def parse_text(data: bytes, title: str, how: Format) -> Text:
     return Text(names, cells, decimal, ", ".join([*told, encoding]))
 
 
+# Long files, block by block
+
+
+def is_long(path: Path, size: int) -> bool:
+    """Whether a file is too long to be read at once; a packed one will be longer yet."""
+    return size > (_LONG_BYTES // 8 if path.suffix.lower() == ".gz" else _LONG_BYTES)
+
+
+def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int]] | None:
+    """The cells of a text file block by block, each with the rows that the whole may have.
+
+    None where it has to be read at once: a single column, lines that end in a carriage return alone, or no text at all.
+    """
+    try:
+        with _opened(path) as file:
+            head = file.read(BLOCK_BYTES)
+        if head.startswith((b"\x1f\x8b", b"PAR1", b"PK\x03\x04")) or b"\n" not in head:
+            return None
+        encoding, mark = _scanned(path, title, how, head)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{title} is not a sound gzip file ({error}): make or copy it again") from None
+    except OSError as error:
+        raise ValueError(f"{title} cannot be read ({error.strerror}): check the file and its permissions") from None
+
+    def begin() -> IO[bytes]:
+        stream = _opened(path)
+        stream.seek(len(mark))
+        if encoding == "utf-8":
+            return stream
+        return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", encoding))
+
+    with begin() as file:
+        head = file.read(BLOCK_BYTES)
+    sample = list(_sample(head))
+    separator = how.delimiter or _find_separator(sample, whole=False)
+    decimal = how.decimal or _find_decimal(sample, separator)
+    try:
+        rows = csv.reader(_lines(head), delimiter=separator)
+        first = next(row for row in rows if row)
+    except csv.Error as error:
+        raise ValueError(f"the first line of {title} cannot be read ({error}): check its quotes") from None
+    if len(first) == 1:
+        return None
+    places = tuple(f"x{i + 1}" for i in range(len(first)))
+    names = _header(title, first) if how.header else places
+    told = [_SEPARATORS.get(separator, f"cells parted by {separator!r}")] + ["decimal commas"] * (decimal == ",")
+    text = Text(names, (), decimal, ", ".join([*told, _name_of(encoding)]))
+    return _blocks(begin, text, title, separator, places, rows.line_num if how.header else 0, path.stat().st_size)
+
+
+def _blocks(
+    begin: Callable[[], IO[bytes]],
+    text: Text,
+    title: str,
+    separator: str,
+    places: tuple[str, ...],
+    skip: int,
+    size: int,
+) -> Iterator[tuple[Text, int]]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    may_run_over, n_in_file = False, 0
+    with begin() as file:
+        try:
+            for batch in arrow_csv.open_csv(file, *_arrow_options(separator, places, skip)):
+                table = pa.Table.from_batches([batch])
+                may_run_over = may_run_over or _runs_over_lines(table)
+                n_in_file = n_in_file or int(1.1 * table.num_rows * size / BLOCK_BYTES)
+                yield replace(text, cells=tuple(table.columns)), n_in_file
+        except pa.ArrowInvalid as error:
+            raise ValueError(_problem(begin, title, separator, len(places), str(error))) from None
+    if may_run_over:
+        _check_quotes(begin, title, separator)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _scanned(path: Path, title: str, how: Format, head: bytes) -> tuple[str, bytes]:
+    """The encoding of a long file and its mark, found out and checked by decoding all of it."""
+    found, mark = (how.encoding, b"") if how.encoding is not None else _mark_of(head)
+    try:
+        _scan(path, title, how, found or "utf-8", len(mark))
+    except UnicodeError:
+        if found is None:
+            _scan(path, title, how, "cp1252", 0)
+            return "cp1252", b""
+        raise _not_in(found, title, how.encoding is not None) from None
+    return found or "utf-8", mark
+
+
+def _scan(path: Path, title: str, how: Format, encoding: str, skip: int) -> None:
+    most, n, n_lines = limit_of(path.stat().st_size, how.most_bytes), 0, 0
+    decoder = codecs.getincrementaldecoder(encoding)()
+    with _opened(path) as file:
+        file.seek(skip)
+        while block := file.read(BLOCK_BYTES):
+            n += len(block)
+            if n > most:
+                raise too_large(title, path.stat().st_size, n, most)
+            text = decoder.decode(block)
+            if (place := text.find("\0")) >= 0:
+                raise _has_nul(n_lines + text.count("\n", 0, place) + 1, title)
+            n_lines += text.count("\n")
+        decoder.decode(b"", True)
+
+
 # Bytes to text
 
 
@@ -142,28 +256,35 @@ def _in_utf8(data: bytes, title: str, encoding: str | None) -> tuple[bytes, str]
         try:
             data = data.decode(found).encode()
         except (UnicodeError, ValueError):
-            raise AdvisedError(
-                f"{title} is not in the encoding {found!r}: say which it is with "
-                if encoding is not None
-                else f"{title} is neither UTF-8, UTF-16 nor Windows-1252: say which it is with ",
-                ("encoding", "latin-1"),
-            ) from None
+            raise _not_in(found, title, encoding is not None) from None
         data = data.removeprefix(_MARKS[0][0])  # what a mark has become
     if (place := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, place) + 1
-        raise ValueError(f"line {line} of {title} holds a NUL byte, which no text has: check where it comes from")
-    return data, {"utf-8": "UTF-8", "cp1252": "Windows-1252"}.get(found, found.upper())
+        raise _has_nul(data.count(b"\n", 0, place) + 1, title)
+    return data, _name_of(found)
+
+
+def _not_in(encoding: str, title: str, was_given: bool) -> AdvisedError:
+    return AdvisedError(
+        f"{title} is not in the encoding {encoding!r}: say which it is with "
+        if was_given
+        else f"{title} is neither UTF-8, UTF-16 nor Windows-1252: say which it is with ",
+        ("encoding", "latin-1"),
+    )
+
+
+def _has_nul(line: int, title: str) -> ValueError:
+    return ValueError(f"line {line} of {title} holds a NUL byte, which no text has: check where it comes from")
+
+
+def _name_of(encoding: str) -> str:
+    return {"utf-8": "UTF-8", "cp1252": "Windows-1252"}.get(encoding, encoding.upper())
 
 
 def _find_encoding(data: bytes) -> tuple[str, bytes]:
     """The encoding and its mark: UTF-8 wherever that can be, and Windows-1252 where nothing else can."""
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return encoding, mark
-    even, odd = data[:_SAMPLE_BYTES:2].count(0), data[1:_SAMPLE_BYTES:2].count(0)
-    half = min(len(data), _SAMPLE_BYTES) // 2
-    if max(even, odd) > 0.4 * half and min(even, odd) < 0.05 * half:
-        return ("utf-16-le" if odd > even else "utf-16-be"), b""
+    encoding, mark = _mark_of(data)
+    if encoding is not None:
+        return encoding, mark
     if data.isascii():
         return "utf-8", b""
     try:
@@ -173,11 +294,24 @@ def _find_encoding(data: bytes) -> tuple[str, bytes]:
     return "utf-8", b""
 
 
+def _mark_of(data: bytes) -> tuple[str | None, bytes]:
+    """The encoding that the first bytes tell, and its mark."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding, mark
+    even, odd = data[:_SAMPLE_BYTES:2].count(0), data[1:_SAMPLE_BYTES:2].count(0)
+    half = min(len(data), _SAMPLE_BYTES) // 2
+    if max(even, odd) > 0.4 * half and min(even, odd) < 0.05 * half:
+        return ("utf-16-le" if odd > even else "utf-16-be"), b""
+    return None, b""
+
+
 # What stands between cells, and in numbers
 
 
-def _lines(data: bytes) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(data), "utf-8", errors="replace", newline="")
+def _lines(data: Data) -> io.TextIOWrapper:
+    stream = io.BytesIO(data) if isinstance(data, bytes) else data()
+    return io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
 
 
 def _sample(data: bytes) -> Iterator[str]:
@@ -276,37 +410,43 @@ def _parsed(data: bytes, title: str, separator: str, places: tuple[str, ...], sk
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
-    text = pa.dictionary(pa.int32(), pa.string())
-    options = arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False)
     try:
-        return arrow_csv.read_csv(
-            pa.BufferReader(data),
-            options,
-            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(places, text),
-                null_values=MISSING_TOKENS,
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        return arrow_csv.read_csv(pa.BufferReader(data), *_arrow_options(separator, places, skip))
     except pa.ArrowInvalid as error:
         raise ValueError(_problem(data, title, separator, len(places), str(error))) from None
 
 
-def _problem(data: bytes, title: str, separator: str, n_columns: int, message: str) -> str:
+def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[Any, Any, Any]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
+    text = pa.dictionary(pa.int32(), pa.string())
+    return (
+        arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False),
+        arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(places) > 1),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(places, text),
+            null_values=MISSING_TOKENS,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _problem(data: Data, title: str, separator: str, n_columns: int, message: str) -> str:
     """What is wrong with a text file that Arrow refused, with the line where it can be told."""
-    rows = csv.reader(_lines(data), delimiter=separator)
-    try:
-        for row in rows:
-            if row and len(row) != n_columns:
-                return (
-                    f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first has "
-                    f"{n_columns}: correct it, or quote cells that hold the delimiter"
-                )
-    except csv.Error as error:
-        message = f"line {rows.line_num}: {error}"
+    with _lines(data) as lines:
+        rows = csv.reader(lines, delimiter=separator)
+        try:
+            for row in rows:
+                if row and len(row) != n_columns:
+                    return (
+                        f"line {rows.line_num} of {title} has {len(row)} cell{'s' * (len(row) > 1)}, where the first "
+                        f"has {n_columns}: correct it, or quote cells that hold the delimiter"
+                    )
+        except csv.Error as error:
+            message = f"line {rows.line_num}: {error}"
     return f"{title} cannot be read as a table of {n_columns} columns ({one_line(message)}): check the file"
 
 
@@ -323,14 +463,15 @@ def _runs_over_lines(table: "pa.Table") -> bool:
     return any(compute.any(compute.match_substring_regex(chunk.dictionary, "[\r\n]")).as_py() for chunk in chunks)
 
 
-def _check_quotes(data: bytes, title: str, separator: str) -> None:
+def _check_quotes(data: Data, title: str, separator: str) -> None:
     """Refuse quotes that are not closed: they turn rows into parts of a cell."""
-    rows, begin = csv.reader(_lines(data), delimiter=separator, strict=True), 1
-    try:
-        for _ in rows:
-            begin = rows.line_num + 1
-    except csv.Error as error:
-        raise ValueError(
-            f"a quote in {title} is never closed, or closed in the middle of a cell: from line {begin} on a cell runs "
-            f"over several lines ({one_line(str(error))}); close it, or double quotes inside of cells"
-        ) from None
+    with _lines(data) as lines:
+        rows, begin = csv.reader(lines, delimiter=separator, strict=True), 1
+        try:
+            for _ in rows:
+                begin = rows.line_num + 1
+        except csv.Error as error:
+            raise ValueError(
+                f"a quote in {title} is never closed, or closed in the middle of a cell: from line {begin} on a cell "
+                f"runs over several lines ({one_line(str(error))}); close it, or double quotes inside of cells"
+            ) from None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import generators, make_table, shards
+from strategies import dask_client, generators, has_gpu, make_table, on_a_cluster, shards
 
 from leafwise import Variable, workers
 from leafwise.counters import cpu
@@ -40,17 +40,9 @@ class Reference:
         return [[tally[state, k] for k in range(r)] for state in range(n_states)]
 
 
-def _gpu():
-    """Whether a GPU can be asked, too."""
-    try:
-        GpuCounter(make_table([2], [[0, 1]]))
-    except ValueError:
-        return False
-    return True
-
-
 COUNTERS = {
-    **({"gpu": lambda table, _random, _n_threads: GpuCounter(table)} if _gpu() else {}),
+    **({"gpu": lambda table, _random, _n_threads: GpuCounter(table)} if has_gpu() else {}),
+    **({"dask": lambda table, random, _n_threads: on_a_cluster(table, random, 3)} if dask_client() else {}),
     "cpu": lambda table, _random, n_threads: CpuCounter(table, Workers(n_threads)),
     "two shards": lambda table, random, n_threads: shards(table, random, 2, n_threads),
     "seven shards": lambda table, random, n_threads: shards(table, random, 7, n_threads),

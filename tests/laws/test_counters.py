@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import examples, generators, problems, random_start, shards
+from strategies import examples, generators, has_gpu, problems, random_start, shards
 
 from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
 from leafwise.examples import alarm
@@ -30,6 +30,17 @@ def test_shards_learn_what_one_table_does(problem, random):
         found = learn(shards(table, random, n), **given)
         assert found == usual, f"{n} shards"
         assert found.learned == usual.learned
+
+
+@pytest.mark.skipif(not has_gpu(), reason="there is no GPU here, or no CuPy")
+@examples(20)
+@given(problems())
+def test_a_gpu_learns_what_one_table_does(problem):
+    table, setup, _ = problem
+    given = setup.for_library(delete_parents=False)
+    usual, found = learn(table, **given), learn(table, device="gpu", **given)
+    assert found == usual
+    assert found.learned == usual.learned
 
 
 @pytest.mark.parametrize("prior", ["auto", "bdeu:10", "network"])

@@ -168,7 +168,7 @@ def test_no_such_file(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is a directory: pass one data file"):
+    with pytest.raises(ValueError, match="is a folder without data files: put some there"):
         read(tmp_path)
 
 

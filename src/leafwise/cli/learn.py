@@ -21,12 +21,13 @@ from leafwise.cli.options import (
     say,
     stacked,
 )
-from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted
+from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted, telling
 from leafwise.cli.saving import dumped, saved
 
 if TYPE_CHECKING:
     from leafwise.case_weights import Floats
     from leafwise.constraints import Constraints
+    from leafwise.counters.dask import DaskCounter
     from leafwise.description import Description
     from leafwise.encoding import Reading
     from leafwise.ensembles import MixtureRun
@@ -39,9 +40,12 @@ EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
-IN_ROUNDS_WITHOUT = ("keep", "device", "leaves", "networks")
-MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "device")
-SERIES_WITHOUT = ("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied")
+IN_ROUNDS_WITHOUT = ("keep", "device", "leaves", "networks", "cluster")
+MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "device", "cluster")
+ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example", "tied")
+SERIES_WITHOUT = (
+    *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
+)
 MOST = 2**31 - 1
 COUNT = click.IntRange(1, MOST)
 
@@ -55,6 +59,7 @@ class Request:
     seed: int
     output: Path | None
     reading: dict[str, Any]
+    cache: bool
     target: str | None
     search: str
     rounds: int | None
@@ -87,6 +92,7 @@ class Request:
     checkpoint: Path | None
     every: float
     device: str
+    cluster: str | None
     quiet: bool
     verbose: bool
     as_json: bool
@@ -256,6 +262,12 @@ limit_options = stacked(
         show_default=True,
         help="Who counts: this machine's cores, or a GPU, with the same result; needs the extra gpu.",
     ),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler, such as tcp://10.0.0.1:8786, read the files and count, with the "
+        "same result; needs the extra dask.",
+    ),
 )
 
 
@@ -271,13 +283,15 @@ limit_options = stacked(
     help="Of the example's cases, of restarts, of completed rows, and of mixtures.",
 )
 @reading_options("error", "state", "drop", "infer", states=True)
+@click.option("--cache", is_flag=True, help="Keep the packed table beside the first file, and take it from there.")
 @search_options
 @limit_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="A line on standard error for every step.")
 @json_option
 def learn(**given: Any) -> int:
-    """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), or - for standard input.
+    """Learn a network from DATA: files (.csv, .tsv, .txt, each also .gz, or .parquet), folders or patterns of them, or
+    - for standard input.
 
     Ctrl-C stops the search and saves the network found so far; so do SIGTERM and SIGHUP.
     """
@@ -302,7 +316,7 @@ def learn(**given: Any) -> int:
         say(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.")
     with asked_to_stop():  # whoever asks after the search is answered when all is saved
         if request.verbose:
-            interrupted = narrate(search, table.names)
+            interrupted = narrate(search, _names_of(table))
         else:
             interrupted = follow(search, quiet=request.quiet or request.as_json)
         with not_interrupted():
@@ -310,17 +324,22 @@ def learn(**given: Any) -> int:
 
 
 def _finish(
-    request: Request, table: "Table", search: "SearchRun | MixtureRun", output: Path | None, interrupted: int
+    request: Request,
+    table: "Table | DaskCounter",
+    search: "SearchRun | MixtureRun",
+    output: Path | None,
+    interrupted: int,
 ) -> int:
     """Save the network, and say what was found."""
     from leafwise.averaging import averaged
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.network import Network
+    from leafwise.table import Table
 
     wanted = output
 
     network = search.network
-    if request.leaves == "average" and isinstance(network, Network):
+    if request.leaves == "average" and isinstance(network, Network) and isinstance(table, Table):
         network = averaged(network, table)
     model: Network | Mixture | DynamicNetwork = network
     if request.lags is not None and isinstance(network, Network):
@@ -331,6 +350,9 @@ def _finish(
         output = saved(model, output)
     values = ({"splits": 0, "merges": 0} if request.search == "tables" else {}) | dict(network.learned)
     values |= {"seconds": search.seconds, "output": None if output is None else str(output)}
+    if not isinstance(table, Table):
+        values["cluster"] = table.report
+        table.close()
     if request.keep is not None:
         values["networks"] = _save_all(search, output)
     if interrupted:
@@ -357,10 +379,13 @@ def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
-        "--example": (*READING, "weights") if request.example is not None else (),
+        "--example": (*READING, "weights", "cache") if request.example is not None else (),
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
-        "--leaves average": ("weights", "hidden") if request.leaves == "average" else (),
+        "--cluster": ON_A_CLUSTER_WITHOUT if request.cluster is not None else (),
+        "--leaves average": ("weights", "hidden", "cluster") if request.leaves == "average" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
+        "--weights": ("cache",) if request.weights is not None else (),
+        "--start": ("cache",) if request.start is not None else (),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
         "--lags": SERIES_WITHOUT if request.lags is not None else (),
         "a run without --lags": ("by", "time") if request.lags is None else (),
@@ -392,8 +417,14 @@ def _output(request: Request) -> Path | None:
     return request.output
 
 
-def _table(request: Request) -> "tuple[Table, Description | None, Network | None, Floats | None]":
+def _names_of(table: "Table | DaskCounter") -> tuple[str, ...]:
+    """What the variables are called."""
+    return tuple(variable.name for variable in table.variables)
+
+
+def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, Network | None, Floats | None]":
     """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    from leafwise.batches import rows_told
     from leafwise.encoding import read_and_describe, read_weighted
 
     start = None if request.start is None else load_model(request.start)
@@ -404,6 +435,10 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
         return sample(alarm(), EXAMPLE_CASES, request.seed), None, start, None
     variables = None if start is None else start.variables
     files = list(request.data)
+    if request.cluster is not None:
+        from leafwise.counters.dask import DaskCounter
+
+        return DaskCounter.read(files, request.cluster, target=request.target, **request.reading), None, start, None
     if request.lags is not None:
         from leafwise.series import read_series, windows
 
@@ -413,12 +448,13 @@ def _table(request: Request) -> "tuple[Table, Description | None, Network | None
     if request.weights is not None:
         table, understood, weights = read_weighted(files, request.weights, **given)
         return table, understood, start, weights
-    table, understood = read_and_describe(files, **given)
+    with telling(quiet=request.quiet or request.as_json) as tell, rows_told(lambda n: tell(f"{n:,} rows read")):
+        table, understood = read_and_describe(files, cache=request.cache, **given)
     return table, understood, start, None
 
 
 def _search(
-    request: Request, table: "Table", start: "Network | None", weights: "Floats | None"
+    request: Request, table: "Table | DaskCounter", start: "Network | None", weights: "Floats | None"
 ) -> "SearchRun | MixtureRun":
     from leafwise.learner import grown_for, start_mixture, start_search
 
@@ -431,7 +467,7 @@ def _search(
             search=_settings(request),
             prior=request.prior,
             structure_prior=request.structure_prior,
-            constraints=_constraints(request, table.names),
+            constraints=_constraints(request, _names_of(table)),
             checkpoint=request.checkpoint,
             every=request.every,
         )
@@ -443,7 +479,7 @@ def _search(
         search=search,
         prior=request.prior,
         structure_prior=structure_prior,
-        constraints=_constraints(request, table.names),
+        constraints=_constraints(request, _names_of(table)),
         start=start,
         hidden=request.hidden,
         completions=request.completions,
@@ -557,6 +593,7 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
         "steps",
     )
     rows += [(name.replace("_", " "), f"{values[name]:,}") for name in counted if name in values]
+    rows += _cluster_rows(values["cluster"]) if "cluster" in values else []
     rows += [("seconds", f"{values['seconds']:.2f}"), ("stopped", values["stopped"])]
     if values["output"] is not None:
         rows.append(("saved in", values["output"]))
@@ -565,3 +602,10 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
             (network["output"] or "", f"{network['log_score']:,.4f}  {100 * network['relative_posterior']:.1f} %")
         )
     return rows
+
+
+def _cluster_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a cluster was asked, and how long each stage took."""
+    counted = ("workers", "shards", "round_trips", "histograms", "bytes_sent", "bytes_received", "restored")
+    rows = [(name.replace("_", " "), f"{report[name]:,}") for name in counted]
+    return rows + [(f"seconds to {name.replace('_', ' ')}", f"{s:.2f}") for name, s in report["seconds"].items()]

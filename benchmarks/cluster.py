@@ -1,0 +1,92 @@
+"""Learning on a Dask cluster of 1, 2, 4 and 8 workers of one thread each: seconds by stage, rounds and bytes.
+
+All must learn the same network. 4,000,000 × 100 binary and three-state columns; `LEAFWISE_CLUSTER=200000x30` makes a
+smaller table, and `LEAFWISE_WORKERS=1,2` fewer runs. Workers are processes of this machine, which should have a core
+for each, and some more for the search itself.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import data
+from benchmarks.report import Report, check, main
+from leafwise import write
+from leafwise.inference.sampling import sample
+from leafwise.learner import start_search
+from leafwise.table import Table
+
+N_CASES, N_VARIABLES = map(int, os.environ.get("LEAFWISE_CLUSTER", "4000000x100").split("x"))
+WORKERS = tuple(map(int, os.environ.get("LEAFWISE_WORKERS", "1,2,4,8").split(",")))
+N_FILES = 16
+
+
+def make(folder: Path) -> None:
+    """Files drawn from a random network of decision graphs."""
+    network = data.random_network(N_VARIABLES, most_states=3)
+    for number in range(N_FILES):
+        write(sample(network, N_CASES // N_FILES, seed=number + 1), folder / f"part-{number:02d}.parquet")
+
+
+def learned(folder: Path, n_workers: int) -> tuple[Any, dict[str, Any], float]:
+    """The network, what the counter reports, and the seconds of the search."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+    with cluster, Client(cluster, set_as_default=False) as client:
+        client.run(_warm)  # compiled code is loaded, or made, before anything is timed
+        search = start_search(folder, cluster=client)
+        began = time.perf_counter()
+        search.run()
+        seconds = time.perf_counter() - began
+        network, report = search.network, search._counter.report  # type: ignore[attr-defined]
+        search.close()  # type: ignore[attr-defined]
+    return network, report, seconds
+
+
+def _warm() -> None:
+    from leafwise.counters.cpu import CpuCounter
+    from leafwise.counters.sharded import ShardedCounter
+    from leafwise.examples import alarm
+
+    table = sample(alarm(), 300, seed=1)
+    start_search(ShardedCounter([CpuCounter(Table(table.variables, np.ascontiguousarray(table.codes)))])).run()
+
+
+def measure() -> Iterator[Report]:
+    """One row for each number of workers."""
+    rows: list[list[str]] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder, first = Path(place), None
+        make(folder)
+        for n_workers in WORKERS:
+            network, report, seconds = learned(folder, n_workers)
+            first = first or (network, seconds)
+            check(network == first[0], f"{n_workers} workers learned another network")
+            spent = report["seconds"]
+            rows.append(
+                [
+                    str(n_workers),
+                    *(f"{spent[stage]:.1f}" for stage in ("read", "agree", "pack")),
+                    f"{seconds:.1f}",
+                    f"{spent['count']:.1f}",
+                    f"{spent['count_on_workers']:.1f}",
+                    f"{first[1] / seconds:.2f}",
+                    *(f"{report[name]:,}" for name in ("round_trips", "histograms")),
+                    f"{report['bytes_sent'] / 1e6:.1f}",
+                    f"{report['bytes_received'] / 1e6:.1f}",
+                ]
+            )
+    heads = ["workers", "s to read", "agree", "pack", "search", "of it waiting", "slowest workers", "times as fast"]
+    heads += ["rounds", "histograms", "MB sent", "MB received"]
+    title = f"{N_CASES:,} × {N_VARIABLES} on workers of one thread, {os.cpu_count()} cores; run once"
+    yield Report(title, heads, rows)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

@@ -1,0 +1,124 @@
+"""A search on many workers: a simulation of rounds and stragglers, fitted to a local run and held against another.
+
+A round ends when the slowest worker has counted, and its counts have come up a tree of sums. What a worker counts is
+linear in its rows: one histogram is timed on one core. What a round costs besides is that of a local cluster of one
+worker; the model then foretells two workers, and a billion rows × 2,000 variables on 100. The machine should be idle.
+`LEAFWISE_CLUSTER=200000x30` is the size of the local runs.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+os.environ.setdefault("LEAFWISE_CLUSTER", "200000x30")
+
+from benchmarks import cluster
+from benchmarks.report import Report, main
+
+ROWS, VARIABLES, WORKERS, CORES = 1_000_000_000, 2_000, 100, 16
+LATENCY = 0.002  # seconds for a message within a data centre, handled by Python,
+BANDWIDTH = 1e9  # ... and bytes a second
+# Of 1,000,000 × 2,000, by `python -m benchmarks gpu`: batches, histograms and seconds on one GPU.
+BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_799, 274_317, 94.1, 0.014, 8
+
+
+@dataclass(frozen=True)
+class Model:
+    """Seconds for a histogram of a row and a variable, on one core; for a round; and how unequal workers are."""
+
+    counting: float
+    round: float
+    spread: float  # of the logarithm of a worker's time
+
+    def seconds(self, n_rounds: int, n_histograms: float, n_rows: float, n_variables: int, n_workers: int) -> float:
+        """A simulated search: every worker has an equal share of the rows, and is late by chance in each round."""
+        random = np.random.default_rng(1)
+        work = self.counting * n_histograms / n_rounds * n_rows / n_workers * n_variables
+        mean_of_log = -(self.spread**2) / 2  # so that the mean is 1
+        late = random.lognormal(mean_of_log, self.spread, (min(n_rounds, 5000), n_workers)).max(axis=1).mean()
+        n_bytes = n_histograms / n_rounds * n_variables * 2 * 2 * 4
+        tree = np.ceil(np.log2(n_workers)) * (LATENCY + n_bytes / BANDWIDTH) if n_workers > 1 else 0.0
+        return float(n_rounds * (self.round + work * late + tree))
+
+
+def counting() -> float:
+    """Seconds of one core for a histogram, for each row and variable: of all cases, of binary variables, by planes."""
+    from benchmarks import data
+    from leafwise.counters.cpu import CpuCounter
+    from leafwise.inference.sampling import sample
+    from leafwise.search.histograms import make_layout
+    from leafwise.workers import Workers
+
+    n_rows, n = 1_000_000, 50
+    table = sample(data.random_network(n, most_states=2), n_rows, seed=1)
+    session = CpuCounter(table, Workers(1)).session()
+    layout = make_layout(1 - np.eye(n, dtype=np.uint8), table.n_states, np.arange(n))
+    of, targets, spent = np.zeros(n, np.int64), np.arange(n), []
+    for _ in range(3):
+        began = time.process_time()
+        session.count(of, targets, layout)
+        spent.append(time.process_time() - began)
+    return min(spent) / (n * n_rows * n)
+
+
+def growth() -> float:
+    """How the number of histograms grows with rows: the slope of their logarithms, on small tables."""
+    from benchmarks import data
+    from leafwise.counters.cpu import CpuCounter
+    from leafwise.counters.sharded import ShardedCounter
+    from leafwise.inference.sampling import sample
+    from leafwise.learner import start_search
+
+    network, found = data.random_network(20, most_states=2), []
+    sizes = (5_000, 20_000, 80_000)
+    for size in sizes:
+        search = start_search(ShardedCounter([CpuCounter(sample(network, size, seed=1))]))
+        search.run()
+        found.append(search.round_trips[1])  # type: ignore[attr-defined]
+    return float(np.polyfit(np.log(sizes), np.log(found), 1)[0])
+
+
+def measure() -> Iterator[Report]:
+    """The model beside local runs, and what it says of a billion rows."""
+    runs = {}
+    with tempfile.TemporaryDirectory() as place:
+        cluster.make(Path(place))
+        for n_workers in (1, 2):
+            _, report, _ = cluster.learned(Path(place), n_workers)
+            runs[n_workers] = report
+    one, two = runs[1], runs[2]
+    rows, variables = cluster.N_CASES, cluster.N_VARIABLES
+    cost = counting()
+    own = {w: cost * report["histograms"] * rows / w * variables for w, report in runs.items()}
+    a_round = (one["seconds"]["count"] - own[1]) / one["round_trips"]
+    behind = two["seconds"]["count_on_workers"] / (one["seconds"]["count_on_workers"] / 2)
+    spread = float(np.log(max(1.0, behind))) / 0.56  # what the larger of two normals has on average
+    model = Model(cost, a_round, min(spread, 1.0))
+    lines = []
+    for n_workers, report in runs.items():
+        told = model.seconds(report["round_trips"], report["histograms"], rows, variables, n_workers)
+        lines.append([str(n_workers), f"{report['round_trips']:,}", f"{report['seconds']['count']:.1f}", f"{told:.1f}"])
+    title = f"{rows:,} × {variables}: seconds of counting, measured and foretold; spread {model.spread:.2f}"
+    yield Report(title, ["workers", "rounds", "measured", "foretold"], lines)
+    power = growth()
+    histograms = HISTOGRAMS * (ROWS / 1e6) ** power
+    rounds = int(BATCHES * (ROWS / 1e6) ** power)
+    lines = []
+    for late in (0.0, model.spread, 0.5):
+        own = Model(model.counting / CORES, model.round, late)
+        seconds = own.seconds(rounds, histograms, ROWS, VARIABLES, WORKERS)
+        lines.append([f"{WORKERS} workers of {CORES} cores, spread {late:.2f}", f"{seconds / 3600:.1f}"])
+    a_histogram = (GPU_SECONDS - BATCHES * GPU_A_BATCH) / HISTOGRAMS
+    on_gpus = rounds * GPU_A_BATCH + histograms * a_histogram * ROWS / 1e6 / GPUS
+    lines.append([f"{GPUS} GPUs", f"{on_gpus / 3600:.1f}"])
+    title = f"{ROWS:,} × {VARIABLES:,} on paper: {histograms:,.0f} histograms (rows to the power {power:.2f})"
+    yield Report(title, ["", "hours"], lines)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

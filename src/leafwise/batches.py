@@ -1,0 +1,405 @@
+"""Files read in batches: every cell becomes a byte as soon as it is read, so that no file is ever in memory whole.
+
+A column is packed as places among the values seen so far. When all is read, these values, and not millions of cells,
+are looked at as any column's are (`columns`), so what comes out is what reading at once gives. A column with more
+values than a byte has room for is kept as Arrow encodes it. Knows Arrow, files, and how columns are made.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.columns import Column, Kept, Source, cells_of, column_of, file_parts, paths_of
+from leafwise.errors import AdvisedError
+from leafwise.table import Table, Variable
+from leafwise.text_files import Format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Bytes = NDArray[np.uint8]
+_MOST = 127  # values of a column that is kept in bytes
+_MISSING = 255
+_FEW = 1 << 16  # cells that are packed without compiled code, which takes its time to be there
+_SPAN = 4096  # whole numbers between the first and these, more or less, are packed without asking Arrow
+
+_listeners: list[Callable[[int], None]] = []
+
+
+@contextmanager
+def rows_told(tell: Callable[[int], None]) -> Iterator[None]:
+    """While this lasts, `tell` is called with the number of rows read so far, batch by batch."""
+    _listeners.append(tell)
+    try:
+        yield
+    finally:
+        _listeners.remove(tell)
+
+
+def is_path(source: object) -> bool:
+    """Whether a source is a file, a folder, a pattern, or several of these."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(one, str | os.PathLike) for one in source)
+    return isinstance(source, str | os.PathLike)
+
+
+def files_of(source: Any) -> list[Path]:
+    """The files that such a source stands for."""
+    sources = source if isinstance(source, list | tuple) else [source]
+    return [path for one in sources for path in paths_of(os.fsdecode(one))]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedSource(Source):
+    """An opened source whose cells are bytes: row i of `block` belongs to column i, and is its codes where these are.
+
+    Encoding may write states over them, to make a table in the same memory.
+    """
+
+    block: Bytes = field(default_factory=lambda: np.empty((0, 0), np.uint8))
+    columns: tuple[Column, ...] = ()
+
+    def column(self, index: int) -> Column:
+        """Column number `index` as codes and labels."""
+        return self.columns[index]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.block.shape[1])
+
+
+def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
+    """Read files, batch by batch: those columns that `kept` leaves of a source.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a.csv", "b.csv"):
+    ...         _ = (Path(folder) / name).write_text("rain,sky\\nno,blue\\nyes,grey\\n")
+    ...     read = read_batches(folder, Format(), lambda source: source)
+    >>> read.n_rows, read.column(0).codes.tolist(), list(read.column(0).labels)
+    (4, [0, 1, 0, 1], ['no', 'yes'])
+    """
+    paths = files_of(source)
+    return packed(paths, how, kept).finished(how)
+
+
+def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
+    """Files packed batch by batch, of which the next is read meanwhile."""
+    packing: Packing | None = None
+    for part in _ahead(part for path in paths for part in file_parts(path, how, kept)):
+        if packing is None:
+            packing = Packing(part, paths)
+        packing.add(part)
+    if packing is None:
+        raise ValueError(f"{_title(paths)} has no rows, where at least one is needed: check where it comes from")
+    return packing
+
+
+def _ahead(parts: Iterator[Source]) -> Iterator[Source]:
+    with ThreadPoolExecutor(1, "leafwise-reading") as thread:
+        coming = thread.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = thread.submit(next, parts, None)
+            yield part
+
+
+class Packing:
+    """Columns being read; `paths` are the files, if they are read from some."""
+
+    def __init__(self, first: Source, paths: Sequence[Path] = ()) -> None:
+        self._first, self._paths, self.n_rows = first, paths, 0
+        self._values = [_Values() for _ in first.names]
+        self._block = np.empty((len(first.names), _room(first, paths)), np.uint8)
+        self._told: dict[str, None] = {}
+        self._types: dict[str, tuple[str, str]] = {}
+
+    def add(self, part: Source) -> None:
+        """Pack one more batch."""
+        self._check(part)
+        n = part.n_rows
+        if self.n_rows + n > self._block.shape[1]:
+            self._grow(max(self.n_rows + n, 2 * self._block.shape[1]))
+        places = {name: place for place, name in enumerate(part.names)}
+        for row, name, values in zip(self._block, self._first.names, self._values, strict=True):
+            at = self.n_rows
+            for chunk in part.cells[places[name]]:
+                values.add(chunk, row[: at + len(chunk)], at)
+                at += len(chunk)
+        self.n_rows += n
+        for tell in _listeners:
+            tell(self.n_rows)
+
+    def _check(self, part: Source) -> None:
+        """Refuse a file that has other columns, or other types, than those before it."""
+        first = self._first
+        if set(part.names) != set(first.names):
+            lacks = [name for name in first.names if name not in part.names]
+            what = f"lacks column {lacks[0]!r}" if lacks else f"has {len(part.names)} columns, not {len(first.names)}"
+            raise ValueError(f"{part.title} {what} of {first.title}: give files with the same columns")
+        for name, chunks in zip(part.names, part.cells, strict=True):
+            for chunk in chunks:
+                kind = "" if part.tokens else _type(chunk.type)  # a text file has none
+                known, where = self._types.setdefault(name, (kind, part.title)) if kind else (kind, part.title)
+                if known != kind:
+                    raise ValueError(
+                        f"column {name!r} is a {known} in {where} and a {kind} in {part.title}: give files with the "
+                        "same types"
+                    )
+        if part.decimal != first.decimal:
+            raise AdvisedError(
+                f"{first.title} and {part.title} have different decimal signs: read them one by one, or pass ",
+                ("decimal", ","),
+            )
+        if part.told:
+            self._told[part.told] = None
+
+    def _grow(self, room: int) -> None:
+        block = np.empty((len(self._block), room), np.uint8)  # memory is not touched before it is used
+        block[:, : self.n_rows] = self._block[:, : self.n_rows]
+        self._block = block
+
+    def surveyed(self) -> tuple[Source, list[NDArray[np.int64]]]:
+        """The values seen, as a source with each of them once (and nulls behind them), and how often each occurs.
+
+        Count 255 is that of missing cells.
+        """
+        import pyarrow as pa
+
+        seen: list[pa.Array] = []
+        for name, values in zip(self._first.names, self._values, strict=True):
+            if values.seen is None:
+                raise AdvisedError(
+                    f"column {name!r} has more than {_MOST} values in {self._first.title}, and shards agree on columns "
+                    "of fewer: cut it into bins, or leave it out with ",
+                    ("ignore", [name]),
+                )
+            seen.append(values.seen)
+        n = max([1, *map(len, seen)])
+        cells = tuple((one, pa.nulls(n - len(one), one.type)) for one in seen)
+        known = replace(self._first, cells=cells, told="; ".join(self._told), n_in_file=0)
+        return known, [one.counts for one in self._values]
+
+    def table(self, variables: tuple[Variable, ...], codes: Sequence[Bytes]) -> Table:
+        """The table in which each byte, such as a value's place or 255, is another one; there are no more batches."""
+        block = _tight(self._block, self.n_rows)
+        for row, own in zip(block, codes, strict=True):
+            recode(row, own)
+        return Table(variables, block)
+
+    def finished(self, how: Format) -> PackedSource:
+        """All that was read."""
+        first, n = self._first, self.n_rows
+        block = _tight(self._block, n)
+        title = first.title if len(self._paths) <= 1 else _title(self._paths)
+        known = PackedSource(
+            title, first.names, (), first.named, "; ".join(self._told), first.tokens, how.na, first.decimal,
+            first.declared, block=block,
+        )  # fmt: skip
+        columns = [
+            values.column(known, name, row) for values, name, row in zip(self._values, first.names, block, strict=True)
+        ]
+        return replace(known, columns=tuple(columns))
+
+
+def _title(paths: Sequence[Path]) -> str:
+    return f"'{paths[0]}'" if len(paths) == 1 else f"the {len(paths)} files"
+
+
+def _room(first: Source, paths: Sequence[Path]) -> int:
+    """How many rows there may be in all: as many a byte as in the first file, and some more."""
+    if len(paths) <= 1:
+        return max(first.n_in_file, first.n_rows, 1)
+    sizes = [path.stat().st_size for path in paths if path.exists()]
+    return int(1.1 * first.n_in_file * sum(sizes) / max(1, sizes[0])) + 1 if sizes else 1
+
+
+def _tight(block: Bytes, n: int) -> Bytes:
+    """The first n bytes of each row, one row behind the other, in the same memory."""
+    if block.shape[1] == n:
+        return block
+    n_rows, room = block.shape
+    flat = block.reshape(-1)
+    for row in range(1, n_rows):
+        flat[row * n : (row + 1) * n] = flat[row * room : row * room + n]
+    return flat[: n_rows * n].reshape(n_rows, n)
+
+
+def recode(row: Bytes, codes: Bytes) -> None:
+    """Put another code in the place of each, all 256 of which are given.
+
+    >>> row = np.array([0, 1, 1], np.uint8)
+    >>> recode(row, np.arange(256, dtype=np.uint8)[::-1])
+    >>> row
+    array([255, 254, 254], dtype=uint8)
+    """
+    if len(row) < _FEW:
+        row[:] = codes[row]
+    else:
+        from leafwise.kernels.counting import labels
+
+        labels.recode(row, codes)
+
+
+def _type(kind: "pa.DataType") -> str:
+    """What sort of type this is; "" where a column has nothing but missing cells."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_null(kind):
+        return ""
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "number"
+    if types.is_boolean(kind):
+        return "truth value"
+    return "date or time" if types.is_temporal(kind) else "text"
+
+
+def _whole_numbers(numbers: NDArray[np.int64]) -> "pa.Array":
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+class _Values:
+    """The values of one column, as far as they are seen, and how often each occurs."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+        self._pieces: list[pa.Array] = []  # the same values, in this order
+        self.counts = np.zeros(256, np.int64)
+        self._places: Bytes | None = None  # codes of whole numbers, from
+        self._least = 0  # ... this one on
+        self._wide: list[pa.Array] | None = None  # all cells, once there are too many values
+        self._ordered, self._n = True, 0
+
+    @property
+    def seen(self) -> "pa.Array | None":
+        """The values by their codes; None where there are too many."""
+        import pyarrow as pa
+
+        if self._wide is not None:
+            return None
+        return pa.concat_arrays(self._pieces) if self._pieces else pa.nulls(0)
+
+    def add(self, chunk: "pa.Array", row: Bytes, begin: int) -> None:
+        """Pack cells, from `begin` on."""
+        import pyarrow as pa
+
+        if not len(chunk):
+            return
+        self._n += len(chunk)
+        self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
+        if self._wide is None and pa.types.is_null(chunk.type):
+            row[begin:] = _MISSING
+            self.counts[_MISSING] += len(chunk)
+        elif self._wide is not None or not (self._add_numbers(chunk, row[begin:]) or self._add(chunk, row[begin:])):
+            if self._wide is None:
+                self._widen(row[:begin])
+                assert self._wide is not None
+            is_encoded = pa.types.is_dictionary(chunk.type) or pa.types.is_null(chunk.type)
+            self._wide.append(chunk if is_encoded else chunk.dictionary_encode())
+
+    def _add_numbers(self, chunk: "pa.Array", out: Bytes) -> bool:
+        """Pack whole numbers that are near each other, if they are; as fast as they can be read."""
+        import pyarrow as pa
+
+        kind = chunk.type
+        if self._n < _FEW or not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or chunk.null_count:
+            return False
+        from leafwise.kernels.counting import labels
+
+        if self._pieces and self._pieces[0].type != pa.int64():
+            return False
+        cells = np.frombuffer(chunk.buffers()[1], str(kind))[chunk.offset : chunk.offset + len(chunk)]
+        if self._places is None:
+            self._least, self._places = int(cells[0]) - _SPAN // 2, np.full(_SPAN, labels.UNKNOWN, np.uint8)
+            for value, code in self._codes.items():
+                if not 0 <= value - self._least < _SPAN:
+                    return False
+                self._places[value - self._least] = code
+        seen, n, counts = np.empty(_MOST, np.int64), len(self._codes), self.counts.copy()
+        places = self._places.copy()
+        n_seen = labels.pack_numbers(cells, self._least, places, seen, n, out, counts)
+        if n_seen < 0:
+            return False
+        if n_seen > n:
+            new = seen[n:n_seen].copy()
+            self._pieces.append(_whole_numbers(new))
+            self._codes.update(zip(new.tolist(), range(n, n_seen), strict=True))
+        self._places, self.counts = places, counts
+        return True
+
+    def _add(self, chunk: "pa.Array", out: Bytes) -> bool:
+        """Pack cells of any type by way of Arrow's dictionary of them; False where there are too many values."""
+        import pyarrow as pa
+
+        cells, values = cells_of(chunk)
+        if pa.types.is_integer(values.type) and not pa.types.is_uint64(values.type):
+            values = values.cast(pa.int64())
+        if len(values) > _MOST or (self._pieces and self._pieces[0].type != values.type):
+            return False
+        codes, new = np.full(len(values) + 1, _MISSING, np.uint8), []
+        for place, value in enumerate(values.to_pylist()):
+            if value is not None:
+                key = value.hex() if isinstance(value, float) else value  # tells zeros apart, and knows NaN again
+                if key not in self._codes:
+                    self._codes[key] = len(self._codes)
+                    new.append(place)
+                codes[place] = min(self._codes[key], _MISSING)
+        if len(self._codes) > _MOST:
+            for _ in new:  # as if they had not come
+                self._codes.popitem()
+            return False
+        if new:
+            self._pieces.append(values.take(_whole_numbers(np.array(new, np.int64))))
+        self._places = None  # it does not know them
+        if self._n < _FEW:
+            out[:] = codes[cells]
+            self.counts += np.bincount(out, minlength=256)
+        else:
+            from leafwise.kernels.counting import labels
+
+            labels.pack_places(cells, codes, out, self.counts)
+        return True
+
+    def _widen(self, packed: Bytes) -> None:
+        """Keep cells as Arrow does from now on."""
+        import pyarrow as pa
+
+        self._wide = []
+        if not len(packed):
+            return
+        if not self._pieces:
+            self._wide.append(pa.nulls(len(packed)))
+            return
+        bits = np.packbits(packed != _MISSING, bitorder="little")
+        buffers = [pa.py_buffer(bits), pa.py_buffer(packed.copy())]
+        indices = pa.Array.from_buffers(pa.int8(), len(packed), buffers)
+        self._wide.append(pa.DictionaryArray.from_arrays(indices, pa.concat_arrays(self._pieces)))
+
+    def column(self, source: Source, name: str, row: Bytes) -> Column:
+        """The column, whose codes are this row if they are bytes."""
+        import pyarrow as pa
+
+        if self._wide is not None:
+            return column_of(source, name, tuple(self._wide))
+        n = len(self._codes)
+        values = pa.concat_arrays(self._pieces) if n else pa.nulls(1)
+        found = column_of(source, name, (values,))  # each value once
+        codes = np.full(256, _MISSING, np.uint8)
+        codes[:n] = found.codes[:n].astype(np.uint8)
+        counts = np.zeros(256, np.int64)
+        np.add.at(counts, codes, self.counts)
+        if (codes[:n] != np.arange(n)).any():
+            recode(row, codes)
+        counts = np.append(counts[: len(found.labels)], counts[_MISSING])
+        return replace(found, codes=row.view(np.int8), counts=counts, ordered=self._ordered)

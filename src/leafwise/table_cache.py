@@ -1,0 +1,102 @@
+"""A packed table kept beside the files that it was read from, to be taken instead of reading them again.
+
+One file: a line of JSON that says what it was made of (paths, sizes, times, options), what the columns were understood
+as, and a digest; and the codes. Whatever does not fit, or is damaged, is as good as none. Knows tables and
+descriptions. Nothing in it is ever run.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from leafwise.description import Description, ReadColumn
+from leafwise.errors import AdvisedError
+from leafwise.table import Table, Variable, code_type
+
+_FORMAT = "leafwise packed table 1"
+_MOST_HEADER = 1 << 28
+
+
+class TableCache:
+    """Where the table of some files, read in some way, is kept."""
+
+    def __init__(self, paths: Sequence[Path], how: str) -> None:
+        files = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in paths]
+        self._made_of = {"files": [list(file) for file in files], "read": how, "by": version("leafwise")}
+        name = blake2b(json.dumps([[file[0] for file in files], how]).encode(), digest_size=8).hexdigest()
+        self.path = paths[0].resolve().parent / f".leafwise-{name}.cache"
+
+    def load(self) -> tuple[Table, Description] | None:
+        """The table, if it is there and sound, and its files are as they were."""
+        try:
+            with self.path.open("rb") as file:
+                head = json.loads(file.readline(_MOST_HEADER))
+                if head["format"] != _FORMAT or head["made_of"] != self._made_of:
+                    return None
+                digest = head.pop("digest")
+                variables = tuple(map(_variable, head["variables"]))
+                codes = np.empty((len(variables), int(head["cases"])), code_type(variables))
+                if file.readinto(codes.data) != codes.nbytes or file.read(1) or _digest(head, codes) != digest:
+                    return None
+            columns = [
+                ReadColumn(name, kind, n_values, n_missing, _variable(own), copy_of)
+                for name, kind, n_values, n_missing, own, copy_of in head["columns"]
+            ]
+            title, told, n_rows = head["description"]
+            return Table(variables, codes), Description(title, told, n_rows, tuple(columns), head["refuses_missing"])
+        except (OSError, ValueError, KeyError, TypeError, MemoryError, RecursionError):
+            return None
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[Table, Description], None]]:
+        """Begin a file, before hours are spent on what is in it, and call what comes out with that; all or nothing."""
+        name = ""
+        try:
+            descriptor, name = tempfile.mkstemp(".cache", ".leafwise-", self.path.parent)
+            with os.fdopen(descriptor, "wb") as file:
+                yield lambda table, described: self._write(file, table, described)
+            os.replace(name, self.path)
+        except OSError as error:
+            raise AdvisedError(
+                f"the packed table cannot be kept in '{self.path.parent}' ({error.strerror}): leave out ", ("cache",)
+            ) from None
+        finally:
+            if name:
+                Path(name).unlink(missing_ok=True)
+
+    def _write(self, file: IO[bytes], table: Table, described: Description) -> None:
+        columns = [
+            (one.name, one.kind, one.n_values, one.n_missing, one.variable and asdict(one.variable), one.copy_of)
+            for one in described.columns
+        ]
+        head = {
+            "format": _FORMAT,
+            "made_of": self._made_of,
+            "variables": [asdict(variable) for variable in table.variables],
+            "cases": table.n_cases,
+            "description": [described.title, described.told, described.n_rows],
+            "columns": columns,
+            "refuses_missing": described.refuses_missing,
+        }
+        head = json.loads(json.dumps(head))  # tuples are lists from here on, as when it is loaded
+        file.write(json.dumps({**head, "digest": _digest(head, table.codes)}).encode() + b"\n")
+        file.write(table.codes.data)
+
+
+def _digest(head: dict[str, Any], codes: "np.ndarray[Any, Any]") -> str:
+    digest = blake2b(json.dumps(head, sort_keys=True).encode(), digest_size=32)
+    digest.update(codes.data)
+    return digest.hexdigest()
+
+
+def _variable(said: Any) -> Any:
+    return said and Variable(**{**said, "labels": tuple(said["labels"]), "cuts": tuple(said["cuts"])})
