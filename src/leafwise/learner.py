@@ -379,6 +379,7 @@ def start_search(
         seed=seed,
         weights=weights,
         device=device,
+        cluster=cluster,
         **reading,
     )
     if checkpoint is None:
@@ -437,6 +438,7 @@ def _prepared(
     seed: int = 1,
     weights: str | ArrayLike | None = None,
     device: str = "cpu",
+    cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> _Run:
     """The data read, and everything else made ready."""
