@@ -34,7 +34,7 @@ class _Set:
 class GpuCounter:
     """A `Counter` over a table that is copied to a GPU."""
 
-    lookahead = 0.3  # a batch costs little more than one request
+    lookahead = 0.03  # a batch costs little more than one request
     local = None
 
     def __init__(self, table: Table, unit: float = 1.0) -> None:
@@ -136,28 +136,58 @@ class GpuSession:
 
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
         self.release(unions)
-        cp, kernels = self._cp, self._kernels
+        depths: dict[int, int] = {}  # a union may be joined again in the same batch
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
-            parts = [self._sets[one], self._sets[two]]
-            size = parts[0].size + parts[1].size
-            if not self._takes_mask(size):
-                (begin,) = self._list_room([size])
-                parts = [self._sets[one], self._sets[two]]  # they may have moved
-                at = begin
-                for part in parts:
-                    self._lists[at : at + part.size] = self._lists[part.at : part.at + part.size]
-                    at += part.size
-                self._sets[union] = _Set(False, begin, size)
-                continue
-            (slot,) = self._slots(1)
-            self._masks[slot] = 0
-            for part in parts:
-                if part.is_mask:
-                    cp.bitwise_or(self._masks[slot], self._masks[part.at], out=self._masks[slot])
-                elif part.size:
-                    given = (np.int64(part.at), np.int64(part.size), np.int64(slot), self._lists, self._masks)
-                    kernels.mark((-(-part.size // kernels.THREADS),), (kernels.THREADS,), given)
-            self._sets[union] = _Set(True, slot, size)
+            depths[union] = 1 + max(depths.get(one, -1), depths.get(two, -1))
+        of_union = np.array([depths[union] for union in unions.tolist()])
+        for depth in range(max(depths.values(), default=-1) + 1):
+            pairs, names = np.stack([first, second])[:, of_union == depth], unions[of_union == depth]
+            sizes = np.array([sum(self._sets[name].size for name in pair) for pair in pairs.T.tolist()])
+            is_mask = np.array([self._takes_mask(size) for size in sizes.tolist()])
+            for these, join in ((is_mask, self._join_as_masks), (~is_mask, self._join_as_lists)):
+                if these.any():
+                    join(pairs[:, these], sizes[these], names[these].tolist())
+
+    def _join_as_masks(self, pairs: Integers, sizes: Integers, unions: list[int]) -> None:
+        cp, kernels, n_words = self._cp, self._kernels, self._counter.n_words
+        slots = self._slots(len(unions))
+        sets = [[self._sets[name] for name in row] for row in pairs.tolist()]
+        masks = [np.array([set_.at if set_.is_mask else -1 for set_ in row], np.int64) for row in sets]
+        given = [cp.asarray(part) for part in (*masks, slots)]
+        threads = (kernels.THREADS,)
+        grid = (len(unions), -(-n_words // kernels.THREADS))
+        kernels.unite(grid, threads, (*given, np.int64(n_words), self._masks))
+        lists = [
+            (set_.at, set_.size, slot)
+            for row in sets
+            for set_, slot in zip(row, slots.tolist(), strict=True)
+            if not set_.is_mask and set_.size
+        ]
+        if lists:
+            parts = [cp.asarray(np.array(part, np.int64)) for part in zip(*lists, strict=True)]
+            grid = (len(lists), -(-max(size for _, size, _ in lists) // kernels.THREADS))
+            kernels.mark(grid, threads, (*parts, self._lists, self._masks))
+        for name, slot, size in zip(unions, slots.tolist(), sizes.tolist(), strict=True):
+            self._sets[name] = _Set(True, slot, size)
+
+    def _join_as_lists(self, pairs: Integers, sizes: Integers, unions: list[int]) -> None:
+        begins = self._list_room(sizes.tolist())
+        one, two = ([self._sets[name] for name in row] for row in pairs.tolist())  # they may have moved
+        goals = [*begins, *(begin + set_.size for begin, set_ in zip(begins, one, strict=True))]
+        self._move([*one, *two], np.array(goals, np.int64), self._lists)
+        for name, begin, size in zip(unions, begins, sizes.tolist(), strict=True):
+            self._sets[name] = _Set(False, begin, size)
+
+    def _move(self, sets: list[_Set], goals: Integers, lists: Any) -> None:
+        """Copy lists to where they shall begin in these."""
+        lengths = np.array([set_.size for set_ in sets], np.int64)
+        if lengths.any():
+            begins = np.array([set_.at for set_ in sets], np.int64)
+            given = [self._cp.asarray(part) for part in (begins, goals, lengths)]
+            threads = self._kernels.THREADS
+            self._kernels.move_lists(
+                (len(sets), -(-int(lengths.max()) // threads)), (threads,), (*given, self._lists, lists)
+            )
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
@@ -318,10 +348,7 @@ class GpuSession:
             if in_use:
                 lengths = np.array([set_.size for set_ in live], np.int64)
                 new = np.cumsum(lengths) - lengths
-                given = [self._cp.asarray(part) for part in (np.array([s.at for s in live], np.int64), new, lengths)]
-                threads = self._kernels.THREADS
-                grid = (len(live), -(-int(lengths.max()) // threads))
-                self._kernels.move_lists(grid, (threads,), (*given, self._lists, lists))
+                self._move(live, new, lists)
                 for name, set_, begin in zip(names, live, new.tolist(), strict=True):
                     self._sets[name] = _Set(False, begin, set_.size)
             self._lists, self._n_listed = lists, in_use

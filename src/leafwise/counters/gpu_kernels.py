@@ -220,12 +220,27 @@ def cut_lists(begins, sizes, variables, groups, at, children, lists, rows, is_co
 
 
 @jit.rawkernel()
-def mark(begin, size, slot, lists, masks):
-    """Add the rows of a list to a mask."""
-    k = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x
-    if k < size:
-        row = lists[begin + k]
-        jit.atomic_or(masks, (slot, row // 64), cp.uint64(1) << cp.uint64(row % 64))
+def mark(begins, sizes, slots, lists, masks):
+    """Add the rows of lists to masks."""
+    which = jit.blockIdx.x
+    k = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if k < sizes[which]:
+        row = lists[begins[which] + k]
+        jit.atomic_or(masks, (slots[which], row // 64), cp.uint64(1) << cp.uint64(row % 64))
+
+
+@jit.rawkernel()
+def unite(firsts, seconds, slots, n_words, masks):
+    """Each of these masks is the union of two, or of one, if the other is below 0, or empty."""
+    which = jit.blockIdx.x
+    word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
+    if word < n_words:
+        value = cp.uint64(0)
+        if firsts[which] >= 0:
+            value = masks[firsts[which], word]
+        if seconds[which] >= 0:
+            value = value | masks[seconds[which], word]
+        masks[slots[which], word] = value
 
 
 @jit.rawkernel()
