@@ -53,10 +53,11 @@ class Confidence(Framed):
         for network in networks:
             for child, node in enumerate(network.nodes):
                 if node is not None:
-                    shares[list(node.parents), child] += 1 / len(networks)
+                    shares[list(node.parents), child] += 1
                     for test in node.whole_graph.tests:
-                        tests[test, child] += (test not in (LEAF, child)) / len(networks)
-        return cls(networks[0].names, len(networks), shares, tests)
+                        tests[test, child] += test not in (LEAF, child)
+        n = len(networks)
+        return cls(networks[0].names, n, shares / n, tests / n)
 
     @property
     def connected(self) -> Floats:

@@ -32,7 +32,7 @@ class DynamicNetwork:
     >>> import leafwise
     >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
     >>> dynamic, dynamic.unroll(3).named_arcs
-    (DynamicNetwork(1 variable, 1 lag, 2 arcs, 4 parameters, learned from 99 cases), \
+    (DynamicNetwork(1 variable, 1 lag, 1 arc, 3 parameters, learned from 99 cases), \
 (('x1[0]', 'x1[1]'), ('x1[1]', 'x1[2]')))
     """
 
@@ -118,7 +118,7 @@ class DynamicNetwork:
         >>> import leafwise
         >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
         >>> dynamic.log_probabilities(np.array([[0], [1], [0]])).round(2)
-        array([-0.73])
+        array([-0.72])
         """
         series, _ = read_series(data, by=by, time=time, variables=self.variables, **reading)
         logs = np.empty(len(series.names))

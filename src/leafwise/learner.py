@@ -364,6 +364,7 @@ def start_search(
     (1, True, True)
     """
     check_every(every)
+    _check_types(search, prior, structure_prior, constraints, start)
     if constraints.tied:
         _refuse_beside("constraints with tied", {"checkpoint": checkpoint})
     run = _prepared(
@@ -442,7 +443,6 @@ def _prepared(
     **reading: Unpack[Reading],
 ) -> _Run:
     """The data read, and everything else made ready."""
-    _check_types(search, prior, structure_prior, constraints, start)
     workers = Workers(search.threads)
     if cluster is not None or is_dask_frame(data):
         device_given = None if device == "cpu" else device

@@ -12,6 +12,7 @@ from leafwise.columns import Column
 from leafwise.dates import days
 from leafwise.description import Description
 from leafwise.encoding import Reading, read_beside
+from leafwise.errors import AdvisedError
 from leafwise.table import Table, Variable, first_repeated
 
 Integers = NDArray[np.int64]
@@ -49,9 +50,11 @@ def read_series(
     ([[1, 1, 0, 1]], [0, 2, 4], ["series '0'", "series '1'"])
     """
     if reading.get("missing") in ("drop", "infer"):
-        raise ValueError(
-            f"missing={reading['missing']!r} was given for series, whose rows must all be there and say what they are: "
-            f"pass missing='state', or fill the cells in"
+        raise AdvisedError(
+            ("missing", reading["missing"]),
+            " was given for series, whose rows must all be there and say what they are: pass ",
+            ("missing", "state"),
+            ", or fill the cells in",
         )
     wanted = {what: name for what, name in (("by", by), ("time", time)) if name is not None}
     table, understood, beside = read_beside(source, wanted, variables=variables, **reading)
@@ -93,9 +96,10 @@ def windows(series: Series, lags: int) -> Table:
     short = np.flatnonzero(series.lengths <= lags)
     if len(short):
         n = int(series.lengths[short[0]])
-        raise ValueError(
-            f"{series.names[short[0]]} has {n} row{'s' * (n > 1)}, and lags={lags} needs at least {lags + 1}: "
-            f"leave it out, or use fewer lags"
+        raise AdvisedError(
+            f"{series.names[short[0]]} has {n} row{'s' * (n > 1)}, and ",
+            ("lags", lags),
+            f" needs at least {lags + 1}: leave it out, or use fewer lags",
         )
     names = [lagged(variable.name, lag) for lag in range(lags, -1, -1) for variable in series.table.variables]
     if len(set(names)) < len(names):

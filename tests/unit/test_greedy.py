@@ -18,8 +18,8 @@ COPY = make_table([2, 2, 2], [[0, 1] * 20, [0, 1] * 20, [0] * 10 + [1] * 30])
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"operators": ""}, "operators are '': give some of the letters C, B, I and M"),
-        ({"operators": "M"}, "give some of the letters C, B, I and M"),
+        ({"operators": ""}, "operators are '': give some of the letters C, B, I, M, O, R and T"),
+        ({"operators": "M"}, "give some of the letters C, B, I, M, O, R and T"),
         ({"operators": "CC"}, "give some of"),
         ({"operators": "CX"}, "give some of"),
         ({"schedule": "merges-first"}, "the schedule is 'merges-first': give one of best-first, splits-first"),

@@ -239,7 +239,6 @@ def test_limits_and_checkpoints(tmp_path):
     ("options", "problem"),
     [
         ({"search": leafwise.LeafSearch("CBR"), "leaves": "average"}, "do not go together"),
-        ({"search": leafwise.LeafSearch("CBR"), "hidden": 2}, "goes without R"),
     ],
 )
 def test_what_sharing_does_not_go_with(options, problem):
