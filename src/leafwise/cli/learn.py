@@ -139,7 +139,8 @@ search_options = stacked(
         default="CBIM",
         show_default=True,
         help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
-        "and at the end R (leaves of a variable share a distribution up to their states), T (leaves of several do).",
+        "O (partial splits: of the own value), and at the end R (leaves of a variable share one distribution "
+        "up to their states), T (leaves of several do).",
     ),
     click.option(
         "--schedule",
