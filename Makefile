@@ -109,11 +109,11 @@ clean:
 
 # The stamps are older than pyproject.toml exactly when its dependencies may have changed.
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	@touch $@
 
 .venv/installed-for-tests: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	@touch $@
 
 .venv/bin/python:

@@ -139,7 +139,7 @@ search_options = stacked(
         default="CBIM",
         show_default=True,
         help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
-        "O (partial splits: of the own value), and at the end R (leaves of a variable share one distribution "
+        "O (partial splits: by its own value), and at the end R (leaves of a variable share one distribution "
         "up to their states), T (leaves of several do).",
     ),
     click.option(
