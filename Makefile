@@ -28,9 +28,9 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-# The tests in three parts, two at a time, each with its output in one piece where make can do that.
+# The tests in three parts at a time, each with its output in one piece where make can do that.
 test: lint
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-rest pytest-laws pytest-python
+	$(MAKE) -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-rest pytest-laws pytest-python
 
 lint: .venv/installed-for-tests
 	$(BIN)/ruff check .
