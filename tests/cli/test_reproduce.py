@@ -9,7 +9,7 @@ import pytest
 
 import leafwise
 from leafwise.cli import run
-from leafwise.cli.reproduce import WHAT
+from leafwise.cli.reproduce import PARTS, WHAT
 from leafwise.examples import alarm
 from leafwise.experiments.alarm_tables import findings
 from leafwise.experiments.published import COLUMNS
@@ -89,7 +89,7 @@ def test_tables_are_written_into_a_page(tmp_path, capsys):
 
 def test_the_page_has_a_place_for_every_table():
     text = Path(__file__).resolve().parents[2].joinpath("docs", "paper.md").read_text(encoding="utf-8")
-    for name in WHAT:
+    for name in (*WHAT, *PARTS["section6"]):
         table = text.partition(f"<!-- begin {name} -->\n\n**")[2].partition(f"\n\n<!-- end {name} -->")[0]
         assert "\n| " in table, name
 
