@@ -170,7 +170,8 @@ def learn(
     >>> [network.names[parent] for parent in network.nodes[8].parents]
     ['ERRLOWOUTPUT', 'HR']
     """
-    others: dict[str, object]
+    saving: dict[str, Any] = {"checkpoint": checkpoint, "every": every}
+    given: dict[str, Any] = {"search": search, "prior": prior, "structure_prior": structure_prior}
     if lags is None:
         _refuse_beside("a run without lags", {"by": by, "time": time})
     else:
@@ -178,40 +179,23 @@ def learn(
         _refuse_beside(Argument("lags", lags), others | {"cluster": cluster})
         series, _ = read_series(data, by=by, time=time, **reading)
         rules = constraints.over_slices(series.table.names, lags)
-        window = learn(
-            windows(series, lags),
-            search=search,
-            prior=prior,
-            structure_prior=structure_prior,
-            constraints=rules,
-            leaves=leaves,
-            checkpoint=checkpoint,
-            every=every,
-            device=device,
-        )
+        window = learn(windows(series, lags), constraints=rules, leaves=leaves, device=device, **given, **saving)
         return DynamicNetwork(window, lags)
     if networks is not None or leaves == "average":
         infers = reading.get("missing") == "infer" or None
-        others = {"weights": weights, "hidden": hidden, "missing": infers, "cluster": cluster}
-        if networks is not None:
-            others |= {"device": None if device == "cpu" else device}
-        _refuse_beside(Argument("leaves", leaves) if networks is None else Argument("networks", networks), others)
-    if networks is not None:
-        mixture = start_mixture(
-            data,
-            networks,
-            seed=seed,
-            target=target,
-            search=search,
-            prior=prior,
-            structure_prior=structure_prior,
-            constraints=constraints,
-            start=start,
-            leaves=leaves,
-            checkpoint=checkpoint,
-            every=every,
-            **reading,
+        _refuse_beside(
+            Argument("leaves", leaves) if networks is None else Argument("networks", networks),
+            {
+                "weights": weights,
+                "hidden": hidden,
+                "missing": infers,
+                "cluster": cluster,
+                "device": None if networks is None or device == "cpu" else device,
+            },
         )
+    if networks is not None:
+        given |= {"target": target, "constraints": constraints, "start": start, "leaves": leaves, "seed": seed}
+        mixture = start_mixture(data, networks, **given, **saving, **reading)
         mixture.run()
         return mixture.network
     search, structure_prior = grown_for(leaves, search, structure_prior)
@@ -488,14 +472,9 @@ def _prepared(
         _graphs_of(start, targets),
     )
     if constraints.tied:
-        others = {"hidden": hidden, "weights": weights, "start": start, "target": target}
-        _refuse_beside("constraints with tied", {**others, "missing": infers or None})
-        if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
-            raise ValueError(
-                "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
-            )
-        if isinstance(parameters, PriorNetwork):
-            raise ValueError(f"the prior {str(parameters)!r} knows no shared graphs: use another prior, such as 'auto'")
+        others = {"hidden": hidden, "weights": weights, "start": start, "target": target, "missing": infers or None}
+        _refuse_beside("constraints with tied", others)
+        _check_tied(data, search, parameters)
     how = None
     if infers or hidden is not None:
         if shares is not None:
@@ -508,6 +487,16 @@ def _prepared(
         how = Completing(hidden, completions, seed, infers, start)
     tied = constraints.families(table) if constraints.tied else ()
     return _Run(problem, table, counter, search, workers, target, start, how, tied, device)
+
+
+def _check_tied(data: Any, search: Settings, prior: ParameterPrior) -> None:
+    """Refuse what knows nothing of groups that share a graph."""
+    if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
+        raise ValueError(
+            "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
+        )
+    if isinstance(prior, PriorNetwork):
+        raise ValueError(f"the prior {str(prior)!r} knows no shared graphs: use another prior, such as 'auto'")
 
 
 def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:

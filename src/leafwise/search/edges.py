@@ -20,7 +20,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
-from leafwise.search.under_way import Run, check_numbers, check_operators
+from leafwise.search.under_way import Run, check_inner
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
@@ -41,11 +41,7 @@ class GraphArcSearch:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_numbers(self, max_steps=0, seconds=0)
-        check_operators(self.greedy.operators, "search over arcs")
-        for name in ("max_steps", "seconds"):
-            if getattr(self.greedy, name) is not None:
-                raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
+        check_inner(self, "search over arcs")
 
     @property
     def threads(self) -> int | None:

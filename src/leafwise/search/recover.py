@@ -22,7 +22,7 @@ from leafwise.priors import Bdeu
 from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.search.tables import TableArcSearch, TableArcSearchRun
-from leafwise.search.under_way import check_numbers, check_operators
+from leafwise.search.under_way import check_inner
 from leafwise.structure_priors import Arcs
 from leafwise.workers import Workers
 
@@ -49,11 +49,7 @@ class RecoverySearch:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_numbers(self, max_steps=0, seconds=0)
-        check_operators(self.greedy.operators, "search for arcs")
-        for name in ("max_steps", "seconds"):
-            if getattr(self.greedy, name) is not None:
-                raise ValueError(f"{name} limits the search over arcs, not that of the graphs: set it there")
+        check_inner(self, "search for arcs")
 
     @property
     def threads(self) -> int | None:
