@@ -192,12 +192,16 @@ class DecisionGraph:
             matter.update(variable for variable in unclear if _matters(shared, variable, n_states))
         return tuple(sorted(matter))
 
+    def matters(self, variable: int, n_states: Sequence[int]) -> bool:
+        """Whether some assignment changes its leaf with the state of the variable."""
+        return variable in self.tested and _matters(_Shared(self), variable, n_states)
+
     def without(self, variable: int, n_states: Sequence[int]) -> "DecisionGraph":
         """The same map without the tests of an irrelevant variable; a ValueError when the variable matters.
 
         Leaves that some case reaches all stay, in order; leaves that no case can reach may go.
         """
-        if variable in self.tested and _matters(_Shared(self), variable, n_states):
+        if self.matters(variable, n_states):
             raise ValueError(
                 f"variable {variable} changes the leaf of some case, and only variables outside "
                 f"relevant_parents can be dropped: keep it, or merge its leaves first."

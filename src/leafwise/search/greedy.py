@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
-_WITNESSES = 64  # assignments drawn, to see which variables matter
+_WITNESSES = 64  # assignments tried, to see which variables matter
 
 
 @dataclass(frozen=True)
@@ -435,15 +436,19 @@ class LeafSearchRun(Run):
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
         n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
         n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
-        n_states, changed = self._n_states.tolist(), {}
-        for target in dict.fromkeys(doubtful[:n, 0].tolist()):
+        n_states, n_variables, changed = self._n_states.tolist(), len(self._n_states), {}
+        for target, group in groupby(doubtful[:n].tolist(), itemgetter(0)):
             graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
-            for variable in set(graph.tested).difference(graph.relevant_parents(n_values)):
+            tests = {test for _, test in group}
+            unclear = [v for v in graph.tested if (v if v < n_variables else replay.OWN) in tests]
+            gone = [variable for variable in unclear if not graph.matters(variable, n_values)]
+            for variable in gone:
                 graph = graph.without(variable, n_values)
-            graph, n = graph.simplified(), len(n_states)
-            tests = tuple(replay.OWN if test >= n else test for test in graph.tests)
-            changed[target] = DecisionGraph(tests, graph.children)
-        return DrawnGraphs.of({**graphs.made(), **changed}, len(n_states)) if changed else graphs
+            if gone:
+                graph = graph.simplified()
+                own = tuple(replay.OWN if test >= n_variables else test for test in graph.tests)
+                changed[target] = DecisionGraph(own, graph.children)
+        return DrawnGraphs.of({**graphs.made(), **changed}, n_variables) if changed else graphs
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
         """What the structure prior gains by leaving out of the graphs what does not matter."""

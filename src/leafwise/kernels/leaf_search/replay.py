@@ -306,21 +306,43 @@ def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Arra
     return is_other
 
 
+@bare
+def _find_arcs_in(at: Int, end: Int, tests: Array, first: Array, kids: Array, n_states: Array, arcs: Array) -> None:
+    """Of each node of a graph but its root, one arc that leads to it: from where, and by which state."""
+    for node in range(at, end):
+        if tests[node] != _LEAF:
+            for state in range(n_states[tests[node]]):
+                kid = at + kids[first[node] + state]
+                arcs[kid, 0], arcs[kid, 1] = node, state
+
+
+@bare
+def _lead_to(node: Int, at: Int, tests: Array, arcs: Array, states: Array) -> None:
+    """Change an assignment so that it leads to a node, if no variable is tested twice on the way."""
+    while node != at:
+        before, state = arcs[node]
+        states[tests[before]] = state
+        node = before
+
+
 @jit
 def find_doubtful(
     begin: Array, tests: Array, first: Array, kids: Array, n_states: Array, n_tries: int, out: Array
 ) -> int:
-    """The pairs of a target and a variable that its graph tests, of which no assignment drawn shows that it matters.
+    """The pairs of a target and a variable that its graph tests, of which no assignment tried shows that it matters.
 
-    They are written to `out`; how many.
+    Tried are assignments that lead to a test of the variable, otherwise drawn at random. The pairs are written to
+    `out`; how many.
     """
     n, states, is_open, random = 0, np.zeros(n_states.shape[0], np.int64), np.zeros(n_states.shape[0], np.bool_), 1
+    arcs = np.empty((tests.shape[0], 2), np.int64)
     for target in range(begin.shape[0] - 1):
         n_open, at, end = 0, begin[target], begin[target + 1]
         for node in range(at, end):
             if tests[node] != _LEAF and not is_open[tests[node]]:
                 is_open[tests[node]] = True
                 n_open += 1
+        _find_arcs_in(at, end, tests, first, kids, n_states, arcs)
         for _ in range(n_tries):
             if n_open == 0:
                 break
@@ -331,6 +353,7 @@ def find_doubtful(
             for node in range(at, end):
                 variable = tests[node]
                 if variable != _LEAF and is_open[variable]:
+                    _lead_to(node, at, tests, arcs, states)
                     if _is_witnessed(variable, at, tests, first, kids, states, n_states[variable]):
                         is_open[variable] = False
                         n_open -= 1
