@@ -1,26 +1,29 @@
 """All that leafwise takes of numba's private parts: without promise, so `jit.py` knows how to do without.
 
-*Parts*: the code of functions that only compiled ones call is optimised once, in their callers. *Files*: left alone,
-numba takes whatever its files hold, looks only at the file of the kernel itself, and gives up when a disk is full. Here
-every file ends in a digest of what is before it; and each kernel has a file of its own, written before it is listed, so
-that two processes that compile at the same time do not take each other's. *References*: named tuples of arrays, handed
-to compiled functions as one address instead of hundreds of arguments.
+*Parts*: the code of functions that only compiled ones call is linked and optimised once, in the kernel, and what is
+known of types is kept from one to the next. *Files*: left alone, numba takes whatever its files hold, looks only at the
+file of the kernel itself, and gives up when a disk is full. Here every file ends in a digest of what is before it; and
+each kernel has a file of its own, written before it is listed, so that two processes that compile at the same time do
+not take each other's. *References*: named tuples of arrays, handed to compiled functions as one address instead of
+hundreds of arguments.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import addressof, c_char
+from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
-from typing import Any
+from typing import Any, ClassVar
 
+import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import _dispatcher, extending, types
-from numba.core import caching, cgutils, codegen, compiler, imputils
+from numba.core import caching, cgutils, codegen, compiler, imputils, typing
 from numba.core.registry import cpu_target
 from numba.core.typing import templates
 
@@ -36,6 +39,7 @@ _fingerprint: Any = _dispatcher.compute_fingerprint
 _imputils: Any = imputils
 _templates: Any = templates
 _typeof: Any = numba.typeof
+_typing: Any = typing
 _ADDRESS = ir.IntType(8).as_pointer()
 _OFFSET = ir.IntType(64)
 
@@ -44,12 +48,13 @@ _OFFSET = ir.IntType(64)
 
 
 class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part, as it is before it is optimised: left alone, numba would do that here and in every caller."""
+    """The code of a part alone, neither linked nor optimised: numba would do both, here and in each caller."""
 
-    def _optimize_final_module(self) -> None:
-        """Left to the caller."""
+    def _optimize_functions(self, module: Any) -> None:
+        """Left to the kernel."""
 
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
+        """Left to the kernel."""
         self._finalized = True
 
     @property
@@ -61,17 +66,72 @@ class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
         """What Python's ways in and out need. A part has none."""
 
 
-class _PartCompiler(_compiler.Compiler):  # type: ignore[misc]
-    def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
-        super().__init__(typing, target, _Draft(target.codegen(), "part"), *others)
+class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The code of a kernel, with that of all its parts."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Done when all is there."""
+
+    def finalize(self) -> None:
+        for library in self._linking_libraries:  # which grows on the way
+            if isinstance(library, _Draft):
+                self._linking_libraries += [x for x in library._linking_libraries if x not in self._linking_libraries]
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.linkonce_odr:
+                function.linkage = "internal"  # nobody else calls it, so that what is called once is written there
+        super()._optimize_final_module()
 
 
-_PART = {"nogil": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+class _Typing(_typing.Context):  # type: ignore[misc]
+    """What numba knows of types, and what each built-in function gives for arguments that it had before.
+
+    Left alone, numba asks dozens of rules anew for every sum.
+    """
+
+    _known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, typing: Any) -> None:
+        self.__dict__ = typing.__dict__
+
+    def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
+        if named or (isinstance(function, str | types.Type) and not isinstance(function, types.Function)):
+            return super().resolve_function_type(function, arguments, named)
+        key = function, tuple(arguments)
+        if key not in self._known:
+            self._known[key] = super().resolve_function_type(function, arguments, named)
+        return self._known[key]
+
+
+_remembering = cache(_Typing)
+
+
+def _compiler_into(kind: Any) -> Any:
+    """The compiler whose code goes into a library of this kind."""
+
+    class Compiler(_compiler.Compiler):  # type: ignore[misc]
+        def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
+            library = kind(target.codegen(), "leafwise")
+            library.enable_object_caching()
+            super().__init__(_remembering(typing), target, library, *others)
+
+    return Compiler
+
+
+_PART = {
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "no_cpython_wrapper": True,
+    "pipeline_class": _compiler_into(_Draft),
+}
+_KERNEL = {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _compiler_into(_Whole)}
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile a function for Python to call, and keep it on disk."""
-    compiled = _compile(nogil=True, no_cfunc_wrapper=True)(function)
+    compiled = _compile(**_KERNEL)(function)
     _keep(compiled)
     return compiled
 
