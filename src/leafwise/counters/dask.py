@@ -6,7 +6,6 @@ again, its sets are rebuilt from their history, and the round is asked for once 
 tables read in shards, and Dask, to which this is the only door.
 """
 
-import asyncio
 import threading
 import time
 import uuid
@@ -515,6 +514,8 @@ async def _close(run: str, session: int) -> None:
                 with held.lock:
                     if session in held.sessions:
                         held.sessions.pop(session).session.close()
+
+    import asyncio  # which takes long, and a search without workers has no use for it
 
     await asyncio.to_thread(close)  # who counts meanwhile is waited for
 

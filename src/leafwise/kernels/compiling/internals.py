@@ -194,8 +194,11 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
     """The compiled code of one function."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)
+        found = None
+        with self._guard_against_spurious_io_errors():  # without looking first for all that numba could compile
+            found = self._load_overload(sig, target_context)
         if found is None:
+            target_context.refresh()
             tell_all()
         return found
 
