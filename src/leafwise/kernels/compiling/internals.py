@@ -25,6 +25,7 @@ from llvmlite import ir
 from numba import _dispatcher, extending, types
 from numba.core import caching, cgutils, codegen, compiler, imputils, typing
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.core.typing import templates
 
 from leafwise.kernels.compiling.sources import SOURCES, tell_all, warn_not_kept
@@ -194,6 +195,7 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
     """The compiled code of one function."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # which counts references
         found = None
         with self._guard_against_spurious_io_errors():  # without looking first for all that numba could compile
             found = self._load_overload(sig, target_context)
