@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
-_WITNESSES = 64  # assignments tried, to see which variables matter
+_WITNESSES = 256  # assignments tried, to see which variables matter
 
 
 @dataclass(frozen=True)

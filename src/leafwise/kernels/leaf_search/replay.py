@@ -307,13 +307,20 @@ def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Arra
 
 
 @bare
-def _find_arcs_in(at: Int, end: Int, tests: Array, first: Array, kids: Array, n_states: Array, arcs: Array) -> None:
-    """Of each node of a graph but its root, one arc that leads to it: from where, and by which state."""
+def _draw_arcs_in(
+    at: Int, end: Int, tests: Array, first: Array, kids: Array, n_states: Array, random: int, arcs: Array
+) -> int:
+    """Of each node of a graph but its root, draw an arc that leads to it: from where, and by which state."""
+    for node in range(at, end):
+        arcs[node, 0] = -1
     for node in range(at, end):
         if tests[node] != _LEAF:
             for state in range(n_states[tests[node]]):
                 kid = at + kids[first[node] + state]
-                arcs[kid, 0], arcs[kid, 1] = node, state
+                random = random * 48271 % 2147483647
+                if arcs[kid, 0] < 0 or random % 2 == 0:
+                    arcs[kid, 0], arcs[kid, 1] = node, state
+    return random
 
 
 @bare
@@ -342,10 +349,10 @@ def find_doubtful(
             if tests[node] != _LEAF and not is_open[tests[node]]:
                 is_open[tests[node]] = True
                 n_open += 1
-        _find_arcs_in(at, end, tests, first, kids, n_states, arcs)
         for _ in range(n_tries):
             if n_open == 0:
                 break
+            random = _draw_arcs_in(at, end, tests, first, kids, n_states, random, arcs)
             for node in range(at, end):
                 if tests[node] != _LEAF:
                     random = random * 48271 % 2147483647
