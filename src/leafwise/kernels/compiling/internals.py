@@ -83,7 +83,8 @@ class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.linkonce_odr:
                 function.linkage = "internal"  # nobody else calls it, so that what is called once is written there
-        super()._optimize_final_module()
+        passes, options = self._codegen._module_pass_manager()
+        passes.run(self._final_module, options)
 
 
 class _Typing(_typing.Context):  # type: ignore[misc]
