@@ -40,7 +40,7 @@ from leafwise.smoothing import counts_of
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
-from leafwise.tied_leaves import added_exponents, first_exponents, pooled
+from leafwise.tied_leaves import added_exponents, all_ties, first_exponents, pooled
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -598,7 +598,7 @@ def log_score(
                 exponents = _exponents(network, target, node, parameters)
             rows[target] = _counts(node, target, table), exponents
     adds = not given and isinstance(parameters, Bdeu | PriorNetwork)
-    found = pooled(network.ties, rows, added_exponents if adds else first_exponents)
+    found = pooled(all_ties(network), rows, added_exponents if adds else first_exponents)
     return NodeScores(
         {network.names[target]: score_with(network, target, *own, structure) for target, own in found.items()}
     )

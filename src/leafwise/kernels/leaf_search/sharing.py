@@ -54,8 +54,9 @@ class Prices(NamedTuple):
 
     back: Array  # by number of slots: for the parameters
     shared: float  # for each leaf that is shared
-    relabelled: Array  # by number of slots: for a permutation
-    tied: Array  # by set of labels: for a tie
+    chosen: Array  # by variable: for the partner, if both leaves are its own
+    relabelled: Array  # by number of slots: ... and for a permutation
+    tied: Array  # by set of labels: for the partner, if it is of another variable
     relabels: bool  # which kinds of pairs there are
     ties: bool
     adds: bool  # whether exponents add
@@ -179,8 +180,9 @@ def _price(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Pr
     back = prices.back[size] - prices.shared
     relabelled, tied = prices.relabelled[size], prices.tied[groups.labels[a]]
     if groups.variables[a] != groups.variables[b]:
-        return back - tied - groups.n_same[b] * tied + groups.n_odd[b] * relabelled
-    moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]])
+        chosen = prices.chosen[groups.variables[b]]
+        return back - tied - groups.n_same[b] * (tied - chosen) + groups.n_odd[b] * relabelled
+    moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]]) + prices.chosen[groups.variables[a]]
     if relabelled == 0.0:
         return back - moved
     return back - moved - (_n_odd_after(a, b, sorts, groups, trees) - groups.n_odd[b]) * relabelled
@@ -225,10 +227,11 @@ def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
 @bare
 def _refund(view: Int, group: Int, groups: Groups, prices: Prices) -> float:
     """The most that the price of joining may fall by what is in a group already."""
+    tied = prices.tied[groups.labels[group]]
     refund = groups.n_odd[group] * prices.relabelled[groups.sizes[group]]
     if view == RELABELLED:
-        refund += groups.n_far[group] * prices.tied[groups.labels[group]]
-    return refund
+        return refund + groups.n_far[group] * tied
+    return refund + groups.n_same[group] * max(prices.chosen[groups.variables[group]] - tied, 0.0)
 
 
 @bare
@@ -355,7 +358,8 @@ def _bound(
     part_of_all = trees.most_total[node] / (trees.most_total[node] + total)
     growth += most - total + max((0.5 + 1.0 / (12.0 * weight)) * part_of_all - 0.5, 0.0)
     value += growth * math.log(trees.most_total[node] / weight)
-    price = prices.back[size] - prices.shared - (prices.tied[groups.labels[b]] if view == TIED else 0.0)
+    price = prices.back[size] - prices.shared
+    price -= prices.tied[groups.labels[b]] if view == TIED else prices.chosen[groups.variables[b]]
     return value - own + constant + price + max(trees.refunds[node], _refund(view, b, groups, prices)) + _SLACK
 
 
