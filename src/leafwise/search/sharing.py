@@ -30,8 +30,6 @@ NO_LIMIT = 2**62
 Floats = NDArray[np.float64]
 
 _CHUNK = 256  # leaves, or steps, between two looks at the clock
-_LOOSE = 64  # groups in no tree before trees are made anew, and this part of all:
-_LOOSE_SHARE = 64
 
 
 class Block(NamedTuple):
@@ -299,10 +297,12 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
     n_nodes = 2 * (n // 2 + 2 * n_classes + 2)
     return sharing.Trees(
         np.zeros((2, n), np.int64),
+        np.zeros((2, n), np.int64),
         np.ones((2, n, n_slots)),
         np.zeros((n, n_slots), np.int64),
+        np.zeros(n),
+        np.zeros(n),
         np.zeros((2, n), np.uint8),
-        np.zeros(_LOOSE + n // _LOOSE_SHARE, np.int64),
         np.stack([by_variable, groups.labels]),
         np.full((2, n_classes), sharing.NOBODY),
         np.zeros(n_nodes, np.int64),
@@ -311,6 +311,9 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
         np.zeros((n_nodes, n_slots)),
         np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros((n_nodes, n_slots)),
+        np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
         np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
