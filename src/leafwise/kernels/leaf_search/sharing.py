@@ -7,9 +7,9 @@ Partners are found in trees of boxes around the shares q = w / W of the weights 
 b known, log p(b given a) = Σ rise(w, b) - rise(W, B), where rise(x, y) = log Γ(x + y) - log Γ(x). For a given W it is
 concave in q, so below its tangent in the middle of the box. And where W grows by a factor and q stays, it grows by
 little times the log of the factor: x ψ(x + y) - x ψ(x) is x log(1 + y / x) and some D more, and Σ x log(1 + b / x) is
-at most W log(1 + B / W), by Jensen's inequality. D is above 0. As ψ(x) is between log x - 1/2x - 1/12x² and log x - 1/2x,
-it is at most y / 2(x + y) + 1/12x; as ψ'(x) is below 1/x + 1/2x² + 1/6x³, at most y / 2x + y / 6x²; and at most 1. The
-least of these is taken where x is the least.
+at most W log(1 + B / W), by Jensen's inequality. D is above 0. As ψ(x) is between log x - 1/2x - 1/12x² and the same
+without its last term, D is at most y / 2(x + y) + 1/12x; as ψ'(x) is below 1/x + 1/2x² + 1/6x³, it is at most
+y / 2x + y / 6x²; and at most 1. The least of these is taken where x is the least.
 """
 
 import math
