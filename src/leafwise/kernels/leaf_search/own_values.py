@@ -412,7 +412,7 @@ def _offer_pieces(
     own: OwnScratch,
 ) -> None:
     """Offer the split of every piece that the leaf can be parted into; `gain` is that of the leaf as it is."""
-    n_states, fixed = own.n[2], -scoring.log_ways[variable] - own.cost[0]
+    n_states, fixed, is_quick = own.n[2], -scoring.log_ways[variable] - own.cost[0], scoring.multiples.shape[0] > 0
     per_outcome = (rows.n_possible - 1) * scoring.log_kappa
     for at in range(own.n[1]):
         size, mask, need = own.sizes[at], own.masks[at], split["gain"] - fixed
@@ -426,18 +426,20 @@ def _offer_pieces(
         ):
             continue
         of_switch, of_part = -own.of_switch[at], -own.of_part[at]
-        n_seen, n_with_part, n_with_rest = 0, 0, 0
+        n_with_part, n_with_rest = 0, 0
         for k in range(rows.n):
             row = rows.first + k * rows.step
-            in_switch, in_part = _terms(row, at, scoring, own)
-            of_switch, of_part = of_switch + in_switch, of_part + in_part
-            n_seen += own.totals[row] > 0
-            n_with_part += own.counts[row, at] > 0
-            n_with_rest += own.totals[row] > own.counts[row, at]
+            count, total = own.counts[row, at], own.totals[row]
+            if is_quick and size == 1:
+                of_switch += own.inside[row, at] + rise(own.others[at], total - count, scoring.rises) - own.wholes[row]
+            else:
+                in_switch, in_part = _terms(row, at, scoring, own)
+                of_switch, of_part = of_switch + in_switch, of_part + in_part
+            n_with_part += count > 0
+            n_with_rest += total > count
         n_new = rows.n_possible + (1 if size == 1 else 2)
-        if n_seen > 1:
-            here = of_switch + per_outcome + fixed
-            _take(split, here, variable, kind, value, n_new, mask, np.int64(SWITCH), most)
+        here = of_switch + per_outcome + fixed
+        _take(split, here, variable, kind, value, n_new, mask, np.int64(SWITCH), most)
         if size > 1 and n_with_part > 1:
             here = of_part + (size - 1) * per_outcome + fixed
             _take(split, here, variable, kind, value, n_new, mask, np.int64(PART), most)
