@@ -312,7 +312,7 @@ class Search(oracle.Search):
         if not isinstance(move, Sharing):
             super().take(move)
             return
-        self.paid += self.price(move.kind, self.every_group()[move.one], self.every_group()[move.other], move.order)
+        self.paid += self.price(self.every_group()[move.one], self.every_group()[move.other], move.joined)
         rest = [group for k, group in enumerate(self.every_group()) if k not in (move.one, move.other)]
         self.groups = sorted([*rest, move.joined], key=lambda group: group.members)
 
@@ -330,16 +330,34 @@ class Search(oracle.Search):
     def labels(self, group):
         return tuple(self.variables[group.target].labels[state] for state in group.states)
 
-    def price(self, kind, one, other, order):
-        """What the structure prior takes for sharing, as a number to add; what it gives back is above zero."""
-        size = len(one.states)
+    def log_prior_of_group(self, group):
+        """What the structure prior says of leaves that share a distribution."""
+        (first, _, states), later = group.members[0], group.members[1:]
+        size = len(states)
         if self.log_kappa is not None:
-            return -(size - 1) * self.log_kappa
-        if kind == "T":
-            own = set(self.labels(one))
-            return -math.log(4) - math.log(sum(own <= set(variable.labels) for variable in self.variables))
-        same = one.states == tuple(other.states[place] for place in order)
-        return -math.log(4) - (0.0 if same else math.log(math.factorial(size)))
+            return -len(later) * (size - 1) * self.log_kappa
+        all_leaves = [
+            (target, leaf.states)
+            for target, node in self.nodes.items()
+            for leaf in node.leaves
+            if not leaf.parts and len(leaf.states) >= 2
+        ]
+        n_within = sum(target == first and len(own) == size for target, own in all_leaves)
+        labels = {self.variables[first].labels[state] for state in states}
+        n_across = sum({self.variables[t].labels[state] for state in own} == labels for t, own in all_leaves)
+        value = 0.0
+        for target, _, own in later:
+            if target != first:
+                value -= math.log(4) + math.log(n_across - 1)
+            else:
+                value -= math.log(4) + math.log(n_within - 1)
+                value -= 0.0 if own == states else math.log(math.factorial(size))
+        return value
+
+    def price(self, one, other, joined):
+        """What the structure prior takes for sharing, as a number to add; what it gives back is above zero."""
+        both = self.log_prior_of_group(one) + self.log_prior_of_group(other)
+        return self.log_prior_of_group(joined) - both
 
     def orders(self, one, other):
         """The permutations that R may take, in the order that breaks ties: the same states, sorted, all others."""
@@ -360,7 +378,7 @@ class Search(oracle.Search):
                 if kind in self.operators:
                     first, second = groups[one], groups[other]
                     found = [
-                        Sharing(kind, one, other, order, self.gain(kind, first, second, order), joined)
+                        Sharing(kind, one, other, order, self.gain(first, second, order), joined)
                         for order in self.orders_of(kind, first, second)
                         for joined in (first.joined(second, order, self.adds),)
                     ]
@@ -373,9 +391,9 @@ class Search(oracle.Search):
         if kind == "T" and one.target != other.target and set(self.labels(one)) == set(self.labels(other)):
             yield tuple(self.labels(other).index(label) for label in self.labels(one))
 
-    def gain(self, kind, one, other, order):
+    def gain(self, one, other, order):
         joined = one.joined(other, order, self.adds)
-        return joined.term - one.term - other.term + self.price(kind, one, other, order)
+        return joined.term - one.term - other.term + self.price(one, other, joined)
 
     def probabilities(self, target, assignment):
         """p(k | j) for each state k: posterior means along the way of (j, k)."""

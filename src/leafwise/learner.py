@@ -36,10 +36,11 @@ from leafwise.search.tables import TableArcSearch
 from leafwise.search.tied import begin_tied
 from leafwise.search.under_way import Resumable, SearchRun, Settings
 from leafwise.series import read_series, windows
+from leafwise.smoothing import counts_of
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
-from leafwise.tied_leaves import added_exponents, first_exponents, pooled
+from leafwise.tied_leaves import added_exponents, all_ties, first_exponents, pooled
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -595,16 +596,20 @@ def log_score(
             exponents = held[target]
             if exponents is None:
                 exponents = _exponents(network, target, node, parameters)
-            flat, n_leaves = node.flat, node.graph.n_leaves
-            counts = routes.leaf_counts(
-                table.codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states
-            )
-            rows[target] = (counts if node.own is None else node.own.folded(counts)), exponents
+            rows[target] = _counts(node, target, table), exponents
     adds = not given and isinstance(parameters, Bdeu | PriorNetwork)
-    found = pooled(network.ties, rows, added_exponents if adds else first_exponents)
+    found = pooled(all_ties(network), rows, added_exponents if adds else first_exponents)
     return NodeScores(
         {network.names[target]: score_with(network, target, *own, structure) for target, own in found.items()}
     )
+
+
+def _counts(node: Node, target: int, table: Table) -> NDArray[np.int64]:
+    """How many cases of a table are in each state of a target, for each distribution of its node."""
+    if node.own is not None:
+        return counts_of(node, target, table)[1][list(node.places)]
+    flat, n_leaves = node.flat, node.graph.n_leaves
+    return routes.leaf_counts(table.codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states)
 
 
 def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:

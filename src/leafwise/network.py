@@ -52,7 +52,8 @@ class Node:
     probabilities: NDArray[np.float64]  # (n_leaves, n_states)
     counts: NDArray[Any] | None = None  # integers, or expected counts; None: the distribution was given, not learned
     exponents: NDArray[np.float64] | None = None  # Dirichlet exponents, of the same shape
-    own: OwnTests | None = None  # where the graph also tests the variable itself; the others are its expanded form
+    own: OwnTests | None = None  # where the graph also tests the variable itself; graph and probabilities are then its
+    # form over the parents alone, made when somebody asks for it: a ValueError where that is too large
 
     def __post_init__(self) -> None:
         """Freeze private copies of the arrays, and check what can be checked without the variables."""
@@ -81,7 +82,21 @@ class Node:
     @classmethod
     def with_own_tests(cls, own: OwnTests, parents: tuple[int, ...] | None = None) -> "Node":
         """A node whose graph also tests its own variable; the parents are those that it tests, or more."""
-        return cls(own.parents if parents is None else parents, *own.expanded(), own=own)
+        node = object.__new__(cls)
+        vars(node).update(parents=own.parents if parents is None else parents, counts=None, exponents=None, own=own)
+        _check_parents(node)
+        return node
+
+    if not TYPE_CHECKING:  # else every name would do as an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """The graph over the parents alone, and its probabilities, the first time."""
+            own = vars(self).get("own")
+            if name not in ("graph", "probabilities") or own is None:
+                raise AttributeError(f"a node has no attribute {name!r}", name=name, obj=self)
+            graph, probabilities = own.expanded()
+            vars(self).update(graph=graph, probabilities=frozen(probabilities, np.float64))
+            return vars(self)[name]
 
     @classmethod
     def all_learned(
@@ -131,7 +146,7 @@ class Node:
     @property
     def n_states(self) -> int:
         """How many states the node's variable has."""
-        return int(self.probabilities.shape[1])
+        return int(self.probabilities.shape[1]) if self.own is None else self.own.n_states
 
     @cached_property
     def flat(self) -> "FlatGraphs":
@@ -176,18 +191,15 @@ class Node:
         """Equal parents, graphs and, to the last bit, arrays."""
         if not isinstance(other, Node):
             return NotImplemented
-        return (
-            self.parents == other.parents
-            and self.graph == other.graph
-            and self.own == other.own
-            and all(
-                same(getattr(self, name), getattr(other, name)) for name in ("probabilities", "counts", "exponents")
-            )
+        if self.parents != other.parents or self.own is not None or other.own is not None:
+            return self.parents == other.parents and self.own == other.own
+        return self.graph == other.graph and all(
+            same(getattr(self, name), getattr(other, name)) for name in ("probabilities", "counts", "exponents")
         )
 
     def __hash__(self) -> int:
         """Agrees with equality."""
-        return hash((self.parents, self.graph))
+        return hash((self.parents, self.whole_graph))
 
 
 class TiedLeaf(NamedTuple):
@@ -545,12 +557,13 @@ def _check_numbers(node: Node) -> None:
 
 def _check_parents(node: Node) -> None:
     """Raise a ValueError unless the parents are well-formed, and all that the graph tests."""
-    if not node.parents and len(node.graph.tests) == 1:
+    if not node.parents and len(node.whole_graph.tests) == 1:
         return
     if node.parents != tuple(sorted(set(node.parents))):
         raise ValueError(f"the parents {node.parents} are not sorted and distinct: sort them, each once.")
-    if not set(node.graph.tested) <= set(node.parents):
-        raise ValueError(f"the graph tests {node.graph.tested}, more than the parents {node.parents}: add the rest.")
+    tested = node.graph.tested if node.own is None else node.own.parents
+    if not set(tested) <= set(node.parents):
+        raise ValueError(f"the graph tests {tested}, more than the parents {node.parents}: add the rest.")
 
 
 def _check_fit(variables: tuple[Variable, ...], index: int, node: Node, n_states: list[int]) -> None:
@@ -563,12 +576,13 @@ def _check_fit(variables: tuple[Variable, ...], index: int, node: Node, n_states
         )
     if any(not 0 <= parent < len(variables) or parent == index for parent in node.parents):
         raise ValueError(f"{name!r} has the parents {node.parents}: name other variables, 0 to {len(variables) - 1}.")
+    if node.own is not None:
+        _check_own(name, index, node, node.own, n_states)
+        return
     try:
         node.graph.validate(n_states)
     except ValueError as error:
         raise ValueError(f"the decision graph of {name!r} is not valid: {error}") from None
-    if node.own is not None:
-        _check_own(name, index, node, node.own, n_states)
 
 
 def _check_own(name: str, index: int, node: Node, own: OwnTests, n_states: list[int]) -> None:
@@ -579,8 +593,8 @@ def _check_own(name: str, index: int, node: Node, own: OwnTests, n_states: list[
         own.graph.validate(n_states)
     except ValueError as error:
         raise ValueError(f"the graph of {name!r} with its own-value tests is not valid: {error}") from None
-    if not set(own.parents) <= set(node.parents):
-        raise ValueError(f"the graph of {name!r} tests {own.parents}, more than the parents {node.parents}: add them.")
+    if "graph" not in vars(node):  # it will be made of them
+        return
     graph, probabilities = own.expanded()
     if node.graph != graph or not np.array_equal(node.probabilities, probabilities):
         raise ValueError(f"the node of {name!r} is not what its own-value tests say: build it by Node.with_own_tests.")

@@ -5,6 +5,7 @@ lies a distribution over its states, so that equalities between different states
 is the product of the switches on its way and of the leaf's share. Knows decision graphs alone.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -169,6 +170,31 @@ class OwnTests:
         graph, takes = self._combinations
         factors = np.where(self.reached, self.probabilities, 1.0)
         return graph, np.array([factors[row].prod(axis=0) for row in takes])
+
+    def along_the_way(self) -> Iterator[tuple[DecisionGraph, Floats]]:
+        """Graphs, which test the target too, with a row in each leaf: p(k | j) is the product of those it comes to.
+
+        The first graph leads to the first distribution on the way of (j, k), the second to the second one, and so on;
+        rows are ones where the way is over.
+        """
+        graph, behind = self.graph, [set[int]() for _ in self.graph.tests]  # how many switches can be behind a node
+        behind[0].add(0)
+        for node, test in enumerate(graph.tests):
+            for child in graph.children[node]:
+                behind[child] |= {n + (test == self.target) for n in behind[node]}
+        row_of = {place: row for row, place in enumerate(self.places)}
+        for level in range(max(map(max, behind)) + 1):
+            places = [(node, n) for node, every in enumerate(behind) for n in sorted(every) if n <= level]
+            number = {place: k for k, place in enumerate(places)}
+            tests, children, rows = [], [], []
+            for node, n in places:
+                is_own = graph.tests[node] == self.target
+                is_end = graph.tests[node] == LEAF or (is_own and n == level)
+                tests.append(LEAF if is_end else graph.tests[node])
+                children.append(() if is_end else tuple(number[child, n + is_own] for child in graph.children[node]))
+                if is_end:
+                    rows.append(self.probabilities[row_of[node]] if n == level else np.ones(self.n_states))
+            yield DecisionGraph(tuple(tests), tuple(children)), np.array(rows)
 
     def folded(self, values: NDArray[Any]) -> NDArray[Any]:
         """What the leaves of the expanded graph hold, counts for instance, added up for each distribution."""

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
 from leafwise.network import Network
-from leafwise.structure_priors import StructurePrior, log_prior_of_tie
-from leafwise.tied_leaves import later_rows
+from leafwise.structure_priors import Partners, StructurePrior, log_prior_of_tie
+from leafwise.tied_leaves import known_groups, later_rows, leaves_to_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +46,32 @@ def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates
     if node is None:
         raise ValueError(f"{variables[target].name!r} has no distribution, and so no structure: learn it, too.")
     n_candidates = candidates(network, target) if n_candidates is None else n_candidates
+    known = known_groups(network)
+    if any(target in group[1:] for group in known):  # its graph is that of the group's first
+        return 0.0
     if node.own is None:
         value = prior.log_prior(node.graph, node.n_states, variables, n_candidates)
     else:
         value = prior.own_log_prior(node.own, variables, n_candidates)
-    return value + _log_prior_of_ties(network, target, prior)
+    return value + _log_prior_of_ties(network, target, prior, known)
 
 
-def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior) -> float:
-    """What ties add to a node: its leaves that are not the first of their group have no parameters of their own."""
-    if not network.ties:
+def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior, known: list[tuple[int, ...]]) -> float:
+    """What ties add to a node: its leaves that are not the first of their group have no parameters of their own.
+
+    Those of known groups were not chosen.
+    """
+    chosen = [group for group in network.ties if tuple(tied.variable for tied in group) not in known]
+    if not chosen:
         return 0.0
-    costs, variables = prior.costs, network.variables
-    later = [tied for group in network.ties for tied in group[1:] if tied.variable == target]
+    costs = prior.costs
+    later = [tied for group in chosen for tied in group[1:] if tied.variable == target]
     refund = -sum(len(tied.states) - 1 for tied in later) * costs.log_kappa
-    firsts = [[(tied.variable, tied.states) for tied in group] for group in network.ties if group[0].variable == target]
-    choices = costs._replace(log_kappa=0.0)
-    return refund + math.fsum(log_prior_of_tie(choices, group, variables) for group in firsts)
+    firsts = [[(tied.variable, tied.states) for tied in group] for group in chosen if group[0].variable == target]
+    if not firsts:
+        return refund
+    choices, partners = costs._replace(log_kappa=0.0), Partners(leaves_to_share(network), network.variables)
+    return refund + math.fsum(log_prior_of_tie(choices, group, partners) for group in firsts)
 
 
 def candidates(network: Network, target: int) -> int:

@@ -5,7 +5,8 @@ were found; weights are given up to a constant, which is the same for all graphs
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -147,35 +148,59 @@ class Arcs:
         return math.log(max(n_variables - 1, 1))
 
 
-def log_prior_of_tie(
-    costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]], variables: Sequence[Variable]
-) -> float:
-    """For leaves that share a distribution, each given by its variable and its states, place by place.
-
-    Parameters are there once. With `choices` every leaf but the first pays for being shared; and, if it is of another
-    variable, for that having been chosen among those with these labels, else for its states being in another order.
+class Partners:
+    """Among how many leaves the one was chosen that a leaf shares a distribution with.
 
     >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
+    >>> partners = Partners([(0, (0, 1), 4), (1, (0, 1), 2)], coins)  # four leaves of a, two of b
+    >>> round(math.exp(partners.log_within(0, 2))), round(math.exp(partners.log_across(0, (0, 1))))
+    (3, 5)
+    """
+
+    def __init__(self, leaves: Iterable[tuple[int, tuple[int, ...], int]], variables: Sequence[Variable]) -> None:
+        """`leaves`: variables, states, and how many leaves of the variable are over these."""
+        self._variables = variables
+        self._within: Counter[tuple[int, int]] = Counter()
+        self._across: Counter[frozenset[str]] = Counter()
+        for variable, states, n in leaves:
+            self._within[variable, len(states)] += n
+            self._across[self._labels(variable, states)] += n
+
+    def log_within(self, variable: int, size: int) -> float:
+        """The log of the number of the variable's other leaves over so many states."""
+        return math.log(max(self._within[variable, size] - 1, 1))
+
+    def log_across(self, variable: int, states: tuple[int, ...]) -> float:
+        """The log of the number of all other leaves over states with the same labels."""
+        return math.log(max(self._across[self._labels(variable, states)] - 1, 1))
+
+    def _labels(self, variable: int, states: tuple[int, ...]) -> frozenset[str]:
+        return frozenset(self._variables[variable].labels[state] for state in states)
+
+
+def log_prior_of_tie(costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]], partners: Partners) -> float:
+    """For leaves that share a distribution, each given by its variable and its states, place by place.
+
+    Parameters are there once. With `choices` every leaf but the first pays for being shared, and for the first having
+    been chosen: among its variable's other leaves, and then also for its states being in another order; or, if that is
+    of another variable, among all other leaves with these labels.
+
+    >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
+    >>> partners = Partners([(0, (0, 1), 3), (1, (0, 1), 2)], coins)
     >>> crosswise, across = [(0, (0, 1)), (0, (1, 0))], [(0, (0, 1)), (1, (0, 1))]
-    >>> [round(math.exp(-log_prior_of_tie(Choices().costs, group, coins))) for group in (crosswise, across)]
-    [8, 12]
-    >>> round(math.exp(log_prior_of_tie(Kappa(0.1).costs, across, coins)))  # one parameter less
+    >>> [round(math.exp(-log_prior_of_tie(Choices().costs, group, partners))) for group in (crosswise, across)]
+    [16, 16]
+    >>> round(math.exp(log_prior_of_tie(Kappa(0.1).costs, across, partners)))  # one parameter less
     10
     """
     (first, states), size = group[0], len(group[0][1])
     gained = -(len(group) - 1) * (size - 1) * costs.log_kappa
     if not costs.shared:
         return gained
-    tied = math.log(n_with_labels({variables[first].labels[state] for state in states}, variables))
     relabelled = [states != others for variable, others in group[1:] if variable == first]
     n_tied = len(group) - 1 - len(relabelled)
-    paid = (len(group) - 1) * costs.shared + n_tied * tied + sum(relabelled) * math.lgamma(size + 1)
-    return gained - paid
-
-
-def n_with_labels(labels: set[str], variables: Sequence[Variable]) -> int:
-    """How many variables have all these labels."""
-    return sum(labels.issubset(variable.labels) for variable in variables)
+    paid = (len(group) - 1) * costs.shared + n_tied * partners.log_across(first, states)
+    return gained - paid - len(relabelled) * partners.log_within(first, size) - sum(relabelled) * math.lgamma(size + 1)
 
 
 def log_ways(variable: Variable) -> float:

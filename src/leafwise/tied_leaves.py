@@ -1,6 +1,6 @@
 """Leaves that share a distribution: what each of them holds, put together. Knows networks."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,17 @@ from leafwise.network import Network, TiedLeaf
 
 Rows = tuple[NDArray[Any], NDArray[np.float64]]  # counts and exponents of a node's distributions
 Combine = Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]  # exponents of leaves, and their counts
+
+
+def leaves_to_share(network: Network) -> Iterator[tuple[int, tuple[int, ...], int]]:
+    """Which leaves can be shared: variables, states, and how many leaves of the variable are over these."""
+    for variable, node in enumerate(network.nodes):
+        if node is not None and node.own is None and node.n_states > 1:
+            yield variable, tuple(range(node.n_states)), node.n_leaves
+        elif node is not None and node.own is not None:
+            for row in node.own.leaf_rows:
+                if len(node.own.parts[row]) > 1:
+                    yield variable, node.own.states[node.own.places[row]], 1
 
 
 def pooled(
@@ -53,9 +64,27 @@ def weighted_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> 
     return means
 
 
+def known_groups(network: Network) -> list[tuple[int, ...]]:
+    """The variables of which it was known that they share a graph and all that it holds, group by group."""
+    named = network.learned.get("tied", [])
+    tied = {tuple(leaf.variable for leaf in group) for group in network.ties} if named else ()
+    return [group for names in named if (group := tuple(sorted(map(network.names.index, names)))) in tied]
+
+
+def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
+    """The ties, and in known groups those of the switches of own-value tests, too."""
+    switches = []
+    for group in known_groups(network):
+        own = (node := network.nodes[group[0]]) and node.own
+        for row, place in enumerate(own.places if own else ()):
+            if own and own.is_switch(row):
+                switches.append(tuple(TiedLeaf(variable, row, own.states[place]) for variable in group))
+    return network.ties + tuple(switches)
+
+
 def later_rows(network: Network, variable: int) -> list[int]:
     """The distributions of a variable that count elsewhere: they are tied, and not the first of their group."""
-    return [tied.leaf for group in network.ties for tied in group[1:] if tied.variable == variable]
+    return [tied.leaf for group in all_ties(network) for tied in group[1:] if tied.variable == variable]
 
 
 def without_ties_of(network: Network, variables: Collection[int]) -> tuple[tuple[TiedLeaf, ...], ...]:

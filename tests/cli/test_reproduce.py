@@ -14,7 +14,7 @@ from leafwise.examples import alarm
 from leafwise.experiments.alarm_tables import findings
 from leafwise.experiments.published import COLUMNS
 from leafwise.experiments.recovery import distance
-from leafwise.experiments.section6 import drawn, is_found
+from leafwise.experiments.section6 import SLICES, drawn, drawn_series, from_series, is_found
 from leafwise.experiments.sequences import read_sequences
 
 pytestmark = pytest.mark.skipif(
@@ -110,6 +110,13 @@ def test_drawn_networks_hold_the_papers_example():
     assert all(is_found(drawn(seed)) for seed in range(1, 4))
     assert drawn(1) == drawn(1) != drawn(2)
     assert not is_found(leafwise.learn(leafwise.sample(drawn(1), 500, seed=1), search=leafwise.LeafSearch("CBM")))
+
+
+def test_series_are_more_probable_where_parameters_are_tied_over_time():
+    network = drawn_series().unroll(SLICES)
+    table, new = leafwise.sample(network, 100, seed=1), leafwise.sample(network, 500, seed=2)
+    found = [leafwise.log_probabilities(learned, new).mean() for _, learned in from_series(drawn_series(), table)]
+    assert max(found[1:]) < found[0] < leafwise.log_probabilities(network, new).mean()
 
 
 @pytest.mark.parametrize(

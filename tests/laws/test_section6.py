@@ -234,7 +234,7 @@ def test_ties_of_leaves_with_the_same_labels():
     """Two variables of three labels that are distributed alike, and one that is not."""
     alike = [0] * 40 + [1] * 20 + [2] * 10
     table = make_table([3, 3, 3], [alike, alike[35:] + alike[:35], alike[::-1][:30] + [2] * 40])
-    for log_kappa, price in ((0.0, 0.0), (None, -math.log(4) - math.log(3)), (math.log(0.5), 2 * math.log(2))):
+    for log_kappa, price in ((0.0, 0.0), (None, -math.log(4) - math.log(2)), (math.log(0.5), 2 * math.log(2))):
         rules = oracle.Rules(dag=frozenset())
         search = oracle_section6.Search(
             table, operators="CBMT", schedule="splits-first", log_kappa=log_kappa, rules=rules

@@ -1,5 +1,6 @@
 """Own-value tests as values: what they say is the product of the switches on the way and of the leaf's share."""
 
+import math
 import pickle
 
 import numpy as np
@@ -8,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import assignments, own_probability, own_tests, reached_states
 
+import leafwise
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_expansion import combinations
-from leafwise.own_tests import OwnTests
-from leafwise.table import Variable
+from leafwise.own_tests import OwnTests, states_at
+from leafwise.table import Table, Variable
 
 GRAPH = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))  # y is a, or not, given x
 COUNTS = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 4, 6]])
@@ -108,20 +110,47 @@ def test_what_is_no_set_of_own_value_tests_is_refused_in_a_line(make, said):
     assert said in str(refused.value)
 
 
-def test_combinations_have_a_limit():
-    """Each of ten states has a switch that depends on a parent of its own: a thousand combinations."""
-    r = 10
+def one_parent_a_state(r):
+    """Each of r states has a switch that depends on a parent of its own: 2^(r-1) combinations."""
     tests, children = [], []
     for state in range(r - 1):
         at = 4 * state
         tests += [1 + state, 0, 0, LEAF]
         row = tuple(at + 3 if k == state else at + 4 for k in range(r))
         children += [(at + 1, at + 2), row, row, ()]
-    graph = DecisionGraph((*tests, LEAF), (*children, ()))
+    return DecisionGraph((*tests, LEAF), (*children, ()))
+
+
+def test_combinations_have_a_limit():
+    graph = one_parent_a_state(10)
     expanded, ways = combinations(graph, 0, 1023)
     assert (expanded.n_leaves, len(set(ways))) == (512, 512)
     with pytest.raises(ValueError, match="more than 1,022 combinations of distributions"):
         combinations(graph, 0, 1022)
+
+
+@pytest.mark.parametrize("r", [4, 20])
+def test_a_network_need_not_have_a_form_over_parents_alone(r, tmp_path):
+    """Saved, scored and asked for the probability of cases without it; only questions need it, and are refused."""
+    random, graph = np.random.default_rng(1), one_parent_a_state(r)
+    variables = tuple(Variable(f"v{k}", tuple("abcdefghijklmnopqrst"[: r if k == 0 else 2])) for k in range(r))
+    table = Table(variables, np.stack([random.integers(v.n_states, size=200) for v in variables]).astype(np.uint8))
+    reached = np.array([[k in there for k in range(r)] for there in states_at(graph, 0, r)])
+    places = [node for node, test in enumerate(graph.tests) if test in (0, LEAF)]
+    own = OwnTests.learned(graph, np.zeros((len(places), r), int), reached[places] * 1.0, 0)
+    coin = Node.learned((), DecisionGraph.single(), np.zeros((1, 2), int), np.ones((1, 2)))
+    network = Network(variables, (Node.with_own_tests(own), *[coin] * (r - 1)), "uniform", "choices")
+    assert network.n_parameters == 2 * (r - 1) + r - 1
+    network.save(tmp_path / "model.json")
+    assert Network.load(tmp_path / "model.json") == network
+    assert math.isfinite(leafwise.log_score(network, table).total)
+    found = leafwise.log_probabilities(network, table)
+    assert found == pytest.approx(-math.log(r) - (r - 1) * math.log(2))  # exponents of one: all states are as likely
+    if r == 20:
+        with pytest.raises(ValueError, match="more than 65,536 combinations"):
+            network.query("v0")
+    else:
+        assert network.query("v0")["v0"] == pytest.approx(dict.fromkeys("abcd", 0.25))
 
 
 def tied(*leaves):

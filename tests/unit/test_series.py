@@ -150,7 +150,7 @@ def test_the_tied_network_beats_one_with_parameters_for_every_slice(dynamic):
 
 def test_what_is_shared_in_a_window_is_shared_when_unrolled():
     search = leafwise.LeafSearch("CBIMRT")
-    dynamic = leafwise.learn(simulated(40, 15, seed=1), **LEARNED, search=search)
+    dynamic = leafwise.learn(simulated(40, 15, seed=1), **LEARNED, search=search, structure_prior="uniform")
     assert dynamic.window.ties
     for slices in (1, 2, 3, 6):
         assert dynamic.unroll(slices).n_parameters <= dynamic.window.n_parameters

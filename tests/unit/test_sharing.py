@@ -14,7 +14,7 @@ from leafwise.network import Network, Node
 from leafwise.operators import RelabelledMerge, Tie
 from leafwise.own_tests import OwnTests
 from leafwise.search.sharing import Sharing
-from leafwise.structure_priors import Choices, Kappa, log_prior_of_tie
+from leafwise.structure_priors import Choices, Kappa, Partners, log_prior_of_tie
 from leafwise.table import Variable
 
 pytestmark = pytest.mark.interpreted
@@ -40,13 +40,15 @@ class Slow:
                 if len(states) > 1 and not (node.own and node.own.is_switch(row)):
                     members = [(variable, row, states)]
                     self.groups.append((members, [counts[s] for s in states], [exponents[s] for s in states]))
+        leaves = [(variable, states, 1) for ((variable, _, states),), _, _ in self.groups]
+        self.partners = Partners(leaves, network.variables)
 
     def labels(self, group):
         variable, _, states = group[0][0]
         return [self.variables[variable].labels[state] for state in states]
 
     def log_prior(self, members):
-        return log_prior_of_tie(self.costs, [(v, states) for v, _, states in members], self.variables)
+        return log_prior_of_tie(self.costs, [(v, states) for v, _, states in members], self.partners)
 
     def joined(self, one, other, order):
         def ordered(values):
@@ -191,7 +193,7 @@ def test_the_papers_example_is_found():
     assert network.learned["log_score"] > plain.learned["log_score"]
 
 
-def leaves_alike(n_cases=2000):
+def leaves_alike(n_cases=8000):
     """Two variables with as much noise over different parents, so that their leaves are alike."""
     random = np.random.default_rng(2)
     first, second = random.integers(2, size=(2, n_cases))

@@ -51,6 +51,34 @@ def test_the_score_is_that_of_the_stacked_columns(cases):
     assert network.learned["log_score"] == pytest.approx(total)
 
 
+@pytest.mark.parametrize("structure_prior", ["auto", "uniform", "kappa:0.3"])
+@pytest.mark.parametrize("prior", ["auto", "bdeu:4"])
+def test_the_network_has_the_score_that_was_learned(cases, structure_prior, prior):
+    """What is known was not chosen: a group pays for one graph, and nothing for its ties. With own-value tests, too."""
+    random, columns = np.random.default_rng(2), {}
+    for k in "12":
+        columns[f"x{k}"] = random.integers(4, size=2000)
+        which = random.random(2000) < 0.2 + 0.2 * columns[f"x{k}"]
+        columns[f"y{k}"] = np.where(random.random(2000) < 0.4, 2, which)  # whether it is 2 does not depend on x
+    parted = leafwise.read(
+        leafwise.read(np.stack(list(columns.values()), axis=1)).to_pandas().set_axis(list(columns), axis=1)
+    )
+    alike = Constraints(tied=[[("y1", ["x1"]), ("y2", ["x2"])]])
+    for table, constraints, operators in ((cases, TIED, "CBIM"), (parted, alike, "CBIMO")):
+        network = leafwise.learn(
+            table,
+            constraints=constraints,
+            search=LeafSearch(operators),
+            structure_prior=structure_prior,
+            prior=prior,
+        )
+        assert (operators == "CBIMO") == (network["y1"].own is not None)
+        scores = leafwise.log_score(network, table)
+        assert scores.total == pytest.approx(network.learned["log_score"], abs=1e-8)
+        likelihood = sum(score.log_marginal_likelihood for score in scores.values())
+        assert likelihood == pytest.approx(network.learned["log_marginal_likelihood"], abs=1e-8)
+
+
 def test_limits(cases):
     network = leafwise.learn(cases, constraints=TIED, search=LeafSearch(max_steps=1))
     assert (network.learned["steps"], network.learned["stopped"]) == (1, "max_steps")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ALARM_TABLES = {"table3": "S", "table4": "U", "table5": "C"}
 WHAT = ("table1", "table2", *ALARM_TABLES, "table6", "edges", "recovery")
-PARTS = {"section6": ("section6-drawn", "section6-data")}  # what takes more than one table
+PARTS = {"section6": ("section6-drawn", "section6-data", "section6-series")}  # what takes more than one table
 FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 
 
@@ -101,10 +101,11 @@ def reproduce(
 
             reports["recovery"] = recovery_report(samples, tell=tell)
         if what == "section6":
-            from leafwise.experiments.section6 import data_report, drawn_report
+            from leafwise.experiments.section6 import data_report, drawn_report, series_report
 
             reports["section6-data"] = data_report(sets.split(",") if sets else (), data_dir, tell)
             reports["section6-drawn"] = drawn_report(seeds, tell)
+            reports["section6-series"] = series_report(tell)
         if "missing" in wanted:
             from leafwise.experiments.missing import missing_report
 

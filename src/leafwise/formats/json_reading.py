@@ -21,7 +21,6 @@ _KINDS = {
 }
 _MOST_COUNT = 2**53
 _LARGEST = 1e308
-_EXPANDED = 16  # numbers that own-value tests expand to count as one: what was learned and saved must load
 
 
 class _Names(NamedTuple):
@@ -137,12 +136,9 @@ def _read_node(entry: Any, names: _Names, index: int, room: Room) -> Node:
         raise ValueError(f"the {where} tests {name!r}, which is not among its parents: add it to them.")
     holding = [entry for entry, test in zip(entries, graph.tests, strict=True) if test in (LEAF, index)]
     try:
-        node = _node_of(holding, names.variables[index].n_states, index, tuple(sorted(parents)), graph)
+        return _node_of(holding, names.variables[index].n_states, index, tuple(sorted(parents)), graph)
     except ValueError as error:
         raise ValueError(f"in the {where}: {error}") from None
-    if node.own is not None:
-        room.take(node.probabilities.size // _EXPANDED, _refuse)
-    return node
 
 
 def _read_graph(entries: list[Any], names: _Names, where: str, room: Room) -> DecisionGraph:

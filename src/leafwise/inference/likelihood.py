@@ -51,17 +51,24 @@ def log_probabilities(
 
 
 def _of_complete(network: Network, codes: NDArray[np.uint8 | np.uint16]) -> Floats:
-    modelled = [(index, node) for index, node in enumerate(network.nodes) if node is not None]
+    modelled = [
+        (index, graph, probabilities)
+        for index, node in enumerate(network.nodes)
+        if node is not None
+        for graph, probabilities in (
+            [(node.graph, node.probabilities)] if node.own is None else node.own.along_the_way()
+        )
+    ]
     if not modelled:
         return np.zeros(codes.shape[1])
-    sizes = [node.probabilities.size for _, node in modelled]
+    sizes = [probabilities.size for _, _, probabilities in modelled]
     with np.errstate(divide="ignore"):
-        log_probability = np.log(np.concatenate([node.probabilities.ravel() for _, node in modelled]))
+        log_probability = np.log(np.concatenate([probabilities.ravel() for _, _, probabilities in modelled]))
     return routes.sum_log_probabilities(
         codes,
-        *routes.flatten(node.graph for _, node in modelled),
-        np.array([index for index, _ in modelled], np.int32),
-        np.array([node.n_states for _, node in modelled], np.int32),
+        *routes.flatten(graph for _, graph, _ in modelled),
+        np.array([index for index, *_ in modelled], np.int32),
+        np.array([probabilities.shape[1] for _, _, probabilities in modelled], np.int32),
         np.cumsum([0, *sizes[:-1]], dtype=np.int64),
         log_probability,
     )

@@ -5,7 +5,7 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, groupby
@@ -152,7 +152,7 @@ class LeafSearchRun(Run):
             np.array(problem.targets),
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions, taken.pieces)
+        self._leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)
         self._graphs = start_of(start, others)
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
@@ -276,18 +276,18 @@ class LeafSearchRun(Run):
         likelihoods = np.bincount(
             records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
         ).tolist()
-        log_priors = self._log_priors(graphs, leaves)
+        log_priors = self._log_priors(graphs, leaves, self._problem.targets)
         return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
 
-    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[int, float]:
-        """Of each target's graph, with what it takes to part leaves; `leaves` are the records of its leaves."""
-        problem, records, made = self._problem, self._leaves.records, graphs.made()
-        found = {target: problem.log_prior(target, made[target]) for target in problem.targets}
+    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64], targets: Sequence[int]) -> dict[int, float]:
+        """Of these targets' graphs, with what it takes to part leaves; `leaves` are the records of all leaves."""
+        problem, records = self._problem, self._leaves.records
+        found = {target: problem.log_prior(target, graphs.graph(target)) for target in targets}
         if "O" in self.settings.operators:
-            costs, own = problem.structure_prior.costs, records["target"][leaves]
-            too_many = (self._n_states[own] - records["n_outcomes"][leaves]) * -costs.log_kappa
-            for target, extra in zip(own.tolist(), too_many.tolist(), strict=True):
-                found[target] += extra
+            costs, leaves = problem.structure_prior.costs, leaves[np.isin(records["target"][leaves], targets)]
+            own = records["target"][leaves]
+            too_many = np.bincount(own, self._n_states[own] - records["n_outcomes"][leaves], len(self._n_states))
+            found = {target: value - costs.log_kappa * float(too_many[target]) for target, value in found.items()}
             switches = records[["target", "partition", "states"]][leaves[records["part"][leaves] != 0]]
             for target, _, states in set(switches.tolist()) if costs.tests else ():
                 reached = [state for state in range(states.bit_length()) if states >> state & 1]
@@ -321,20 +321,28 @@ class LeafSearchRun(Run):
 
     def _take_better(self, other: "LeafSearchRun") -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        scores, priors = zip(self._whole_scores(), other._whole_scores(), strict=True)
+        both = (run._whole_scores(other._problem.targets) for run in (self, other))
+        scores, priors = zip(*both, strict=True)
         chosen = {t for t in scores[1] if scores[1][t] > scores[0][t] + TIE}
         if not chosen:
             self._leaves.begin_to_part()
             return
         gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
-        taken = Taken.of(self.state()).with_nodes_of(Taken.of(other.state()), chosen, *gained)
+        taken = self._handed_over(chosen, is_in=False).with_nodes_of(other._handed_over(chosen), chosen, *gained)
         self._leaves.close()
         self._begin(taken)
 
-    def _whole_scores(self) -> tuple[dict[int, float], dict[int, float]]:
-        """The log score of each node with all its tests, and the part of it that is the structure prior's."""
+    def _handed_over(self, chosen: set[int], is_in: bool = True) -> Taken:
+        """What it has come to, with the cases of the leaves of targets that are chosen, or are not."""
+        leaves = self._draw(self._leaves.n_steps).leaves
+        goes_on = np.isin(self._leaves.records["target"][leaves], list(chosen), invert=not is_in)
+        return replace(Taken.of(self.state()), sets=self._leaves.hand_over(leaves, goes_on))
+
+    def _whole_scores(self, targets: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
+        """The log score of these nodes with all their tests, and the part of it that is the structure prior's."""
         drawing, records = self._draw(self._leaves.n_steps), self._leaves.records
-        leaves, log_priors = drawing.leaves, self._log_priors(drawing.graphs, drawing.leaves)
+        leaves = drawing.leaves
+        log_priors = self._log_priors(drawing.graphs, leaves, targets)
         likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
         return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
@@ -346,7 +354,7 @@ class LeafSearchRun(Run):
         graphs = drawing.graphs
         return {
             "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
-            "regions": [self._leaves.region_words(record) for record in drawing.leaves.tolist()],
+            "regions": self._leaves.region_words(drawing.leaves),
             "pieces": self._leaves.pieces(drawing.leaves),
             "parts": self._leaves.parts,
             "arcs": np.argwhere(parents)[:, ::-1].tolist(),

@@ -89,7 +89,7 @@ class Leaves:
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, state.STEP)
         self._committed = np.zeros(0, np.int64)
-        self._regions = np.zeros(1, np.uint64)  # the first word is everything
+        self._regions = np.zeros(4 * _LEAVES, np.uint64)  # the first word is everything
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
         self._n_exponents = 0
@@ -152,11 +152,10 @@ class Leaves:
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
-    def region_words(self, record: int) -> list[int]:
-        """The same as it is kept: how many boxes, and the words."""
-        leaf = self.records[record]
-        begin, n_words = int(leaf["region"]), int(leaf["n_words"])
-        return [int(leaf["n_boxes"]), *self._regions[begin : begin + n_words].tolist()]
+    def region_words(self, records: Integers) -> list[list[int]]:
+        """The same of several as it is kept: how many boxes, and the words."""
+        places = self.records[["region", "n_boxes", "n_words"]][records].tolist()
+        return [[n_boxes, *self._regions[begin : begin + n].tolist()] for begin, n_boxes, n in places]
 
     def pieces(self, records: Integers) -> list[list[int]]:
         """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
@@ -173,15 +172,18 @@ class Leaves:
         others: Integers,
         regions: Sequence[Sequence[int]] = (),
         pieces: Sequence[Sequence[int]] = (),
+        sets: Sequence[int] = (),
     ) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
         `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
-        these leaves are about some states only, and what, as `pieces` tells.
+        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, as `hand_over` gives
+        them.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
-        names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
-        cases = names if self._local is None else self._local.take(self._session, names)
+        if not sets:
+            names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
+            sets = (names if self._local is None else self._local.take(self._session, names)).tolist()
         targets = planted.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),
@@ -197,8 +199,8 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        sets = np.append(cases, np.full(len(others), EVERYTHING))
-        schedule.add_initial_leaves(targets, sets, planted.places, self._state())
+        cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
+        schedule.add_initial_leaves(targets, cases, planted.places, self._state())
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
         for record, states, part, partition in pieces:
@@ -239,6 +241,14 @@ class Leaves:
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
+
+    def hand_over(self, records: Integers, goes_on: NDArray[np.bool_]) -> list[int]:
+        """The sets of cases of these leaves, where a local counter has them; another search has some from now on."""
+        if self._local is None:
+            return []
+        cases: list[int] = self.records["cases"][records].tolist()
+        self.records["cases"][records[goes_on]] = EVERYTHING
+        return cases
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""

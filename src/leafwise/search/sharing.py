@@ -21,16 +21,15 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.greedy import LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.structure_priors import Costs, log_prior_of_tie, n_with_labels
+from leafwise.structure_priors import Costs, Partners, log_prior_of_tie
 from leafwise.table import Variable
+from leafwise.tied_leaves import leaves_to_share
 
 NOTHING_GAINS = "no operator gains"
 NO_LIMIT = 2**62
 Floats = NDArray[np.float64]
 
 _CHUNK = 256  # leaves, or steps, between two looks at the clock
-_LOOSE = 64  # groups in no tree before trees are made anew, and this part of all:
-_LOOSE_SHARE = 64
 
 
 class Block(NamedTuple):
@@ -57,9 +56,14 @@ class Labels:
         number, order = self._known.setdefault(frozenset(labels), (len(self._known), tuple(labels)))
         return number, tuple(labels[label] for label in order)
 
-    def n_variables(self) -> list[int]:
-        """For each set, how many variables have all its labels."""
-        return [n_with_labels(set(labels), self._variables) for labels in self._known]
+    @property
+    def n(self) -> int:
+        """How many sets there are."""
+        return len(self._known)
+
+    def partners(self, blocks: Sequence[Block]) -> Partners:
+        """Among how many leaves a leaf's partner is chosen."""
+        return Partners([(block.variable, block.states, len(block.rows)) for block in blocks], self._variables)
 
 
 def _blocks(network: Network, labels: Labels) -> Iterator[Block]:
@@ -110,7 +114,7 @@ class SameSize:
             np.zeros((n, 2 + size), np.int64),
             np.zeros(n),
         )
-        self._prices = _prices(size, labels, costs, operators, adds)
+        self._prices = _prices(blocks, labels, costs, operators, adds)
         self._trees = _trees(self._groups)
         self._n_looked_for = -1  # -1: there are no trees yet
         self._is_over = False
@@ -266,13 +270,19 @@ def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any
     return Node.with_own_tests(OwnTests.learned(node.own.graph, counts, exponents, variable), node.parents)
 
 
-def _prices(size: int, labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
-    sizes, charges, n_with = np.arange(size + 1), costs.shared > 0, labels.n_variables()
+def _prices(blocks: Sequence[Block], labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
+    size, charges = len(blocks[0].states), costs.shared > 0
+    sizes, partners = np.arange(size + 1), labels.partners(blocks)
+    within, across = np.zeros(max(block.variable for block in blocks) + 1), np.zeros(labels.n)
+    for block in blocks if charges else ():
+        within[block.variable] = partners.log_within(block.variable, size)
+        across[block.labels] = partners.log_across(block.variable, block.states)
     return sharing.Prices(
         -np.maximum(sizes - 1, 0) * costs.log_kappa + 0.0,
         float(costs.shared),
+        within,
         np.array([math.lgamma(n + 1) if charges else 0.0 for n in sizes.tolist()]),
-        np.log(n_with) if charges else np.zeros(len(n_with)),
+        across,
         "R" in operators,
         "T" in operators,
         adds,
@@ -287,10 +297,12 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
     n_nodes = 2 * (n // 2 + 2 * n_classes + 2)
     return sharing.Trees(
         np.zeros((2, n), np.int64),
+        np.zeros((2, n), np.int64),
         np.ones((2, n, n_slots)),
         np.zeros((n, n_slots), np.int64),
+        np.zeros(n),
+        np.zeros(n),
         np.zeros((2, n), np.uint8),
-        np.zeros(_LOOSE + n // _LOOSE_SHARE, np.int64),
         np.stack([by_variable, groups.labels]),
         np.full((2, n_classes), sharing.NOBODY),
         np.zeros(n_nodes, np.int64),
@@ -299,6 +311,9 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
         np.zeros((n_nodes, n_slots)),
         np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros((n_nodes, n_slots)),
+        np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
         np.zeros((n_nodes, n_slots)),
         np.zeros(n_nodes),
@@ -430,7 +445,8 @@ class SharingRun:
     def _log_prior_of_ties(self, network: Network) -> float:
         costs = self._problem.structure_prior.costs
         groups = [[(tied.variable, tied.states) for tied in group] for group in network.ties]
-        return math.fsum(log_prior_of_tie(costs, group, network.variables) for group in groups)
+        partners = Partners(leaves_to_share(network), network.variables)
+        return math.fsum(log_prior_of_tie(costs, group, partners) for group in groups)
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""

@@ -1,5 +1,6 @@
 """What a search over leaves has come to, in plain values: enough to go on from there as if it had not stopped."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,7 @@ class Taken:
     log_prior: float = 0.0
     refund: float = 0.0
     seconds: float = 0.0
+    sets: list[int] = field(default_factory=list)  # of cases, of the leaves: where a local counter holds them
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> "Taken":
@@ -41,13 +43,13 @@ class Taken:
         """The same with the graphs of some targets from another search, which parts leaves, and gain so much more."""
         regions: list[Words] = []
         pieces: list[list[int]] = []
+        sets: list[int] = []
+        mine, its = self._leaves_of_targets(), other._leaves_of_targets()
         for target in sorted(self.graphs):
-            source = other if target in chosen else self
-            first, n = source._leaves_before(target), source.graphs[target].n_leaves
-            pieces += [
-                [place - first + len(regions), *about] for place, *about in source.pieces if first <= place < first + n
-            ]
-            regions += source.regions[first : first + n]
+            source, (first, end, own_pieces) = (other, its[target]) if target in chosen else (self, mine[target])
+            pieces += [[place - first + len(regions), *about] for place, *about in own_pieces]
+            regions += source.regions[first:end]
+            sets += source.sets[first:end]
         return replace(
             self,
             graphs={target: (other if target in chosen else self).graphs[target] for target in sorted(self.graphs)},
@@ -57,10 +59,19 @@ class Taken:
             arcs=[arc for arc in self.arcs if arc[1] not in chosen] + [arc for arc in other.arcs if arc[1] in chosen],
             gain=self.gain + gain,
             log_prior=self.log_prior + log_prior,
+            sets=sets,
         )
 
-    def _leaves_before(self, target: int) -> int:
-        return sum(graph.n_leaves for other, graph in self.graphs.items() if other < target)
+    def _leaves_of_targets(self) -> dict[int, tuple[int, int, list[list[int]]]]:
+        """For each target the places of its leaves, from one to another, and those of them that are pieces."""
+        found, end, pieces = {}, 0, deque(self.pieces)
+        for target in sorted(self.graphs):
+            first, end = end, end + self.graphs[target].n_leaves
+            own = []
+            while pieces and pieces[0][0] < end:
+                own.append(pieces.popleft())
+            found[target] = first, end, own
+        return found
 
     def is_parent(self, n: int) -> NDArray[np.uint8]:
         """The arcs as a matrix, [child, parent]."""

@@ -345,7 +345,7 @@ def _words(fields: Any) -> list[Any]:
     words: list[Any] = []
     for value in fields:
         if isinstance(value, np.ndarray):
-            data = value.__array_interface__["data"][0]
+            data = value.ctypes.data  # __array_interface__ takes ten times as long where a row has fields
             words += (0, 0, value.size, value.itemsize, data, *value.shape, *value.strides)
         elif isinstance(value, tuple):
             words += _words(value)

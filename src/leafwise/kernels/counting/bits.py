@@ -16,9 +16,9 @@ from leafwise.kernels.counting.rows import count_rows, place_values, unusual_cas
 from leafwise.kernels.counting.sets import Cases, mask_of, rows_of
 
 # Nanoseconds (benchmarks/crossing.py): a plane costs a fixed part and a part for each word; rows so much a candidate,
-# and each row a fixed part and a part for each value that is listed.
+# and each row a fixed part and a part for each value that is listed, or one for each candidate.
 _PLANE_COST, _WORD_COST = 3.5, 0.07
-_CANDIDATE_COST, _ROW_COST, _VALUE_COST = 3.0, 20.0, 2.5
+_CANDIDATE_COST, _ROW_COST, _VALUE_COST, _COLUMN_COST = 3.0, 20.0, 2.5, 2.5
 _LONG = 64  # words: planes at least so long are counted four at a time
 
 
@@ -158,6 +158,14 @@ def _count_column(rows: Array, column: Array, own: Array, n_classes: int, out: A
         out[np.int64(column[rows[k]]) * n_classes + np.int64(own[rows[k]])] += 1
 
 
+@bare
+def _count_states(rows: Array, own: Array, totals: Array) -> None:
+    for k in range(totals.shape[0]):
+        totals[k] = 0
+    for k in range(rows.shape[0]):
+        totals[np.int64(own[rows[k]])] += 1
+
+
 class Scratch(NamedTuple):
     """Where one thread counts."""
 
@@ -183,7 +191,15 @@ def _by_planes(size: int, n_variables: int, n_classes: int, data: Planes) -> boo
     """Whether planes are the cheaper way to count so many cases for so many variables."""
     n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
     by_planes = n_planes * n_classes * (_PLANE_COST + _WORD_COST * data.words.shape[1])
-    return by_planes < _CANDIDATE_COST * n_variables + size * (_ROW_COST + _VALUE_COST * data.n_listed)
+    by_rows = min(_ROW_COST + _VALUE_COST * data.n_listed, _COLUMN_COST * n_variables)
+    return by_planes < _CANDIDATE_COST * n_variables + size * by_rows
+
+
+@inlined
+def _by_columns(set_: Any, n_variables: int, cases: Cases) -> bool:
+    """Whether to count row by row is cheaper one candidate after the other than by what is listed for each row."""
+    by_lists = _ROW_COST + _VALUE_COST * cases.data.n_listed
+    return set_["size"] < cases.n_cases and _COLUMN_COST * n_variables < by_lists
 
 
 @bare
@@ -197,6 +213,13 @@ def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, 
     own, totals = data.columns[target], out[layout.n_rows[which] * n_classes :]
     size = unusual_cases(target, data) if set_["size"] == cases.n_cases else set_["size"]
     if data.first[target] < 0 or not _by_planes(size, variables.shape[0], n_classes, data):
+        if _by_columns(set_, variables.shape[0], cases):
+            n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
+            _count_states(scratch.rows[:n], own, totals)
+            for entry in range(variables.shape[0]):
+                at, end = bases[entry] * n_classes, (bases[entry] + layout.n_states[variables[entry]]) * n_classes
+                _count_column(scratch.rows[:n], data.columns[variables[entry]], own, n_classes, out[at:end])
+            return
         if scratch.layout[0] != which:
             place_values(variables, bases, layout.n_states, data.values, scratch.places)
             scratch.layout[0] = which

@@ -199,6 +199,17 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
 
 
 @bare
+def copy(source: Any, to: Any, cases: Cases) -> None:
+    """The same cases once more, in a set whose record is already placed."""
+    if source["is_mask"]:
+        for word in range(cases.masks.shape[1]):
+            cases.masks[to["offset"], word] = cases.masks[source["offset"], word]
+    else:
+        for k in range(source["size"]):
+            cases.lists[to["offset"] + k] = cases.lists[source["offset"] + k]
+
+
+@bare
 def _count_states(parent: Any, variable: int, states: Array, cases: Cases, buffer: Array) -> None:
     """How many cases of a set are in each state of a variable."""
     data = cases.data

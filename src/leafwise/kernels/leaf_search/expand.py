@@ -18,7 +18,7 @@ from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.counting import bits
 from leafwise.kernels.counting.bits import count_set, size_of
-from leafwise.kernels.counting.sets import cut, join, place
+from leafwise.kernels.counting.sets import copy, cut, join, place
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children,
     drop_merged,
@@ -365,12 +365,10 @@ def _count_children(parent: Any, begin: Int, n: Int, first: Int, state: State, s
 
 
 @bare
-def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch) -> None:
+def _make_pieces(at: Int, first: Int, split: Any, state: State) -> None:
     """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
     leaf, cases, new = state.leaves[at], state.cases, first
     piece = np.int64(SWITCH)
-    for value in range(state.scoring.layout.n_states[split["variable"]]):
-        scratch.groups[value] = 0
     for _ in range(n_pieces(split)):
         is_split = piece == split["piece"]
         for child in range(new, new + (n_kids(split) if is_split else 1)):
@@ -381,19 +379,10 @@ def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch
             new += n_kids(split)
         else:
             if not state.rules.remote:
-                own = state.leaves[new]["cases"]
-                cut(
-                    cases.sets[leaf["cases"]],
-                    split["variable"],
-                    scratch.groups[: state.scoring.layout.n_states[split["variable"]]],
-                    cases.sets[own : own + 1],
-                    cases,
-                    scratch.counting.rows,
-                    scratch.fill,
-                )
-                whole, copy = histogram_of(leaf, state), histogram_of(state.leaves[new], state)
-                for cell in range(copy.shape[0]):
-                    copy[cell] = whole[cell]
+                copy(cases.sets[leaf["cases"]], cases.sets[state.leaves[new]["cases"]], cases)
+                whole, same = histogram_of(leaf, state), histogram_of(state.leaves[new], state)
+                for cell in range(same.shape[0]):
+                    same[cell] = whole[cell]
             new += 1
         piece += 2 if piece == SWITCH and n_pieces(split) == 2 else 1
 
@@ -435,7 +424,7 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
         state.leaves[child]["test"], state.leaves[child]["n_tests"] = at, 1
         inherit(state.leaves[child], leaf)
     if is_parted:
-        _make_pieces(at, first, split, state, scratch)
+        _make_pieces(at, first, split, state)
     split["first_child"] = first
     if state.rules.weighs or state.rules.remote:
         _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)

@@ -5,8 +5,12 @@ A leaf is about some of its target's states, a mask of bits (`states`; 0: all). 
 `part`, and two outcomes. Exponents add over the states of an outcome, so parting alone gains nothing
 (docs/mathematics.md): it comes with a split of one of the pieces, and what that gains is in the leaf's histogram.
 
-Of the counts of a would-be child its *terms* are Equation 5 for the leaf's own outcomes, and, part by part, for the
-switch and for the part. What is left of the first is that of the rest, as the three add up to it.
+What a leaf, or a would-be child, has is a *row*: a column for each outcome, and one for each prefix that can be parted.
+Equation 5 for a row is that of the switch, the part and the rest, added up.
+
+Equation 5 is convex in the counts, where exponents stay the same. So what a split of a piece gains is the least where
+each child gets the same share of everything, and the most where each outcome has a child to itself. Most pieces of most
+leaves need no closer look for that.
 """
 
 import math
@@ -25,29 +29,39 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
-from leafwise.kernels.scoring.rises import rise
+from leafwise.kernels.scoring.rises import Rises, rise
 
 SWITCH, PART, REST = range(3)  # pieces
 MOST_STATES = 62  # of a target whose graph may test itself: masks are whole numbers
 
 
-class OwnScratch(NamedTuple):
-    """Where one thread prices pieces. Counts and exponents are those of the states that a leaf is about, in order."""
+WHOLE, FIRST, SECOND, CHILDREN = range(4)  # rows: the leaf itself, two sides of a split; children, and what each leaves
+_SLACK = 1e-7  # of bounds: more than is lost to rounding
 
-    n: Array  # how many these are, and by how many masks the leaf can be parted: each state, and then prefixes
-    states: Array
-    masks: Array
-    is_chosen: Array  # of a switch: whether they are in its part
-    counts: Array  # of one child, or of several together
+
+class OwnScratch(NamedTuple):
+    """Where one thread prices pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
+
+    n: Array  # outcomes, masks, states that the leaf is about
+    states: Array  # those that are listed,
+    columns: Array  # ... and, of a switch, to which outcome each belongs
+    masks: Array  # by which the leaf can be parted, column by column,
+    sizes: Array  # ... how many states they have,
+    rises: Array  # ... where the rises of these are,
+    others: Array  # ... and those of all other states
+    of_switch: Array  # Equation 5 for the leaf's pieces,
+    of_part: Array
+    most_switch: Array  # ... what splitting these can gain,
+    most_part: Array
+    most_rest: Array
+    least: Array  # ... and what splitting switch and part gains, at least, if there are two children
+    counts: Array  # by row and column
     exponents: Array
-    prefix: Array  # below a state of a variable
-    prefix_exponents: Array
-    whole: Array  # of the leaf
-    whole_exponents: Array
-    rises: Array  # of the states' counts
-    before: Array  # terms of the leaf itself: its own, those of switches, those of parts
-    after: Array  # ... of all children together
-    n_seen: Array  # children with cases: of the leaf, of the rests, of the parts
+    inside: Array  # rises of states, one by one
+    totals: Array  # by row: cases,
+    total_exponents: Array  # ... exponents,
+    wholes: Array  # ... the rise of both,
+    values: Array  # ... and Equation 5
     cost: Array  # of parting
     no_weights: Array
 
@@ -55,27 +69,35 @@ class OwnScratch(NamedTuple):
 @part
 def make_own_scratch(scoring: Scoring) -> OwnScratch:
     """Room for any leaf."""
-    most = np.int64(0)
+    most, n_rows = np.int64(0), np.int64(0)
     if scoring.own:
         for variable in range(scoring.layout.n_states.shape[0]):
+            n_rows = max(n_rows, CHILDREN + 2 * scoring.layout.n_states[variable])
             if scoring.layout.n_states[variable] <= MOST_STATES:
                 most = max(most, scoring.layout.n_states[variable])
-    n_terms = 1 + 4 * most
+    by_mask, by_row = np.empty((4, 2 * most), np.int64), np.empty((4, n_rows))
+    worth, cells = np.empty((6, 2 * most)), np.empty((2, n_rows, 2 * most))
     return OwnScratch(
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
         np.empty(most, np.int64),
-        np.empty(2 * most, np.int64),
-        np.empty(most, np.bool_),
         np.empty(most, np.int64),
-        np.empty(most),
-        np.empty(most, np.int64),
-        np.empty(most),
-        np.empty(most, np.int64),
-        np.empty(most),
-        np.empty(most),
-        np.empty(n_terms),
-        np.empty(n_terms),
-        np.empty(n_terms, np.int64),
+        by_mask[0],
+        by_mask[1],
+        by_mask[2],
+        by_mask[3],
+        worth[0],
+        worth[1],
+        worth[2],
+        worth[3],
+        worth[4],
+        worth[5],
+        np.empty((n_rows, 2 * most), np.int64),
+        cells[0],
+        cells[1],
+        np.empty(n_rows, np.int64),
+        by_row[0],
+        by_row[1],
+        by_row[2],
         np.empty(1),
         np.empty(0),
     )
@@ -100,22 +122,37 @@ def states_of(leaf: Any, scoring: Scoring) -> Int:
 
 
 @bare
-def _list_masks(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
-    """The leaf's states, and the masks by which it can be parted: each state, and the first several in order."""
+def _list(leaf: Any, totals: Array, is_even: bool, scoring: Scoring, own: OwnScratch) -> None:
+    """The leaf's outcomes, and the masks by which it can be parted: each state, and the first several in order.
+
+    Where exponents are even and nothing has an order, of the states without cases the first stands for all.
+    """
     states, target = states_of(leaf, scoring), leaf["target"]
-    n, n_ordered, n_masks = np.int64(0), np.int64(0), np.int64(0)
-    for k in range(scoring.layout.n_states[target]):
-        if states >> k & 1:
-            own.states[n], own.is_chosen[n], own.masks[n] = k, leaf["part"] >> k & 1, np.int64(1) << k
-            n += 1
-            n_ordered += k < scoring.n_ordered[target]
-    if leaf["part"] == 0 and n > 2:
-        n_masks, prefix = n, own.masks[0]
-        for size in range(2, min(n_ordered, n - 2) + 1):
-            prefix |= own.masks[size - 1]
-            own.masks[n_masks] = prefix
-            n_masks += 1
-    own.n[0], own.n[1] = n, n_masks
+    r = scoring.layout.n_states[target]
+    n_states = count_bits(states)
+    n_ordered = count_bits(states & ((np.int64(1) << scoring.n_ordered[target]) - 1))
+    n_prefixes = max(min(n_ordered, n_states - 2) - 1, 0) if leaf["part"] == 0 else 0
+    n, has_unseen = np.int64(0), False
+    for k in range(r):
+        if not states >> k & 1 or (has_unseen and totals[k] == 0):
+            continue
+        has_unseen |= totals[k] == 0 and is_even and n_prefixes == 0 and leaf["part"] == 0
+        own.states[n], own.columns[n], own.masks[n], own.sizes[n] = k, 1 - (leaf["part"] >> k & 1), np.int64(1) << k, 1
+        n += 1
+    own.n[0], own.n[1], own.n[2] = n, n + n_prefixes if n_states > 2 else 0, n_states
+    if leaf["part"] != 0:
+        own.n[0], own.n[1] = 2, 0
+        own.sizes[0] = count_bits(leaf["part"])
+        own.sizes[1] = n_states - own.sizes[0]
+    for at in range(n, own.n[1]):
+        size = at - n + 2
+        own.masks[at] = own.masks[size - 1] | own.masks[at - 1 if size > 2 else 0]
+        own.sizes[at] = size
+    for at in range(max(own.n[0], own.n[1])):
+        own.rises[at] = own.others[at] = 0
+        if scoring.multiples.shape[0] > 0:
+            own.rises[at] = scoring.multiples[r, own.sizes[at]]
+            own.others[at] = scoring.multiples[r, n_states - own.sizes[at]]
 
 
 @bare
@@ -182,72 +219,96 @@ def inherit(new: Any, leaf: Any) -> None:
 
 
 @bare
-def _rise(n: Int, exponent: float, count: Int, r: Int, scoring: Scoring) -> float:
-    """log Γ(count + a) - log Γ(a) for an outcome of n states of a target with r: a is in a table, or is given."""
+def _rise(row: Int, exponent: float, count: Int, scoring: Scoring) -> float:
+    """log Γ(count + a) - log Γ(a): a is that of a row of the tables, or is given."""
     if scoring.multiples.shape[0] > 0:
-        return rise(scoring.multiples[r, n], count, scoring.rises)
+        return rise(row, count, scoring.rises)
     if count == 0 or exponent <= 0.0:
         return 0.0
     return log_gamma(count * scoring.rises.unit + exponent) - log_gamma(exponent)
 
 
 @bare
-def _add_switch(is_first: bool, r: Int, scoring: Scoring, own: OwnScratch) -> None:
-    """Add the term of a switch for the counts that are loaded."""
-    n, m, a, b, chosen = np.int64(0), np.int64(0), 0.0, 0.0, np.int64(0)
-    for k in range(own.n[0]):
-        if own.is_chosen[k]:
-            n, a, chosen = n + own.counts[k], a + own.exponents[k], chosen + 1
-        else:
-            m, b = m + own.counts[k], b + own.exponents[k]
-    value = _rise(chosen, a, n, r, scoring) + _rise(own.n[0] - chosen, b, m, r, scoring)
-    value -= _rise(own.n[0], a + b, n + m, r, scoring)
-    own.after[0] = value if is_first else own.after[0] + value
-    own.n_seen[0] = np.int64(n + m > 0) + (0 if is_first else own.n_seen[0])
+def _rise_of(n: Int, exponent: float, count: Int, r: Int, scoring: Scoring) -> float:
+    """The same for an outcome of n states of a target with r."""
+    row = scoring.multiples[r, n] if scoring.multiples.shape[0] > 0 else np.int64(0)
+    return _rise(row, exponent, count, scoring)
 
 
 @bare
-def _add_terms(leaf: Any, is_first: bool, scoring: Scoring, own: OwnScratch) -> None:
-    """Add the terms for the counts that are loaded to those of other children."""
-    r, n_states, n_masks = scoring.layout.n_states[leaf["target"]], own.n[0], own.n[1]
-    counts, exponents, rises, after, n_seen = own.counts, own.exponents, own.rises, own.after, own.n_seen
-    if leaf["part"] != 0:
-        _add_switch(is_first, r, scoring, own)
-        return
-    if is_first:
-        for term in range(1 + 2 * n_masks):
-            after[term], n_seen[term] = 0.0, 0
-    total, n, size = 0.0, np.int64(0), 0.0
-    for k in range(n_states):
-        rises[k] = _rise(np.int64(1), exponents[k], counts[k], r, scoring)
-        total += rises[k]
-        n += counts[k]
-        size += exponents[k]
-    if n == 0:
-        return
-    whole = _rise(n_states, size, n, r, scoring)
-    after[0] += total - whole
-    n_seen[0] += 1
-    if n_masks == 0:
-        return
-    has_tables = scoring.multiples.shape[0] > 0
-    row = scoring.multiples[r, n_states - 1] if has_tables else np.int64(0)
-    for k in range(n_states):
-        left = n - counts[k]
-        rest = rise(row, left, scoring.rises) if has_tables else 0.0
-        if not has_tables:
-            rest = _rise(n_states - 1, size - exponents[k], left, r, scoring)
-        after[1 + k] += rises[k] + rest - whole
-        n_seen[1 + k] += left > 0
-    value, m, a = rises[0], counts[0], exponents[0]
-    for at in range(n_states, n_masks):
-        chosen = at - n_states + 2
-        value, m, a = value + rises[chosen - 1], m + counts[chosen - 1], a + exponents[chosen - 1]
-        one = _rise(chosen, a, m, r, scoring)
-        after[1 + at] += one + _rise(n_states - chosen, size - a, n - m, r, scoring) - whole
-        after[1 + n_masks + at] += value - one
-        n_seen[1 + at] += n - m > 0
-        n_seen[1 + n_masks + at] += m > 0
+def _of_halves(row: Int, count: Int, rises: Rises) -> float:
+    """Twice the rise of half the count, less that of the count."""
+    exponent, x = rises.exponents[row], count * rises.unit
+    return 2.0 * log_gamma(exponent + x / 2) - log_gamma(exponent + x) - rises.log_gammas[row]
+
+
+@bare
+def _add_up(row: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
+    """All that follows from the outcomes' counts in a row."""
+    counts, exponents, inside = own.counts[row], own.exponents[row], own.inside[row]
+    n_columns, n_states = own.n[0], own.n[2]
+    n, size, value, whole = np.int64(0), 0.0, 0.0, np.int64(0)
+    if scoring.multiples.shape[0] > 0:
+        whole = scoring.multiples[scoring.layout.n_states[leaf["target"]], n_states]
+        for k in range(n_columns):
+            inside[k] = rise(own.rises[k], counts[k], scoring.rises) if counts[k] > 0 else 0.0
+            n, value = n + counts[k], value + inside[k]
+    else:
+        for k in range(n_columns):
+            inside[k] = _rise(own.rises[k], exponents[k], counts[k], scoring)
+            n, size, value = n + counts[k], size + exponents[k], value + inside[k]
+        if leaf["part"] == 0:
+            size += (n_states - n_columns) * exponents[0]
+    own.totals[row], own.total_exponents[row] = n, size
+    own.wholes[row] = _rise(whole, size, n, scoring)
+    own.values[row] = value - own.wholes[row]
+    for at in range(n_columns, own.n[1]):
+        k, before = at - n_columns + 1, at - 1 if at > n_columns else 0
+        counts[at], exponents[at] = counts[before] + counts[k], exponents[before] + exponents[k]
+        inside[at] = inside[before] + inside[k]
+
+
+@bare
+def _terms(row: Int, at: Int, scoring: Scoring, own: OwnScratch) -> tuple[float, float]:
+    """Equation 5 for the switch, and for the part, of a row that is parted."""
+    count, exponent, inside = own.counts[row, at], own.exponents[row, at], own.inside[row, at]
+    if scoring.multiples.shape[0] > 0:
+        together = inside if own.sizes[at] == 1 else rise(own.rises[at], count, scoring.rises)
+        rest = rise(own.others[at], own.totals[row] - count, scoring.rises)
+        return together + rest - own.wholes[row], inside - together
+    together = inside if own.sizes[at] == 1 else _rise(own.rises[at], exponent, count, scoring)
+    left = own.total_exponents[row] - exponent
+    return (
+        together + _rise(own.others[at], left, own.totals[row] - count, scoring) - own.wholes[row],
+        inside - together,
+    )
+
+
+@bare
+def _set_bounds(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
+    """What pieces are worth, and can gain at all; where exponents depend on the child, nothing is known of that."""
+    n, rises, halves = own.totals[WHOLE], scoring.rises, 0.0
+    for at in range(own.n[1]):
+        of_switch, of_part = _terms(np.int64(WHOLE), at, scoring, own)
+        own.of_switch[at], own.of_part[at] = of_switch, of_part
+        own.most_switch[at] = own.most_part[at] = own.most_rest[at] = np.inf
+        own.least[at] = -np.inf
+        if scoring.multiples.shape[0] == 0:
+            continue
+        count = own.counts[WHOLE, at]
+        whole = scoring.multiples[scoring.layout.n_states[leaf["target"]], own.n[2]]
+        own.most_switch[at] = own.wholes[WHOLE] - rise(whole, count, rises) - rise(whole, n - count, rises) + _SLACK
+        own.most_part[at] = _SLACK - of_part
+        own.most_rest[at] = _SLACK - (own.values[WHOLE] - of_switch - of_part)
+        column = at if own.sizes[at] == 1 else own.sizes[at] - 1
+        here = _of_halves(own.rises[column], own.counts[WHOLE, column], rises)
+        halves = here if own.sizes[at] == 1 else here + (own.least[0] if own.sizes[at] == 2 else halves)
+        own.least[at] = halves
+    for at in range(own.n[1]):
+        if scoring.multiples.shape[0] > 0:
+            whole = scoring.multiples[scoring.layout.n_states[leaf["target"]], own.n[2]]
+            own.least[at] += _of_halves(own.others[at], n - own.counts[WHOLE, at], rises)
+            own.least[at] -= _of_halves(whole, n, rises) + _SLACK
 
 
 @bare
@@ -257,16 +318,11 @@ def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own
     own.n[0] = own.n[1] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
         return
-    _list_masks(leaf, scoring, own)
+    _list(leaf, totals, weights.shape[0] == 0, scoring, own)
     own.cost[0] = part_cost(leaf, scoring)
-    for k in range(own.n[0]):
-        state = own.states[k]
-        own.whole[k] = own.counts[k] = totals[state]
-        own.whole_exponents[k] = weights[state] if weights.shape[0] > 0 else leaf["exponent"]
-        own.exponents[k] = own.whole_exponents[k]
-    _add_terms(leaf, True, scoring, own)
-    for term in range(1 + 2 * own.n[1]):
-        own.before[term] = own.after[term]
+    _fill(np.int64(WHOLE), totals, np.int64(0), weights, np.int64(0), leaf["exponent"], leaf, own)
+    _add_up(np.int64(WHOLE), leaf, scoring, own)
+    _set_bounds(leaf, scoring, own)
 
 
 class Block(NamedTuple):
@@ -287,16 +343,42 @@ class Block(NamedTuple):
 
 
 @bare
-def _load(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch) -> None:
-    """The counts and exponents of the child that one state would make."""
-    r, n_values = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable]
-    exponent = leaf["exponent"] / n_values
+def _fill(
+    row: Int, counts: Array, at: Int, weights: Array, weights_at: Int, exponent: float, leaf: Any, own: OwnScratch
+) -> None:
+    """The outcomes of a row, from counts of all states."""
+    if leaf["part"] == 0:
+        for k in range(own.n[0]):
+            own.counts[row, k] = counts[at + own.states[k]]
+            own.exponents[row, k] = weights[weights_at + own.states[k]] if weights.shape[0] > 0 else exponent
+        return
+    for column in range(2):
+        own.counts[row, column], own.exponents[row, column] = 0, 0.0
+    for k in range(own.n[2]):
+        column, state = own.columns[k], own.states[k]
+        own.counts[row, column] += counts[at + state]
+        own.exponents[row, column] += weights[weights_at + state] if weights.shape[0] > 0 else exponent
+
+
+@bare
+def _fill_child(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch) -> None:
+    """The row of the child that one state would make."""
+    r = scoring.layout.n_states[leaf["target"]]
+    exponent = leaf["exponent"] / scoring.layout.n_states[block.variable]
     if block.is_restricted:
         exponent = block.shares[block.first_share + value] * scoring.equivalent_sample_size / r
+    at, weights_at, row = block.at + value * r, block.weights_at + value * r, CHILDREN + value
+    _fill(row, block.counts, at, block.weights, weights_at, exponent, leaf, own)
+    _add_up(row, leaf, scoring, own)
+
+
+@bare
+def _fill_rest(first: Int, second: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
+    """The row of what one side of a split leaves."""
     for k in range(own.n[0]):
-        at = value * r + own.states[k]
-        own.counts[k] = block.counts[block.at + at]
-        own.exponents[k] = block.weights[block.weights_at + at] if block.weights.shape[0] > 0 else exponent
+        own.counts[second, k] = own.counts[WHOLE, k] - own.counts[first, k]
+        own.exponents[second, k] = max(own.exponents[WHOLE, k] - own.exponents[first, k], 0.0)
+    _add_up(second, leaf, scoring, own)
 
 
 @bare
@@ -308,48 +390,62 @@ def _take(
         split["n_children"], split["part"], split["piece"] = n_children, mask, piece
 
 
-@bare
-def _offer_leaf(
-    split: Any,
-    leaf: Any,
-    variable: Int,
-    kind: Int,
-    value: Int,
-    n: Int,
-    most: Int,
-    scoring: Scoring,
-    own: OwnScratch,
-) -> None:
-    """Offer the split of the leaf as it is into n children, whose terms were added up."""
-    if own.n_seen[0] > 1:
-        gain = own.after[0] - own.before[0] - scoring.log_ways[variable]
-        gain += (n - 1) * (leaf["n_outcomes"] - 1) * scoring.log_kappa
-        _take(split, gain, variable, kind, value, n, np.int64(0), np.int64(0), most)
+class _Rows(NamedTuple):
+    """The children of a split: so many rows from one on, in steps."""
+
+    first: Int
+    step: Int
+    n: Int
+    n_possible: Int  # children that there are
 
 
 @bare
 def _offer_pieces(
-    split: Any, variable: Int, kind: Int, value: Int, n: Int, most: Int, scoring: Scoring, own: OwnScratch
+    split: Any,
+    variable: Int,
+    kind: Int,
+    value: Int,
+    rows: _Rows,
+    gain: float,
+    most: Int,
+    scoring: Scoring,
+    own: OwnScratch,
 ) -> None:
-    """Offer the split of every piece that the leaf can be parted into."""
-    n_states, n_masks, before, after = own.n[0], own.n[1], own.before, own.after
-    fixed, per_outcome = -scoring.log_ways[variable] - own.cost[0], (n - 1) * scoring.log_kappa
-    gain = after[0] - before[0]
-    for at in range(n_masks):
-        chosen = 1 if at < n_states else at - n_states + 2
-        of_switch, of_part = after[1 + at] - before[1 + at], 0.0
-        n_new = n + (1 if chosen == 1 else 2)
-        if own.n_seen[0] > 1:
-            here = of_switch + per_outcome + fixed
-            _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(SWITCH), most)
-        if chosen > 1:
-            of_part = after[1 + n_masks + at] - before[1 + n_masks + at]
-            if own.n_seen[1 + n_masks + at] > 1:
-                here = of_part + (chosen - 1) * per_outcome + fixed
-                _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(PART), most)
-        if own.n_seen[1 + at] > 1:
-            here = gain - of_switch - of_part + (n_states - chosen - 1) * per_outcome + fixed
-            _take(split, here, variable, kind, value, n_new, own.masks[at], np.int64(REST), most)
+    """Offer the split of every piece that the leaf can be parted into; `gain` is that of the leaf as it is."""
+    n_states, fixed, is_quick = own.n[2], -scoring.log_ways[variable] - own.cost[0], scoring.multiples.shape[0] > 0
+    per_outcome = (rows.n_possible - 1) * scoring.log_kappa
+    for at in range(own.n[1]):
+        size, mask, need = own.sizes[at], own.masks[at], split["gain"] - fixed
+        most_rest = own.most_rest[at]
+        if rows.n == 2:
+            most_rest = min(most_rest, gain - own.least[at])
+        if (
+            own.most_switch[at] + per_outcome <= need
+            and most_rest + (n_states - size - 1) * per_outcome <= need
+            and (size == 1 or own.most_part[at] + (size - 1) * per_outcome <= need)
+        ):
+            continue
+        of_switch, of_part = -own.of_switch[at], -own.of_part[at]
+        n_with_part, n_with_rest = 0, 0
+        for k in range(rows.n):
+            row = rows.first + k * rows.step
+            count, total = own.counts[row, at], own.totals[row]
+            if is_quick and size == 1:
+                of_switch += own.inside[row, at] + rise(own.others[at], total - count, scoring.rises) - own.wholes[row]
+            else:
+                in_switch, in_part = _terms(row, at, scoring, own)
+                of_switch, of_part = of_switch + in_switch, of_part + in_part
+            n_with_part += count > 0
+            n_with_rest += total > count
+        n_new = rows.n_possible + (1 if size == 1 else 2)
+        here = of_switch + per_outcome + fixed
+        _take(split, here, variable, kind, value, n_new, mask, np.int64(SWITCH), most)
+        if size > 1 and n_with_part > 1:
+            here = of_part + (size - 1) * per_outcome + fixed
+            _take(split, here, variable, kind, value, n_new, mask, np.int64(PART), most)
+        if n_with_rest > 1:
+            here = gain - of_switch - of_part + (n_states - size - 1) * per_outcome + fixed
+            _take(split, here, variable, kind, value, n_new, mask, np.int64(REST), most)
 
 
 @bare
@@ -359,61 +455,34 @@ def _offer(
     variable: Int,
     kind: Int,
     value: Int,
-    n: Int,
+    rows: _Rows,
     parts: bool,
     most: Int,
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
+    """Offer the split of the leaf into these children; or, of the leaf parted."""
+    gain, n_seen = -own.values[WHOLE], 0
+    for k in range(rows.n):
+        gain += own.values[rows.first + k * rows.step]
+        n_seen += own.totals[rows.first + k * rows.step] > 0
+    if n_seen < 2:
+        return
     if parts:
-        _offer_pieces(split, variable, kind, value, n, most, scoring, own)
-    else:
-        _offer_leaf(split, leaf, variable, kind, value, n, most, scoring, own)
+        _offer_pieces(split, variable, kind, value, rows, gain, most, scoring, own)
+        return
+    gain += (rows.n_possible - 1) * (leaf["n_outcomes"] - 1) * scoring.log_kappa - scoring.log_ways[variable]
+    _take(split, gain, variable, kind, value, rows.n_possible, np.int64(0), np.int64(0), most)
 
 
 @bare
-def _price_complete(
-    split: Any, leaf: Any, block: Block, parts: bool, most: Int, scoring: Scoring, own: OwnScratch
-) -> bool:
-    """Offer complete splits; whether any split on the variable can tell cases apart."""
-    variable = block.variable
-    n_values = scoring.layout.n_states[variable]
-    n_possible = n_values
+def _n_possible(block: Block, n_values: Int, own: OwnScratch) -> Int:
+    """How many of the variable's states can occur at the leaf."""
+    n = np.int64(0)
     for value in range(n_values):
-        _load(np.int64(value), leaf, block, scoring, own)
-        size = 0.0
-        for k in range(own.n[0]):
-            size += own.exponents[k]
-        if (block.weights.shape[0] > 0 and size <= 0.0) or (
-            block.is_restricted and block.shares[block.first_share + value] <= 0.0
-        ):
-            n_possible -= 1
-        _add_terms(leaf, value == 0, scoring, own)
-    if scoring.complete:
-        kind = np.int64(COMPLETE)
-        _offer(split, leaf, variable, kind, np.int64(0), n_possible, parts, most, scoring, own)
-    return bool(own.n_seen[0] > 1)
-
-
-@bare
-def _price_two(
-    split: Any,
-    leaf: Any,
-    block: Block,
-    kind: Int,
-    value: Int,
-    parts: bool,
-    most: Int,
-    scoring: Scoring,
-    own: OwnScratch,
-) -> None:
-    """Offer splits in two: what is loaded, and what that leaves."""
-    _add_terms(leaf, True, scoring, own)
-    for k in range(own.n[0]):
-        own.counts[k] = own.whole[k] - own.counts[k]
-        own.exponents[k] = max(own.whole_exponents[k] - own.exponents[k], 0.0)
-    _add_terms(leaf, False, scoring, own)
-    _offer(split, leaf, block.variable, kind, value, np.int64(2), parts, most, scoring, own)
+        is_out = block.is_restricted and block.shares[block.first_share + value] <= 0.0
+        n += not (is_out or (block.weights.shape[0] > 0 and own.total_exponents[CHILDREN + value] <= 0.0))
+    return n
 
 
 @bare
@@ -424,31 +493,43 @@ def _price_ordered(
     n_values, n_ordered = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable]
     for side in range(1 if n_ordered == n_values else 2):
         for k in range(own.n[0]):
-            own.prefix[k], own.prefix_exponents[k] = 0, 0.0
+            own.counts[FIRST, k], own.exponents[FIRST, k] = 0, 0.0
         for value in range(1 - side, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
-            _load(np.int64(n_values - 1 if value == 0 else value - 1), leaf, block, scoring, own)
+            child = CHILDREN + (n_values - 1 if value == 0 else value - 1)
             for k in range(own.n[0]):
-                own.prefix[k] += own.counts[k]
-                own.prefix_exponents[k] += own.exponents[k]
-                own.counts[k], own.exponents[k] = own.prefix[k], own.prefix_exponents[k]
+                own.counts[FIRST, k] += own.counts[child, k]
+                own.exponents[FIRST, k] += own.exponents[child, k]
             if value > 0:
+                _add_up(np.int64(FIRST), leaf, scoring, own)
+                _fill_rest(np.int64(FIRST), np.int64(SECOND), leaf, scoring, own)
                 kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
-                _price_two(split, leaf, block, kind, np.int64(value), parts, most, scoring, own)
+                rows = _Rows(np.int64(FIRST), np.int64(SECOND - FIRST), np.int64(2), np.int64(2))
+                _offer(split, leaf, block.variable, kind, np.int64(value), rows, parts, most, scoring, own)
 
 
 @bare
 def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
-    """All splits on one variable: of a leaf that is a piece, and then of the pieces that a leaf can be parted into."""
-    n_values = scoring.layout.n_states[block.variable]
-    for parts in range(0 if leaf["states"] != 0 else 1, 2 if own.n[1] > 0 else 1):
-        if not _price_complete(split, leaf, block, parts == 1, most, scoring, own):
-            return
+    """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
+    variable, n_values, n_seen = block.variable, scoring.layout.n_states[block.variable], 0
+    for value in range(n_values):
+        _fill_child(np.int64(value), leaf, block, scoring, own)
+        n_seen += own.totals[CHILDREN + value] > 0
+    if n_seen < 2:
+        return
+    n_possible = _n_possible(block, n_values, own)
+    for parts in range(2 if own.n[1] > 0 else 1):
+        if scoring.complete:
+            rows = _Rows(np.int64(CHILDREN), np.int64(1), n_values, n_possible)
+            _offer(split, leaf, variable, np.int64(COMPLETE), np.int64(0), rows, parts == 1, most, scoring, own)
         if scoring.binary and not (scoring.complete and n_values == 2):
-            kind = np.int64(ONE_STATE)
             for value in range(n_values):
-                _load(np.int64(value), leaf, block, scoring, own)
-                _price_two(split, leaf, block, kind, np.int64(value), parts == 1, most, scoring, own)
-        if scoring.ordered and scoring.n_ordered[block.variable] > 2:
+                child, kind = np.int64(CHILDREN + value), np.int64(ONE_STATE)
+                if 0 < own.totals[child] < own.totals[WHOLE]:
+                    if parts == 0:
+                        _fill_rest(child, child + n_values, leaf, scoring, own)
+                    rows = _Rows(child, n_values, np.int64(2), np.int64(2))
+                    _offer(split, leaf, variable, kind, np.int64(value), rows, parts == 1, most, scoring, own)
+        if scoring.ordered and scoring.n_ordered[variable] > 2:
             _price_ordered(split, leaf, block, parts == 1, most, scoring, own)
 
 
@@ -478,11 +559,11 @@ def score_merged(first: Any, second: Any, state: State) -> float:
             exponent = given[first["exponents"] + k] + given[second["exponents"] + k]
         count = np.int64(counts[first["counts"] + k]) + np.int64(counts[second["counts"] + k])
         if first["part"] == 0:
-            value += _rise(np.int64(1), exponent, count, r, scoring)
+            value += _rise_of(np.int64(1), exponent, count, r, scoring)
         elif first["part"] >> k & 1:
             chosen, n_chosen, size_chosen = chosen + 1, n_chosen + count, size_chosen + exponent
         total, size, n_states = total + count, size + exponent, n_states + 1
     if first["part"] != 0:
-        value = _rise(chosen, size_chosen, n_chosen, r, scoring)
-        value += _rise(n_states - chosen, size - size_chosen, total - n_chosen, r, scoring)
-    return value - _rise(n_states, size, total, r, scoring)
+        value = _rise_of(chosen, size_chosen, n_chosen, r, scoring)
+        value += _rise_of(n_states - chosen, size - size_chosen, total - n_chosen, r, scoring)
+    return value - _rise_of(n_states, size, total, r, scoring)

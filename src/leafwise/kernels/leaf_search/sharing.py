@@ -5,9 +5,11 @@ partner; partners only ever go, so what it remembers stays an upper bound until 
 
 Partners are found in trees of boxes around the shares q = w / W of the weights w (counts and exponents, W in all). With
 b known, log p(b given a) = Σ rise(w, b) - rise(W, B), where rise(x, y) = log Γ(x + y) - log Γ(x). For a given W it is
-concave in q, so below its tangent in the middle of the box. And where W grows by a factor and q stays, it grows by less
-than a few times the log of the factor: x ψ(x + y) - x ψ(x) is x log(1 + y / x) and at most 1/2 + 1/12x, or 1, more, and
-Σ x log(1 + b / x) is at most W log(1 + B / W), by Jensen's inequality.
+concave in q, so below its tangent in the middle of the box. And where W grows by a factor and q stays, it grows by
+little times the log of the factor: x ψ(x + y) - x ψ(x) is x log(1 + y / x) and some D more, and Σ x log(1 + b / x) is
+at most W log(1 + B / W), by Jensen's inequality. D is above 0. As ψ(x) is between log x - 1/2x - 1/12x² and the same
+without its last term, D is at most y / 2(x + y) + 1/12x; as ψ'(x) is below 1/x + 1/2x² + 1/6x³, it is at most
+y / 2x + y / 6x²; and at most 1. The least of these is taken where x is the least.
 """
 
 import math
@@ -21,9 +23,10 @@ from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 
 RELABELLED, TIED = 0, 1  # kinds of pairs, and views of the groups: slots sorted by weight, slots by label
 NOBODY = -1
-N_MADE, N_LOOSE, N_STEPS = 0, 1, 2  # groups that were ever made, that are in no tree; steps taken
+N_MADE, N_MOVED, N_STEPS = 0, 1, 2  # groups that were ever made, that have grown in their trees; steps taken
 _BUCKET = 8  # groups at the end of a tree
 _SLACK = 1e-7  # of bounds: more than is lost to rounding
+_MOVED, _MOVED_SHARE = 64, 64  # so many, and this part of all, grow before trees are made anew
 
 
 class Groups(NamedTuple):
@@ -44,7 +47,7 @@ class Groups(NamedTuple):
     partner: Array  # the best of those made before, and
     partner_number: Array  # ... when it was made
     gains: Array  # what that gains: an upper bound, if the partner is gone
-    totals: Array  # by N_MADE, N_LOOSE, N_STEPS
+    totals: Array  # by N_MADE, N_MOVED, N_STEPS
     log: Array  # of each step the first leaves of both groups, and for each slot of the second that of the first
     log_gains: Array
 
@@ -54,8 +57,9 @@ class Prices(NamedTuple):
 
     back: Array  # by number of slots: for the parameters
     shared: float  # for each leaf that is shared
-    relabelled: Array  # by number of slots: for a permutation
-    tied: Array  # by set of labels: for a tie
+    chosen: Array  # by variable: for the partner, if both leaves are its own
+    relabelled: Array  # by number of slots: ... and for a permutation
+    tied: Array  # by set of labels: for the partner, if it is of another variable
     relabels: bool  # which kinds of pairs there are
     ties: bool
     adds: bool  # whether exponents add
@@ -64,11 +68,13 @@ class Prices(NamedTuple):
 class Trees(NamedTuple):
     """Boxes around groups, for each view: nodes from roots[view, class] on."""
 
-    members: Array  # (views, n): groups, in the order of the trees
+    members: Array  # (views, n): groups, in the order of the trees,
+    places: Array  # ... and where each is
     weights: Array  # (views, n, slots): counts and exponents, in the order of the view
     orders: Array  # (n, slots): the slots by weight
+    priors: Array  # of a group: F of its exponents,
+    values: Array  # ... and log p, which is F of its weights less that
     in_tree: Array  # (views, n)
-    loose: Array  # groups that are in no tree
     classes: Array  # (views, n): which tree a group is in
     roots: Array  # (views, classes)
     begins: Array  # of nodes, by number: members from begin to end, and children
@@ -78,6 +84,9 @@ class Trees(NamedTuple):
     half_widths: Array
     least_total: Array
     most_total: Array
+    log_gammas: Array  # (nodes, slots): of the shares in the middle at the least weight,
+    digammas: Array
+    total_log_gamma: Array  # ... and of that weight
     least_exponents: Array
     most_exponents: Array
     constant: Array  # the largest F of exponents
@@ -111,6 +120,7 @@ def _of_exponents(group: Int, groups: Groups) -> float:
 
 @bare
 def _of_weights(group: Int, groups: Groups) -> float:
+    """The same of counts and exponents."""
     value, total = 0.0, 0.0
     for k in range(groups.sizes[group]):
         weight = groups.counts[group, k] + groups.exponents[group, k]
@@ -126,15 +136,16 @@ def _likelihood_gain(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, 
     for k in range(groups.sizes[a]):
         i = trees.orders[a, k] if sorts else k
         j = trees.orders[b, k] if sorts else k
-        exponent = groups.exponents[a, i] + (groups.exponents[b, j] if adds else 0.0)
+        exponent = groups.exponents[a, i]
+        if adds:
+            exponent += groups.exponents[b, j]
+            prior += log_gamma(exponent)
+            prior_total += exponent
         weight = groups.counts[a, i] + groups.counts[b, j] + exponent
         value += log_gamma(weight)
-        prior += log_gamma(exponent)
         total += weight
-        prior_total += exponent
-    joined = value - log_gamma(total) - (prior - log_gamma(prior_total))
-    apart = _of_weights(a, groups) - _of_exponents(a, groups) + _of_weights(b, groups) - _of_exponents(b, groups)
-    return joined - apart
+    prior = prior - log_gamma(prior_total) if adds else trees.priors[a]
+    return value - log_gamma(total) - prior - trees.values[a] - trees.values[b]
 
 
 @bare
@@ -179,8 +190,9 @@ def _price(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Pr
     back = prices.back[size] - prices.shared
     relabelled, tied = prices.relabelled[size], prices.tied[groups.labels[a]]
     if groups.variables[a] != groups.variables[b]:
-        return back - tied - groups.n_same[b] * tied + groups.n_odd[b] * relabelled
-    moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]])
+        chosen = prices.chosen[groups.variables[b]]
+        return back - tied - groups.n_same[b] * (tied - chosen) + groups.n_odd[b] * relabelled
+    moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]]) + prices.chosen[groups.variables[a]]
     if relabelled == 0.0:
         return back - moved
     return back - moved - (_n_odd_after(a, b, sorts, groups, trees) - groups.n_odd[b]) * relabelled
@@ -220,41 +232,74 @@ def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
             at -= 1
         trees.weights[RELABELLED, group, at] = weight
         trees.orders[group, at] = k
+    trees.priors[group] = _of_exponents(group, groups)
+    trees.values[group] = _of_weights(group, groups) - trees.priors[group]
 
 
 @bare
 def _refund(view: Int, group: Int, groups: Groups, prices: Prices) -> float:
     """The most that the price of joining may fall by what is in a group already."""
+    tied = prices.tied[groups.labels[group]]
     refund = groups.n_odd[group] * prices.relabelled[groups.sizes[group]]
     if view == RELABELLED:
-        refund += groups.n_far[group] * prices.tied[groups.labels[group]]
-    return refund
+        return refund + groups.n_far[group] * tied
+    return refund + groups.n_same[group] * max(prices.chosen[groups.variables[group]] - tied, 0.0)
+
+
+@bare
+def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+    """Make a box hold a group, too; its least and most shares are in the place of the middle and of half the width."""
+    least, most, total, exponents = trees.shares[node], trees.half_widths[node], 0.0, 0.0
+    for k in range(groups.sizes[group]):
+        total += trees.weights[view, group, k]
+    for k in range(groups.sizes[group]):
+        share, slot = trees.weights[view, group, k] / total, k if view == TIED else trees.orders[group, k]
+        exponent = groups.exponents[group, slot]
+        least[k], most[k] = min(least[k], share), max(most[k], share)
+        trees.least_exponents[node, k] = min(trees.least_exponents[node, k], exponent)
+        exponents += exponent
+    trees.least_total[node] = min(trees.least_total[node], total)
+    trees.most_total[node] = max(trees.most_total[node], total)
+    trees.most_exponents[node] = max(trees.most_exponents[node], exponents)
+    trees.constant[node] = max(trees.constant[node], trees.priors[group])
+    trees.refunds[node] = max(trees.refunds[node], _refund(view, group, groups, prices))
+
+
+@bare
+def _close_box(node: Int, trees: Trees) -> None:
+    """From least and most shares to the middle and half the width, and what bounds need of these."""
+    least, most = trees.shares[node], trees.half_widths[node]
+    trees.total_log_gamma[node] = log_gamma(trees.least_total[node])
+    for k in range(len(least)):
+        least[k], most[k] = (least[k] + most[k]) / 2, (most[k] - least[k]) / 2
+        weight = least[k] * trees.least_total[node]
+        trees.log_gammas[node, k], trees.digammas[node, k] = log_gamma(weight), _digamma(weight)
 
 
 @bare
 def _set_box(node: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
-    least, most = trees.shares[node], trees.half_widths[node]  # until both are known
+    least, most = trees.shares[node], trees.half_widths[node]
     for k in range(len(least)):
         least[k], most[k], trees.least_exponents[node, k] = np.inf, 0.0, np.inf
     trees.least_total[node], trees.most_total[node], trees.most_exponents[node] = np.inf, 0.0, 0.0
     trees.constant[node], trees.refunds[node] = -np.inf, 0.0
     for at in range(trees.begins[node], trees.ends[node]):
-        group, total, exponents = trees.members[view, at], 0.0, 0.0
-        for k in range(groups.sizes[group]):
-            total += trees.weights[view, group, k]
-        for k in range(groups.sizes[group]):
-            share, slot = trees.weights[view, group, k] / total, k if view == TIED else trees.orders[group, k]
-            exponent = groups.exponents[group, slot]
-            least[k], most[k] = min(least[k], share), max(most[k], share)
-            trees.least_exponents[node, k] = min(trees.least_exponents[node, k], exponent)
-            exponents += exponent
-        trees.least_total[node] = min(trees.least_total[node], total)
-        trees.most_total[node] = max(trees.most_total[node], total)
-        trees.most_exponents[node] = max(trees.most_exponents[node], exponents)
-        trees.constant[node] = max(trees.constant[node], _of_exponents(group, groups))
-        trees.refunds[node] = max(trees.refunds[node], _refund(view, group, groups, prices))
-    for k in range(len(least)):
-        least[k], most[k] = (least[k] + most[k]) / 2, (most[k] - least[k]) / 2
+        _widen(node, view, trees.members[view, at], groups, trees, prices)
+    _close_box(node, trees)
+
+
+@bare
+def _grow(group: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+    """Make all boxes hold a group that has grown where it was: it is not far from there."""
+    node, place = trees.roots[view, trees.classes[view, group]], trees.places[view, group]
+    while node != NOBODY:
+        least, most = trees.shares[node], trees.half_widths[node]
+        for k in range(len(least)):
+            least[k], most[k] = least[k] - most[k], least[k] + most[k]
+        _widen(node, view, group, groups, trees, prices)
+        _close_box(node, trees)
+        child = trees.children[node]
+        node = child + (place >= trees.begins[child + 1]) if child != NOBODY else NOBODY
 
 
 @part
@@ -282,7 +327,7 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
     """Trees of all groups that there are, anew."""
     n, n_nodes = len(groups.sizes), 0
     trees.in_tree[:], trees.roots[:] = 0, NOBODY
-    groups.totals[N_LOOSE] = 0
+    groups.totals[N_MOVED] = 0
     for group in range(n):
         if groups.numbers[group] != NOBODY:
             _set_weights(group, groups, trees)
@@ -315,6 +360,8 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
                     n_nodes += 2
                 todo += 1
             begin = end
+        for at in range(len(there)):
+            trees.places[view, trees.members[view, at]] = at
 
 
 @bare
@@ -330,12 +377,15 @@ def _bound(
         count, exponent, least = groups.counts[b, slot], groups.exponents[b, slot], trees.least_exponents[node, k]
         more = count + (exponent if prices.adds else max(exponent - least, 0.0))
         share = trees.shares[node, k]
-        value += _rise(share * weight, more)
-        slopes[k] = weight * (_digamma(share * weight + more) - _digamma(share * weight)) if more > 0.0 else 0.0
+        slopes[k] = 0.0
+        if more > 0.0:
+            value += log_gamma(share * weight + more) - trees.log_gammas[node, k]
+            slopes[k] = weight * (_digamma(share * weight + more) - trees.digammas[node, k])
+            least_weight = max((share - trees.half_widths[node, k]) * weight, 1e-9)
+            z = 1.0 / least_weight
+            growth += min(0.5 * more / (least_weight + more) + z / 12.0, more * z * (0.5 + z / 6.0), 1.0)
         steep += share * slopes[k]
         outside -= share
-        if more > 0.0:
-            growth += min(0.5 + 1.0 / (12.0 * max((share - trees.half_widths[node, k]) * weight, 1e-9)), 1.0)
         most += more
         total += count
         exponents += exponent
@@ -347,15 +397,15 @@ def _bound(
         value += abs(slopes[k] - steep) * trees.half_widths[node, k]
     if prices.adds:
         total += exponents
-        constant = _of_exponents(b, groups) - prior + _rise(trees.most_exponents[node], exponents)
+        constant = trees.priors[b] - prior + _rise(trees.most_exponents[node], exponents)
     else:
         total = max(total + min(exponents - trees.most_exponents[node], 0.0), 0.0)
-        constant = max(_of_exponents(b, groups), trees.constant[node])
-    value -= _rise(weight, total)
-    part_of_all = trees.most_total[node] / (trees.most_total[node] + total)
-    growth += most - total + max((0.5 + 1.0 / (12.0 * weight)) * part_of_all - 0.5, 0.0)
+        constant = max(trees.priors[b], trees.constant[node])
+    value -= log_gamma(weight + total) - trees.total_log_gamma[node]
+    growth += most - total
     value += growth * math.log(trees.most_total[node] / weight)
-    price = prices.back[size] - prices.shared - (prices.tied[groups.labels[b]] if view == TIED else 0.0)
+    price = prices.back[size] - prices.shared
+    price -= prices.tied[groups.labels[b]] if view == TIED else prices.chosen[groups.variables[b]]
     return value - own + constant + price + max(trees.refunds[node], _refund(view, b, groups, prices)) + _SLACK
 
 
@@ -383,15 +433,11 @@ def _is_before(a: Int, b: Int, c: Int, d: Int, groups: Groups) -> bool:
 def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
     """Find the best partner of a group among those made before."""
     groups.gains[x], groups.partner[x] = 0.0, NOBODY
-    own, stack = _of_weights(x, groups), np.empty(128, np.int64)
+    own, stack = trees.values[x] + trees.priors[x], np.empty(128, np.int64)
     bounds, slopes = np.empty(128), np.empty(groups.counts.shape[1])
     for view in range(2):
         if not (prices.ties if view == TIED else prices.relabels):
             continue
-        for at in range(groups.totals[N_LOOSE]):
-            y = trees.loose[at]
-            if trees.classes[view, y] == trees.classes[view, x]:
-                _offer(x, y, view, groups, trees, prices)
         root, depth = trees.roots[view, trees.classes[view, x]], 0
         if root != NOBODY:
             stack[0], bounds[0], depth = root, np.inf, 1
@@ -504,11 +550,11 @@ def share(most: Int, groups: Groups, trees: Trees, prices: Prices) -> bool:
         _join(a, b, sorts, groups, trees, prices.adds)
         _set_weights(a, groups, trees)
         for view in range(2):
-            trees.in_tree[view, a] = 0
             trees.in_tree[view, b] = 0
-        trees.loose[groups.totals[N_LOOSE]] = a
-        groups.totals[N_LOOSE] += 1
-        if groups.totals[N_LOOSE] == len(trees.loose):
+            if prices.ties if view == TIED else prices.relabels:
+                _grow(a, view, groups, trees, prices)
+        groups.totals[N_MOVED] += 1
+        if groups.totals[N_MOVED] > _MOVED + len(groups.sizes) // _MOVED_SHARE:
             plant(groups, trees, prices)
         _look_for(a, groups, trees, prices)
         _note(a, groups, tops, width)

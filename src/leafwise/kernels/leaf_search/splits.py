@@ -13,7 +13,14 @@ from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import lowest
 from leafwise.kernels.counting.arrays import Layout
-from leafwise.kernels.leaf_search.own_values import Block, OwnScratch, begin_pieces, make_own_scratch, price_pieces
+from leafwise.kernels.leaf_search.own_values import (
+    WHOLE,
+    Block,
+    OwnScratch,
+    begin_pieces,
+    make_own_scratch,
+    price_pieces,
+)
 from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -305,9 +312,9 @@ def _price_candidate(
     scratch: PricingScratch,
 ) -> None:
     """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
-    if leaf["states"] == 0:
+    if scratch.own.n[0] == 0:
         _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-    if scratch.own.n[0] > 0:
+    else:
         block = Block(
             candidate.variable,
             counts,
@@ -367,7 +374,7 @@ def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScra
         scoring.counts[leaf["counts"] + k] = totals[k]
     begin_pieces(leaf, totals, scratch.own.no_weights, scoring, scratch.own)
     if leaf["states"] != 0:
-        leaf["log_likelihood"] = scratch.own.before[0]
+        leaf["log_likelihood"] = scratch.own.values[WHOLE]
         if scoring.equivalent_sample_size > 0.0:
             _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
     elif scoring.equivalent_sample_size > 0.0:
@@ -525,6 +532,12 @@ def _price_tested(
                 _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
 
 
+@inlined
+def _can_gain(split: Any, leaf: Any) -> bool:
+    """Whether any split can gain more than the best so far: no child is more probable than one."""
+    return -leaf["log_likelihood"] > split["gain"]
+
+
 @bare
 def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> None:
     """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one."""
@@ -540,11 +553,14 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
         clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
-        if node["n_tested"] > 0:
+        if node["n_tested"] > 0 and _can_gain(state.splits[N_SLOTS * at + TESTED], leaf):
             _price_tested(at, pair, counts, totals, most, state, rises, scratch)
     split = state.splits[N_SLOTS * at + slot]
     clear_split(split, threshold_of(leaf, node))
     few: Int = np.int64(1)
+    if not _can_gain(split, leaf):
+        forget_tested(n_restricted, scratch.region)
+        return
     entry, end, n = layout.start[which], layout.start[which + 1], pair.zeros + pair.ones
     most_few = (end - entry) // 8  # looking costs time, too
     if pair.is_on:

@@ -12,7 +12,7 @@ from leafwise.kernels.compiling.jit import jit, part
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.leaf_search.operators import choose_split
-from leafwise.kernels.leaf_search.own_values import Block, begin_pieces, make_own_scratch, price_pieces
+from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, make_own_scratch, price_pieces
 from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -128,7 +128,7 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
             state.scoring.counts[leaf["counts"] + k] = state.pool.cells[leaf["histogram"] + size + k]
         histogram = histogram_of(leaf, state)
         begin_pieces(leaf, histogram[size:], own, state.scoring, pieces)
-        leaf["log_likelihood"] = log_likelihood(totals, own) if leaf["states"] == 0 else pieces.before[0]
+        leaf["log_likelihood"] = log_likelihood(totals, own) if leaf["states"] == 0 else pieces.values[WHOLE]
         leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
         for slot in range(N_SLOTS):
             threshold = node["tested_cost"] if slot == TESTED else threshold_of(leaf, node)
@@ -140,7 +140,7 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
                 first = layout.bases[entry] * n_classes
                 last = first + layout.n_states[variable] * n_classes
                 split = state.splits[N_SLOTS * at + slot]
-                if leaf["states"] == 0:
+                if pieces.n[0] == 0:
                     _price_variable(
                         split,
                         leaf,
@@ -152,7 +152,7 @@ def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts:
                         node["max_children"],
                         state,
                     )
-                if pieces.n[0] > 0:
+                else:
                     block = Block(
                         variable,
                         histogram,
