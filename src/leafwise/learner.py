@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureRun
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -296,7 +296,10 @@ def start_mixture(
         run = _prepared(table, target=target, structure_prior=structure_prior, constraints=constraints, **given)
         file = Checkpoint(checkpoint, run.of(f"{networks} networks, seed={seed}, {kinds}"))
     state = None if file is None else file.load()
-    under_way: Any = MixtureRun(table, networks, seed, constraints, kinds, learn_member, target, state)
+    arguments = (table, networks, seed, constraints, kinds, learn_member)
+    under_way: Any = (
+        JointRun(*arguments, state=state) if target is None else TargetRun(*arguments, target=target, state=state)
+    )
     if file is not None:
         under_way = Checkpointed(under_way, file, every)  # which is all that the search is
     mixture: MixtureRun = under_way
