@@ -69,6 +69,7 @@ FOR_A_CLASS = (  # the same with networks of all variables
     Kind("uniform", "CBI", 0.5),
 )
 _CLEARLY = 0.001  # of the log probability: what more lenient trees, which are larger, or stronger smoothing must gain
+_MOST_ASKED = 10_000  # unseen cases that tell the weights of groups
 _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 
@@ -317,16 +318,17 @@ class JointRun(MixtureRun):
     def _groups(self) -> list[tuple[NDArray[np.int64], Floats]]:
         """For each group the cases that some of its members did not see, and their log probabilities by these."""
         found, every = [], np.arange(self._table.n_cases)
+        asked = np.sort(np.random.default_rng([self._seed, 4]).permutation(every)[:_MOST_ASKED])
+        codes = _rows(self._table, asked).codes
         for begin in range(0, len(self._members), self._size):
             group = [k for k in range(begin, begin + self._size) if k in self._members]
             if (begin, len(group)) not in self._logs:
-                seen = np.stack([np.isin(every, self._drawn_rows(k, every)) for k in group])
+                seen = np.stack([np.isin(asked, self._drawn_rows(k, every)) for k in group])
                 networks, weights = [self._members[k] for k in group], np.ones(len(group))
-                logs = log_probabilities_by_turns(networks, weights, self._table.codes, seen=seen)[0]
-                self._logs[begin, len(group)] = logs
+                self._logs[begin, len(group)] = log_probabilities_by_turns(networks, weights, codes, seen=seen)[0]
             logs = self._logs[begin, len(group)]
-            known = np.flatnonzero(~np.isnan(logs))
-            found.append((known, logs[known]))
+            known = ~np.isnan(logs)
+            found.append((asked[known], logs[known]))
         return found
 
     @property
