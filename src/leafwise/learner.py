@@ -150,8 +150,8 @@ def learn(
     the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
     that was grown with few charges: without merges, "kappa:0.3".
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
-    from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
-    are smoothed and the weights are chosen on the cases that members did not see.
+    from a bootstrap sample, and groups of them share a random order of the variables and mix their nodes; what the
+    trees pay for their size, how leaves are smoothed and the weights are chosen on cases that members did not see.
     `lags`: the rows are series, in which every slice depends on so many before it, and on itself: a `DynamicNetwork`.
     `by` names the column that tells series apart, `time` that of whole numbers or dates in their order; without them
     all rows are one series, as they come.

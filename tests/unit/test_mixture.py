@@ -14,6 +14,7 @@ import leafwise
 import leafwise.examples
 from leafwise import Constraints, Mixture, Network, Table
 from leafwise.ensembles import em_weights
+from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import start_mixture
 
 
@@ -133,6 +134,23 @@ def test_groups_that_do_not_fit(mixture):
     assert len(Mixture(tuple(two), (0.5, 0.5))) == 2
     with pytest.raises(ValueError, match="cycle"):
         Mixture(tuple(two), (0.5, 0.5), groups=(0, 0))
+
+
+def test_networks_say_nothing_of_cases_they_saw(cases):
+    """A case that one of two did not see has the probability by that one; what both saw has none."""
+    own = Constraints(order=cases.names)
+    networks = [leafwise.learn(cases, constraints=own, structure_prior=prior) for prior in ("kappa:0.01", "uniform")]
+    seen = np.zeros((2, cases.n_cases), bool)
+    seen[0, :20] = True
+    seen[1, 10:30] = True
+    logs = log_probabilities_by_turns(networks, np.array([0.3, 0.7]), cases.codes, seen=seen)[0]
+    first, second = (network.log_probabilities(cases) for network in networks)
+    assert logs[:10] == pytest.approx(second[:10])
+    assert np.isnan(logs[10:20]).all()
+    assert logs[20:30] == pytest.approx(first[20:30])
+    both = Mixture(tuple(networks), (0.3, 0.7), groups=(0, 0)).log_probabilities(cases)
+    assert logs[30:] == pytest.approx(both[30:])
+    assert np.abs(both - np.logaddexp(first + np.log(0.3), second + np.log(0.7))).max() > 1e-3
 
 
 def test_members_of_a_group_share_an_order(cases):
