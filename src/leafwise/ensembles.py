@@ -52,7 +52,9 @@ class Kind(NamedTuple):
 LearnMember = Callable[[Table, Constraints, Kind, Mapping[str, Any] | None], Resumable]
 
 FOLDS = 5
-STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them: averages over prunings
+Leaves = float | None  # smoothed, with a strength; None is averaged over prunings
+LEAVES_OF_TARGET: tuple[Leaves, ...] = (None, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+LEAVES_OF_ALL: tuple[Leaves, ...] = (None, 1.0, 2.0, *LEAVES_OF_TARGET[1:])
 TRIED = tuple(map(Kind, ("kappa:0.1", "kappa:0.3", "uniform")))  # from strict to lenient, as long as that helps
 FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM"),
@@ -239,7 +241,7 @@ class JointRun(MixtureRun):
         self._trial: dict[int, Network] = {}  # the group under way,
         self._best: dict[int, Network] = {}  # and the best one, with the leaves that are best for it
         self._n_tried, self._score = 0, -np.inf
-        self._leaves = 0
+        self._leaves: Leaves = None
         self._logs: dict[tuple[int, int], Floats] = {}  # of unseen cases, by a group with so many members
         if not n_out:
             self._n_tried = len(self._tried)
@@ -285,10 +287,10 @@ class JointRun(MixtureRun):
         """Take what was tried, if it is clearly better than what was before; from where it is not, try no more."""
         networks = list(self._trial.values())
         bags = [self._bag(number, self._kept) for number in self._trial]
-        leaves = [_kinds_of_leaves(*pair) for pair in zip(networks, bags, strict=True)]
+        leaves = [_every_kind(*pair, LEAVES_OF_ALL) for pair in zip(networks, bags, strict=True)]
         new = _rows(self._table, self._held_out).codes
         scores = log_probabilities_by_turns(networks, np.ones(len(networks)), new, leaves).mean(axis=1)
-        best, score = _weakest(scores), float(scores.max())
+        best, score = LEAVES_OF_ALL[_weakest(scores)], float(scores.max())
         if self._n_tried and score < self._score + _CLEARLY * abs(self._score):
             self._n_tried = len(self._tried)
         else:
@@ -409,9 +411,11 @@ class TargetRun(MixtureRun):
         seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
         whole = None not in network.nodes
         if whole:
-            logs = np.tile(_logs_of_target(network, unseen, self._table.index(self._target)), (len(STRENGTHS) + 1, 1))
+            logs = np.tile(
+                _logs_of_target(network, unseen, self._table.index(self._target)), (len(LEAVES_OF_TARGET), 1)
+            )
         else:
-            leaves = _kinds_of_leaves(network, seen)
+            leaves = _every_kind(network, seen, LEAVES_OF_TARGET)
             logs = log_probabilities_by_turns([network], np.ones(1), unseen.codes, [leaves])
         return _Member(network, whole, np.flatnonzero(out), logs)
 
@@ -419,7 +423,7 @@ class TargetRun(MixtureRun):
         """For each kind of leaves, the mean log probability of cases by the members that did not see them."""
         members = self._members.values()
         weights = np.full(len(members), 1 / len(members))
-        every = [[(m.unseen, m.logs[kind]) for m in members] for kind in range(len(STRENGTHS) + 1)]
+        every = [[(m.unseen, m.logs[kind]) for m in members] for kind in range(len(LEAVES_OF_TARGET))]
         return np.array([_mean_log(unseen, weights, self._table.n_cases) for unseen in every])
 
     @property
@@ -428,8 +432,9 @@ class TargetRun(MixtureRun):
             return self._of_none()
         members = list(self._members.values())
         scores = self._scores()
-        leaves = int(scores.argmax())
-        weights = em_weights([(m.unseen, m.logs[leaves]) for m in members], self._table.n_cases)
+        best = int(scores.argmax())
+        leaves = LEAVES_OF_TARGET[best]
+        weights = em_weights([(m.unseen, m.logs[best]) for m in members], self._table.n_cases)
         networks = [m.network if m.whole else _with_leaves(m.network, self._table, leaves) for m in members]
         if any(kind.whole for kind in self._tried):
             shares = [
@@ -438,7 +443,7 @@ class TargetRun(MixtureRun):
             ]
             others = independent(shares)
             networks = [with_others(network, others) for network in networks]
-        told = self._summary(networks, _name_of_leaves(leaves), float(scores[leaves]))
+        told = self._summary(networks, _name_of_leaves(leaves), float(scores[best]))
         return Mixture(tuple(networks), tuple(weights), told)
 
     def _told(self) -> dict[str, Any]:
@@ -459,20 +464,20 @@ def _rows(table: Table, rows: NDArray[np.int64]) -> Table:
     return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
 
 
-def _kinds_of_leaves(network: Network, cases: Table) -> list[Floats]:
-    """For each node the distributions in its leaves, filled by cases, (leaves * states, kinds)."""
-    rows = []
+def _every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
+    """For each node the distributions in its leaves of every kind, filled by cases: (leaves * states, kinds)."""
+    rows, strengths = [], [kind for kind in kinds if kind is not None]
     for target, node in enumerate(network.nodes):
         if node is not None:
             on_arcs, _ = counts_of(node, target, cases)
-            kinds = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, STRENGTHS))
-            rows.append(np.stack([kind.ravel() for kind in kinds], axis=1))
+            means = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, strengths))
+            rows.append(np.stack([kind.ravel() for kind in means], axis=1))
     return rows
 
 
-def _with_leaves(network: Network, table: Table, kind: int) -> Network:
+def _with_leaves(network: Network, table: Table, leaves: Leaves) -> Network:
     """The network with leaves of a kind, filled by the cases of a table."""
-    return averaged(network, table) if kind == 0 else smoothings(network, table, [STRENGTHS[kind - 1]])[0]
+    return averaged(network, table) if leaves is None else smoothings(network, table, [leaves])[0]
 
 
 def _weakest(scores: Floats) -> int:
@@ -481,8 +486,8 @@ def _weakest(scores: Floats) -> int:
     return int(near[0]) + 1 if len(near) else 0
 
 
-def _name_of_leaves(kind: int) -> str:
-    return "average" if kind == 0 else f"smoothed:{STRENGTHS[kind - 1]:g}"
+def _name_of_leaves(leaves: Leaves) -> str:
+    return "average" if leaves is None else f"smoothed:{leaves:g}"
 
 
 def _logs_of_target(network: Network, table: Table, target: int) -> Floats:
