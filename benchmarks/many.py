@@ -1,9 +1,10 @@
-"""What averaged leaves are worth, and from which cases the members of a mixture are best learned: on valid, not test.
+"""What averaged leaves are worth, and how the members of a mixture are best made and mixed: on valid, not test.
 
 The first table has the mean log-likelihood of validation cases under one network learned on train: with the defaults,
-as trees that pay kappa = 0.3, and as these with averaged leaves. The second has that of eight networks with random
-orders of the variables, uniform weights and smoothed leaves, which were learned from a bootstrap sample each, from
-four fifths of the cases (and whose leaves then got all), and from all cases.
+as trees that pay kappa = 0.3, and as these with averaged leaves. The second has that of sixteen networks, trees that
+pay nothing, with uniform weights and smoothed leaves, which were learned from a bootstrap sample each, or from four
+fifths of the cases: each with an order of the variables of its own, or in groups of four that share an order and mix
+their nodes.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,18 +16,19 @@ from benchmarks.report import Report, main
 from leafwise.averaging import GROWTH, averaged
 from leafwise.constraints import Constraints
 from leafwise.experiments.density import read_parts
+from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import learn
 from leafwise.search.greedy import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.table import Table
 
 SETS = ("nltcs", "plants", "baudio", "dna", "kosarek")
-MIXED, MEMBERS, STRENGTHS = ("nltcs", "plants"), 8, (8.0, 16.0, 32.0, 64.0)
+MIXED, MEMBERS, STRENGTHS = ("nltcs", "plants"), 16, (1.0, 4.0, 16.0, 64.0)
+SIZES = (1, 4)  # of groups
 Rows = Callable[[np.random.Generator, int], np.ndarray]
 WAYS: dict[str, Rows] = {
     "bootstrap": lambda random, n: random.integers(n, size=n),
     "four fifths": lambda random, n: random.permutation(n)[: 4 * n // 5],
-    "all": lambda random, n: np.arange(n),
 }
 
 
@@ -45,18 +47,22 @@ def of_leaves(name: str) -> list[str]:
     return [name, *(f"{network.log_probabilities(valid).mean():.3f}" for network in found)]
 
 
-def of_rows(name: str, rows: Rows, leaves_of_all: bool) -> float:
-    """The mean log-likelihood of validation cases with the best of the strengths."""
+def of_groups(name: str, rows: Rows, size: int) -> float:
+    """The mean log-likelihood of validation cases with the best of the strengths, in groups of a size."""
     train, valid = parts(name)
     total = np.full((len(STRENGTHS), valid.n_cases), -np.inf)
-    for number in range(MEMBERS):
-        random = np.random.default_rng([1, number])
-        drawn = Table(train.variables, np.ascontiguousarray(train.codes[:, np.sort(rows(random, train.n_cases))]))
-        order = Constraints(order=[train.names[k] for k in random.permutation(train.n_variables)])
-        network = learn(drawn, search=LeafSearch("CBI"), structure_prior="uniform", constraints=order)
-        kinds = smoothings(network, train if leaves_of_all else drawn, STRENGTHS)
-        logs = np.stack([kind.log_probabilities(valid) for kind in kinds])
-        total = np.logaddexp(total, logs - np.log(MEMBERS))
+    for group in range(MEMBERS // size):
+        kinds = []
+        order = [train.names[k] for k in np.random.default_rng([1, group]).permutation(train.n_variables)]
+        for number in range(size):
+            drawn = np.sort(rows(np.random.default_rng([2, group, number]), train.n_cases))
+            cases = Table(train.variables, np.ascontiguousarray(train.codes[:, drawn]))
+            own = Constraints(order=order)
+            network = learn(cases, search=LeafSearch("CBI"), structure_prior="uniform", constraints=own)
+            kinds.append(smoothings(network, cases, STRENGTHS))
+        for place, networks in enumerate(zip(*kinds, strict=True)):
+            logs = log_probabilities_by_turns(networks, np.ones(size), valid.codes)[0]
+            total[place] = np.logaddexp(total[place], logs - np.log(MEMBERS // size))
     return float(total.mean(axis=1).max())
 
 
@@ -66,9 +72,10 @@ def measure() -> Iterator[Report]:
     yield Report("Mean log-likelihood of validation cases, one network", heads, [of_leaves(name) for name in SETS])
     table = []
     for name in MIXED:
-        values = [of_rows(name, rows, way == "four fifths") for way, rows in WAYS.items()]
-        table.append([name, *(f"{value:.3f}" for value in values)])
-    yield Report(f"The same under {MEMBERS} networks, learned from", ("set", *WAYS), table)
+        for way, rows in WAYS.items():
+            table.append([name, way, *(f"{of_groups(name, rows, size):.3f}" for size in SIZES)])
+    heads = ("set", "learned from", *(f"groups of {size}" for size in SIZES))
+    yield Report(f"The same under {MEMBERS} networks", heads, table)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,23 @@ class DecisionGraph:
             width *= r
         return cls((*tests, *[LEAF] * width), (*children, *[()] * width))
 
+    @classmethod
+    def choice(cls, variable: int, graphs: "Sequence[DecisionGraph]") -> "DecisionGraph":
+        """A test of a variable first, and then the graph of its state; leaves are numbered through.
+
+        >>> DecisionGraph.choice(7, [DecisionGraph.single(), DecisionGraph.complete([0], [2])]).leaf_of([1] * 8)
+        2
+        """
+        tests: list[int] = [variable]
+        children: list[tuple[int, ...]] = []
+        begins: list[int] = []
+        for graph in graphs:
+            begin = len(tests)
+            begins.append(begin)
+            tests += graph.tests
+            children += [tuple(begin + child for child in row) for row in graph.children]
+        return cls(tuple(tests), (tuple(begins), *children))
+
     @property
     def leaves(self) -> tuple[int, ...]:
         """The nodes that are leaves: leaf number k is node `leaves[k]`."""

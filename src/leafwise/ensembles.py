@@ -2,13 +2,18 @@
 
 Knows networks, smoothing and averaging; how one network is learned it is told.
 
-Every member is learned from all cases but a fifth, with an order of the variables of its own, as a tree that pays
-little for its size. On the cases a member did not see, it and others that did not see them are asked for their
-probabilities: that chooses what trees pay, how leaves are drawn towards the nodes above them, and the weights. Then
-the leaves are filled again with all cases.
+Of all variables (`JointRun`): members are trees that pay little, each learned from a bootstrap sample. They come in
+groups that share a random order of the variables, and in a group every variable takes its distribution from any of the
+members. What trees pay, and how leaves are drawn towards the nodes above them, is tried before, on cases that are held
+out; the weights of groups come from the cases that members did not draw.
+
+Of one target (`TargetRun`): every member is learned from all cases but a fifth, in one of several ways by turns. Leaves
+and weights are chosen on the cases that members did not see, and then the leaves are filled again with all cases.
 """
 
+import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -20,7 +25,7 @@ from leafwise.averaging import averaged, averaged_means
 from leafwise.constraints import Constraints
 from leafwise.decision_graph import DecisionGraph
 from leafwise.formats import json
-from leafwise.kernels.questions import routes
+from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
 from leafwise.predictions import log_posteriors
@@ -47,7 +52,9 @@ class Kind(NamedTuple):
 LearnMember = Callable[[Table, Constraints, Kind, Mapping[str, Any] | None], Resumable]
 
 FOLDS = 5
-STRENGTHS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)  # of smoothing; before them comes averaging over prunings
+Leaves = float | None  # smoothed, with a strength; None is averaged over prunings
+LEAVES_OF_TARGET: tuple[Leaves, ...] = (None, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+LEAVES_OF_ALL: tuple[Leaves, ...] = (None, 1.0, 2.0, *LEAVES_OF_TARGET[1:])
 TRIED = tuple(map(Kind, ("kappa:0.1", "kappa:0.3", "uniform")))  # from strict to lenient, as long as that helps
 FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM"),
@@ -63,26 +70,12 @@ FOR_A_CLASS = (  # the same with networks of all variables
     Kind("choices", "CBIM", 0.5, whole=True),
     Kind("uniform", "CBI", 0.5),
 )
-_TRIALS = 4  # members with each of them
-_CLEARLY = 0.001  # of the log probability: a more lenient one, with its larger networks, must gain as much
+_CLEARLY = 0.001  # of the log probability: what more lenient trees, which are larger, or stronger smoothing must gain
+_MOST_ASKED = 10_000  # unseen cases that tell the weights of groups
 _ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 
-@dataclass(frozen=True)
-class _Member:
-    """A network, the cases it did not see, and their log probabilities with each kind of leaves.
-
-    Where there is a target, these are the probabilities of its state given all others. A network of all variables
-    then has the leaves it was learned with, whatever the kind.
-    """
-
-    network: Network
-    whole: bool
-    unseen: NDArray[np.int64]
-    logs: Floats  # (kinds of leaves, cases)
-
-
-class MixtureRun:
+class MixtureRun(ABC):
     """Members being learned, one after the other; `network` is the mixture of those there are, at any time."""
 
     def __init__(
@@ -93,7 +86,7 @@ class MixtureRun:
         constraints: Constraints,
         tried: Sequence[Kind],
         learn_member: LearnMember,
-        target: str | None = None,
+        *,
         state: Mapping[str, Any] | None = None,
     ) -> None:
         if networks < 1:
@@ -102,22 +95,13 @@ class MixtureRun:
             raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
         self._table, self._n, self._seed = table, networks, seed
         self._constraints, self._tried, self._learn = constraints, tuple(tried), learn_member
-        self._target = target
-        n_folds = min(FOLDS, table.n_cases)
-        self._fold_of = np.random.default_rng(seed).permutation(table.n_cases) % n_folds
-        self._n_folds = n_folds
-        self._to_try = self._tried if n_folds > 1 and target is None else ()
-        self._trials = range(0, networks, n_folds)[:_TRIALS]
-        self._members: dict[int, _Member] = {}
-        self._found = self._members  # by the trial under way
-        self._n_tried = 0
         self._now: Resumable | None = None
         self._state_of_next: Mapping[str, Any] | None = None  # where the search for the next member was
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
         self._since: float | None = None  # when the call under way began
         if state is not None:
-            self._go_on_from(state)
+            self.seconds, self._state_of_next = state["seconds"], state["now"]
 
     def __iter__(self) -> "Iterator[int]":
         return self
@@ -136,22 +120,36 @@ class MixtureRun:
     watch: Callable[[Any], None] | None = None  # called now and then while somebody waits for the next member
 
     @property
+    @abstractmethod
+    def networks(self) -> list[Network]:
+        """The members there are."""
+
+    @property
+    @abstractmethod
+    def log_score(self) -> float:
+        """The mean log probability of cases by the members that did not see them, as far as they are there."""
+
+    @property
+    @abstractmethod
+    def network(self) -> Mixture:
+        """The mixture of the members there are: leaves and weights are chosen for them."""
+
+    @abstractmethod
+    def _next(self) -> bool:
+        """Learn the next member; whether there was one."""
+
+    @property
     def n_steps(self) -> int:
         """The members there are."""
-        return len(self._members)
+        return len(self.networks)
 
     @property
     def n_leaves(self) -> int:
-        return sum(member.network.n_leaves for member in self._members.values())
+        return sum(network.n_leaves for network in self.networks)
 
     @property
     def n_arcs(self) -> int:
-        return sum(len(member.network.arcs) for member in self._members.values())
-
-    @property
-    def log_score(self) -> float:
-        """The mean log probability of cases by the members that did not see them, as far as they are there."""
-        return float(self._scores(list(self._members.values())).max()) if self._members else float("nan")
+        return sum(len(network.arcs) for network in self.networks)
 
     def describe(self) -> str:
         """How far it is, in a line."""
@@ -162,38 +160,13 @@ class MixtureRun:
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values: the members, and where the next one is."""
-        return {
-            "members": _plain(self._members),
-            "n_tried": self._n_tried,
-            "found": None if self._found is self._members else _plain(self._found),
-            "chosen": self._tried.index(self.chosen),
-            "now": None if self._now is None else self._now.state(),
-            "seconds": self._used(),
-        }
-
-    def _go_on_from(self, state: Mapping[str, Any]) -> None:
-        self._n_tried, self.chosen, self.seconds = state["n_tried"], self._tried[state["chosen"]], state["seconds"]
-        self._members, self._state_of_next = self._members_of(state["members"]), state["now"]
-        self._found = self._members if state["found"] is None else self._members_of(state["found"])
-
-    def _members_of(self, rows: Sequence[Any]) -> dict[int, _Member]:
-        return {number: self._member(number, json.loads(text)) for number, text in rows}
+        return {"now": None if self._now is None else self._now.state(), "seconds": self._used()}
 
     def _advance(self) -> bool:
-        """Learn the next member, those with which structure priors are tried first; whether there was one."""
         self._since = time.perf_counter()
         try:
-            while self._n_tried < len(self._to_try):
-                for number in self._trials:
-                    if number not in self._found:
-                        self._found[number] = self._learned(number, self._to_try[self._n_tried])
-                        return True
-                self._choose()
-            for number in range(self._n):
-                if number not in self._members:
-                    by_turns = self._tried[number // self._n_folds % len(self._tried)]
-                    self._members[number] = self._learned(number, self.chosen if self._to_try else by_turns)
-                    return True
+            if self._next():
+                return True
             self.stopped = "all networks are learned"
             return False
         finally:
@@ -203,27 +176,229 @@ class MixtureRun:
         """All seconds so far."""
         return self.seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
 
-    def _choose(self) -> None:
-        """Take the members of a trial, if they are clearly better than those before; else there is no other one."""
-        is_first = self._found is self._members  # they are there at once, others when they are better
-        best, score = (float(self._scores(list(own.values())).max()) for own in (self._members, self._found))
-        if not is_first and score < best + _CLEARLY * abs(best):
-            self._n_tried = len(self._to_try)
-        else:
-            self._members, self.chosen = self._found, self._to_try[self._n_tried]
-            self._n_tried += 1
-        self._found = {}
-
-    def _learned(self, number: int, kind: Kind) -> _Member:
+    def _learned(self, cases: Table, constraints: Constraints, kind: Kind) -> Network:
         if self._now is None:  # else somebody stopped it, and now goes on
-            random = np.random.default_rng([self._seed, number])
-            constraints = self._own_constraints(random, kind.candidates)
-            seen = _rows(self._table, np.flatnonzero(~self._is_out(number)))
-            self._now = self._learn(seen, constraints, kind, self._state_of_next)
+            self._now = self._learn(cases, constraints, kind, self._state_of_next)
             self._state_of_next = None
         self._now.run(None if self.watch is None else lambda _: self._tell())
         network, self._now = self._now.network, None
-        return self._member(number, network)
+        return network
+
+    def _tell(self) -> None:
+        if self.watch is not None:
+            self.watch(self)
+
+    def _of_none(self) -> Mixture:
+        """What there is before the first member: as far as its search is."""
+        now = self._now or self._learn(self._table, self._constraints, self._tried[0], None)
+        network = averaged(now.network, self._table)
+        return Mixture((network,), (1.0,), self._summary([network], "average", None))
+
+    def _drawn(self, random: np.random.Generator, share: float, children: Sequence[str]) -> Constraints:
+        """The constraints, and for each child a share of the others, drawn, that may be its parents."""
+        names, own = self._table.names, self._constraints
+        if share >= 1:
+            return own
+        kept = max(1, round(share * (len(names) - 1)))
+        drawn = {name: random.permutation([n for n in names if n != name])[:kept].tolist() for name in children}
+        return replace(own, allowed_parents={**drawn, **own.allowed_parents})
+
+    def _summary(self, networks: Sequence[Network], leaves: str, unseen: float | None) -> dict[str, Any]:
+        return {
+            "cases": self._table.n_cases,
+            "variables": self._table.n_variables,
+            "networks": len(networks),
+            **self._told(),
+            "leaves_chosen": leaves,
+            "mean_log_probability_unseen": unseen,
+            "leaves": sum(network.n_leaves for network in networks),
+            "parameters": sum(network.n_parameters for network in networks),
+            "arcs": sum(len(network.arcs) for network in networks),
+            "seed": self._seed,
+            "stopped": self.stopped,
+        }
+
+    def _told(self) -> dict[str, Any]:
+        """How members are learned."""
+        return {**self.chosen._asdict(), "structure_prior": str(self.chosen.structure_prior)}
+
+
+class JointRun(MixtureRun):
+    """Networks of all variables, in groups of about as many as there are groups.
+
+    Trials come first: a group for each kind of networks, learned from four fifths of the cases; the others choose.
+    """
+
+    def __init__(self, *arguments: Any, state: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*arguments, state=state)
+        own = self._constraints
+        self._draws_orders = not (own.order or own.tiers or own.required or own.dag is not None)
+        self._size = math.isqrt(self._n) if self._draws_orders or own.order else 1  # of a group
+        mixed = np.random.default_rng(self._seed).permutation(self._table.n_cases)
+        n_out = self._table.n_cases // FOLDS
+        self._kept, self._held_out = np.sort(mixed[n_out:]), np.sort(mixed[:n_out])
+        self._members: dict[int, Network] = {}
+        self._trial: dict[int, Network] = {}  # the group under way,
+        self._best: dict[int, Network] = {}  # and the best one, with the leaves that are best for it
+        self._n_tried, self._score = 0, -np.inf
+        self._leaves: Leaves = None
+        self._logs: dict[tuple[int, int], Floats] = {}  # of unseen cases, by a group with so many members
+        if not n_out:
+            self._n_tried = len(self._tried)
+        if state is not None:
+            self._members, self._trial, self._best = (_networks(state[key]) for key in ("members", "trial", "best"))
+            self._n_tried, self._leaves = state["n_tried"], state["leaves"]
+            self._score = -np.inf if state["score"] is None else state["score"]
+            self.chosen = self._tried[state["chosen"]]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            **super().state(),
+            "members": _plain(self._members),
+            "trial": _plain(self._trial),
+            "best": _plain(self._best),
+            "n_tried": self._n_tried,
+            "leaves": self._leaves,
+            "score": self._score if self._best or self._members else None,
+            "chosen": self._tried.index(self.chosen),
+        }
+
+    @property
+    def networks(self) -> list[Network]:
+        return list((self._members or self._best or self._trial).values())
+
+    def _next(self) -> bool:
+        while self._n_tried < len(self._tried):
+            for number in range(self._size):
+                if number not in self._trial:
+                    kind = self._tried[self._n_tried]
+                    bag, own = self._bag(number, self._kept), self._constraints_of(number, kind)
+                    self._trial[number] = self._learned(bag, own, kind)
+                    return True
+            self._choose()
+        number = len(self._members)
+        if number == self._n:
+            return False
+        bag, own = self._bag(number), self._constraints_of(number, self.chosen)
+        self._members[number] = _with_leaves(self._learned(bag, own, self.chosen), bag, self._leaves)
+        return True
+
+    def _choose(self) -> None:
+        """Take what was tried, if it is clearly better than what was before; from where it is not, try no more."""
+        networks = list(self._trial.values())
+        bags = [self._bag(number, self._kept) for number in self._trial]
+        leaves = [_every_kind(*pair, LEAVES_OF_ALL) for pair in zip(networks, bags, strict=True)]
+        new = _rows(self._table, self._held_out).codes
+        scores = log_probabilities_by_turns(networks, np.ones(len(networks)), new, leaves).mean(axis=1)
+        best, score = LEAVES_OF_ALL[_weakest(scores)], float(scores.max())
+        if self._n_tried and score < self._score + _CLEARLY * abs(self._score):
+            self._n_tried = len(self._tried)
+        else:
+            self._score, self._leaves, self.chosen = score, best, self._tried[self._n_tried]
+            self._best = {k: _with_leaves(*pair, best) for k, pair in enumerate(zip(networks, bags, strict=True))}
+            self._n_tried += 1
+        self._trial = {}
+
+    def _drawn_rows(self, number: int, among: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The bootstrap sample of a member."""
+        random = np.random.default_rng([self._seed, 1, number])
+        return np.sort(among[random.integers(len(among), size=len(among))])
+
+    def _bag(self, number: int, among: NDArray[np.int64] | None = None) -> Table:
+        among = np.arange(self._table.n_cases) if among is None else among
+        return _rows(self._table, self._drawn_rows(number, among))
+
+    def _constraints_of(self, number: int, kind: Kind) -> Constraints:
+        """Those given, with the order of the member's group."""
+        names = self._table.names
+        own = self._drawn(np.random.default_rng([self._seed, 2, number]), kind.candidates, names)
+        if self._draws_orders:
+            random = np.random.default_rng([self._seed, 3, number // self._size])
+            own = replace(own, order=[names[index] for index in random.permutation(len(names))])
+        return own
+
+    def _groups(self) -> list[tuple[NDArray[np.int64], Floats]]:
+        """For each group the cases that some of its members did not see, and their log probabilities by these."""
+        found, every = [], np.arange(self._table.n_cases)
+        asked = np.sort(np.random.default_rng([self._seed, 4]).permutation(every)[:_MOST_ASKED])
+        codes = _rows(self._table, asked).codes
+        for begin in range(0, len(self._members), self._size):
+            group = [k for k in range(begin, begin + self._size) if k in self._members]
+            if (begin, len(group)) not in self._logs:
+                seen = np.stack([np.isin(asked, self._drawn_rows(k, every)) for k in group])
+                networks, weights = [self._members[k] for k in group], np.ones(len(group))
+                self._logs[begin, len(group)] = log_probabilities_by_turns(networks, weights, codes, seen=seen)[0]
+            logs = self._logs[begin, len(group)]
+            known = ~np.isnan(logs)
+            found.append((asked[known], logs[known]))
+        return found
+
+    @property
+    def log_score(self) -> float:
+        if not self._members:
+            return self._score if self._best else float("nan")
+        groups = self._groups()
+        return _mean_log(groups, np.full(len(groups), 1 / len(groups)), self._table.n_cases)
+
+    @property
+    def network(self) -> Mixture:
+        networks = self.networks
+        if not networks:
+            return self._of_none()
+        groups, n_cases = self._groups(), self._table.n_cases
+        weights = em_weights(groups, n_cases) if groups else np.ones(1)
+        unseen = _mean_log(groups, weights, n_cases) if groups else None
+        group_of = np.arange(len(networks)) // self._size
+        of_each = weights[group_of] / np.bincount(group_of)[group_of]
+        told = self._summary(networks, _name_of_leaves(self._leaves), unseen) | {"groups": len(weights)}
+        return Mixture(tuple(networks), tuple((of_each / of_each.sum()).tolist()), told, tuple(group_of.tolist()))
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A network, the cases it did not see, and the log probabilities of their target with each kind of leaves.
+
+    A network of all variables has the leaves it was learned with, whatever the kind.
+    """
+
+    network: Network
+    whole: bool
+    unseen: NDArray[np.int64]
+    logs: Floats  # (kinds of leaves, cases)
+
+
+class TargetRun(MixtureRun):
+    """Graphs for one target, or some of them networks of all variables, in several ways by turns."""
+
+    def __init__(self, *arguments: Any, target: str, state: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*arguments, state=state)
+        self._target = target
+        self._n_folds = min(FOLDS, self._table.n_cases)
+        self._fold_of = np.random.default_rng(self._seed).permutation(self._table.n_cases) % self._n_folds
+        self._members: dict[int, _Member] = {}
+        if state is not None:
+            self._members = {number: self._member(number, own) for number, own in _networks(state["members"]).items()}
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "members": _plain({k: member.network for k, member in self._members.items()})}
+
+    @property
+    def networks(self) -> list[Network]:
+        return [member.network for member in self._members.values()]
+
+    @property
+    def log_score(self) -> float:
+        return float(self._scores().max()) if self._members else float("nan")
+
+    def _next(self) -> bool:
+        number = len(self._members)
+        if number == self._n:
+            return False
+        kind = self._tried[number // self._n_folds % len(self._tried)]
+        seen = _rows(self._table, np.flatnonzero(~self._is_out(number)))
+        own = self._drawn(np.random.default_rng([self._seed, number]), kind.candidates, (self._target,))
+        self._members[number] = self._member(number, self._learned(seen, own, kind))
+        return True
 
     def _is_out(self, number: int) -> NDArray[np.bool_]:
         """Which cases a member does not see."""
@@ -234,54 +409,33 @@ class MixtureRun:
         """A member whose network was learned, and what it says of cases that it did not see."""
         out = self._is_out(number)
         seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
-        whole = self._target is not None and None not in network.nodes
-        if whole and self._target is not None:
-            logs = np.tile(_logs_of_target(network, unseen, self._table.index(self._target)), (len(STRENGTHS) + 1, 1))
+        whole = None not in network.nodes
+        if whole:
+            logs = np.tile(
+                _logs_of_target(network, unseen, self._table.index(self._target)), (len(LEAVES_OF_TARGET), 1)
+            )
         else:
-            logs = _logs_of_kinds(network, seen, unseen)
+            leaves = _every_kind(network, seen, LEAVES_OF_TARGET)
+            logs = log_probabilities_by_turns([network], np.ones(1), unseen.codes, [leaves])
         return _Member(network, whole, np.flatnonzero(out), logs)
 
-    def _tell(self) -> None:
-        if self.watch is not None:
-            self.watch(self)
-
-    def _own_constraints(self, random: np.random.Generator, candidates: float) -> Constraints:
-        """The constraints, and an order drawn for this member, where none is given; perhaps fewer candidates."""
-        names, own = self._table.names, self._constraints
-        if self._target is None and not (own.order or own.tiers or own.required or own.dag is not None):
-            own = replace(own, order=[names[index] for index in random.permutation(len(names))])
-        if candidates < 1:
-            kept = max(1, round(candidates * (len(names) - 1)))
-            children = names if self._target is None else (self._target,)
-            drawn = {name: random.permutation([n for n in names if n != name])[:kept].tolist() for name in children}
-            own = replace(own, allowed_parents={**drawn, **own.allowed_parents})
-        return own
-
-    def _scores(self, members: Sequence[_Member]) -> Floats:
+    def _scores(self) -> Floats:
         """For each kind of leaves, the mean log probability of cases by the members that did not see them."""
-        n_kinds = len(STRENGTHS) + 1
-        total, n = np.full((n_kinds, self._table.n_cases), -np.inf), np.zeros(self._table.n_cases)
-        for member in members:
-            total[:, member.unseen] = np.logaddexp(total[:, member.unseen], member.logs)
-            n[member.unseen] += 1
-        known = n > 0
-        if not known.any():
-            return np.zeros(n_kinds)
-        means: Floats = (total[:, known] - np.log(n[known])).mean(axis=1)
-        return means
+        members = self._members.values()
+        weights = np.full(len(members), 1 / len(members))
+        every = [[(m.unseen, m.logs[kind]) for m in members] for kind in range(len(LEAVES_OF_TARGET))]
+        return np.array([_mean_log(unseen, weights, self._table.n_cases) for unseen in every])
 
     @property
     def network(self) -> Mixture:
-        """The mixture of the members there are: leaves and weights are chosen for them."""
         if not self._members:
-            now = self._now or self._learn(self._table, self._constraints, self._tried[0], None)
-            network = averaged(now.network, self._table)
-            return Mixture((network,), (1.0,), self._summary([network], "average", None))
-        members = [self._members[number] for number in sorted(self._members)]
-        scores = self._scores(members)
-        kind = int(scores.argmax())
-        weights = em_weights([(m.unseen, m.logs[kind]) for m in members], self._table.n_cases)
-        networks = [m.network if m.whole else _kind(m.network, self._table, kind) for m in members]
+            return self._of_none()
+        members = list(self._members.values())
+        scores = self._scores()
+        best = int(scores.argmax())
+        leaves = LEAVES_OF_TARGET[best]
+        weights = em_weights([(m.unseen, m.logs[best]) for m in members], self._table.n_cases)
+        networks = [m.network if m.whole else _with_leaves(m.network, self._table, leaves) for m in members]
         if any(kind.whole for kind in self._tried):
             shares = [
                 np.bincount(codes, minlength=variable.n_states)
@@ -289,55 +443,51 @@ class MixtureRun:
             ]
             others = independent(shares)
             networks = [with_others(network, others) for network in networks]
-        leaves = "average" if kind == 0 else f"smoothed:{STRENGTHS[kind - 1]:g}"
-        return Mixture(tuple(networks), tuple(weights), self._summary(networks, leaves, float(scores[kind])))
+        told = self._summary(networks, _name_of_leaves(leaves), float(scores[best]))
+        return Mixture(tuple(networks), tuple(weights), told)
 
-    def _summary(self, networks: Sequence[Network], leaves: str, unseen: float | None) -> dict[str, Any]:
-        return {
-            "cases": self._table.n_cases,
-            "variables": self._table.n_variables,
-            "networks": len(networks),
-            **(
-                {**self.chosen._asdict(), "structure_prior": str(self.chosen.structure_prior)}
-                if self._target is None
-                else {"structure_prior": "several"}
-            ),
-            "leaves_chosen": leaves,
-            "mean_log_probability_unseen": unseen,
-            "leaves": sum(network.n_leaves for network in networks),
-            "parameters": sum(network.n_parameters for network in networks),
-            "arcs": sum(len(network.arcs) for network in networks),
-            "seed": self._seed,
-            "stopped": self.stopped,
-        }
+    def _told(self) -> dict[str, Any]:
+        return {"structure_prior": "several"}
 
 
-def _plain(members: Mapping[int, _Member]) -> list[Any]:
-    """The members in plain values."""
-    return [[number, json.dumps(member.network)] for number, member in members.items()]
+def _plain(networks: Mapping[int, Network]) -> list[Any]:
+    """Networks by their numbers, in plain values."""
+    return [[number, json.dumps(network)] for number, network in networks.items()]
+
+
+def _networks(rows: Sequence[Any]) -> dict[int, Network]:
+    """And back."""
+    return {number: json.loads(text) for number, text in rows}
 
 
 def _rows(table: Table, rows: NDArray[np.int64]) -> Table:
     return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
 
 
-def _logs_of_kinds(network: Network, seen: Table, unseen: Table) -> Floats:
-    """The log probabilities of cases with every kind of leaves, filled by other cases."""
-    pairs = [(target, node) for target, node in enumerate(network.nodes) if node is not None]
-    rows = []
-    for target, node in pairs:
-        on_arcs, _ = counts_of(node, target, seen)
-        rows.append((averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, STRENGTHS)))
-    flat = routes.flatten(node.graph for _, node in pairs)
-    targets, n_states = np.array([t for t, _ in pairs], np.int32), np.array([n.n_states for _, n in pairs], np.int32)
-    starts = np.cumsum([0, *(node.probabilities.size for _, node in pairs)], dtype=np.int64)[:-1]
-    logs = [
-        routes.sum_log_probabilities(
-            unseen.codes, *flat, targets, n_states, starts, np.log(np.concatenate([means.ravel() for means in kind]))
-        )
-        for kind in zip(*rows, strict=True)
-    ]
-    return np.stack(logs)
+def _every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
+    """For each node the distributions in its leaves of every kind, filled by cases: (leaves * states, kinds)."""
+    rows, strengths = [], [kind for kind in kinds if kind is not None]
+    for target, node in enumerate(network.nodes):
+        if node is not None:
+            on_arcs, _ = counts_of(node, target, cases)
+            means = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, strengths))
+            rows.append(np.stack([kind.ravel() for kind in means], axis=1))
+    return rows
+
+
+def _with_leaves(network: Network, table: Table, leaves: Leaves) -> Network:
+    """The network with leaves of a kind, filled by the cases of a table."""
+    return averaged(network, table) if leaves is None else smoothings(network, table, [leaves])[0]
+
+
+def _weakest(scores: Floats) -> int:
+    """The weakest smoothing that is as good as the best leaves, or nearly so; averages where none is."""
+    near = np.flatnonzero(scores[1:] >= scores.max() - _CLEARLY * abs(scores.max()))
+    return int(near[0]) + 1 if len(near) else 0
+
+
+def _name_of_leaves(leaves: Leaves) -> str:
+    return "average" if leaves is None else f"smoothed:{leaves:g}"
 
 
 def _logs_of_target(network: Network, table: Table, target: int) -> Floats:
@@ -360,8 +510,15 @@ def with_others(network: Network, others: Sequence[Node]) -> Network:
     return replace(network, nodes=tuple(other if own is None else own for own, other in pairs))
 
 
-def _kind(network: Network, table: Table, kind: int) -> Network:
-    return averaged(network, table) if kind == 0 else smoothings(network, table, [STRENGTHS[kind - 1]])[0]
+def _mean_log(unseen: Sequence[tuple[NDArray[np.int64], Floats]], weights: Floats, n_cases: int) -> float:
+    """The mean over cases of the log of their probability, by those that did not see them; 0 where there are none."""
+    total, whole = np.full(n_cases, -np.inf), np.zeros(n_cases)
+    for (cases, logs), weight in zip(unseen, weights, strict=True):
+        if weight > 0:
+            total[cases] = np.logaddexp(total[cases], logs + math.log(weight))
+            whole[cases] += weight
+    known = whole > 0
+    return float((total[known] - np.log(whole[known])).mean()) if known.any() else 0.0
 
 
 def em_weights(unseen: Sequence[tuple[NDArray[np.int64], Floats]], n_cases: int) -> Floats:

@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, Kind, MixtureRun
+from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
 from leafwise.inference.likelihood import check_variables
@@ -151,8 +151,8 @@ def learn(
     the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
     that was grown with few charges: without merges, "kappa:0.3".
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
-    from four fifths of the cases, with a random order of the variables; what the trees pay for their size, how leaves
-    are smoothed and the weights are chosen on the cases that members did not see.
+    from a bootstrap sample, and groups of them share a random order of the variables and mix their nodes; what the
+    trees pay for their size, how leaves are smoothed and the weights are chosen on cases that members did not see.
     `lags`: the rows are series, in which every slice depends on so many before it, and on itself: a `DynamicNetwork`.
     `by` names the column that tells series apart, `time` that of whole numbers or dates in their order; without them
     all rows are one series, as they come.
@@ -297,7 +297,10 @@ def start_mixture(
         run = _prepared(table, target=target, structure_prior=structure_prior, constraints=constraints, **given)
         file = Checkpoint(checkpoint, run.of(f"{networks} networks, seed={seed}, {kinds}"))
     state = None if file is None else file.load()
-    under_way: Any = MixtureRun(table, networks, seed, constraints, kinds, learn_member, target, state)
+    arguments = (table, networks, seed, constraints, kinds, learn_member)
+    under_way: Any = (
+        JointRun(*arguments, state=state) if target is None else TargetRun(*arguments, target=target, state=state)
+    )
     if file is not None:
         under_way = Checkpointed(under_way, file, every)  # which is all that the search is
     mixture: MixtureRun = under_way

@@ -7,14 +7,17 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.dag import topological_order
+from leafwise.decision_graph import DecisionGraph
 from leafwise.errors import Advice, check_type
-from leafwise.network import Network, check_network
+from leafwise.network import Network, Node, check_network
 from leafwise.table import Table, Variable, code_type, many
 
 if TYPE_CHECKING:
@@ -32,6 +35,10 @@ _SUM_TOLERANCE = 1e-6
 class Mixture:
     """Networks over the same variables, and weights that sum to one: a case's probability is the weighted mean.
 
+    Where several members are of one group, their nodes are mixed: every variable takes its distribution from one of
+    them, drawn by their weights, so that a group of k networks of n variables stands for k**n of them. The arcs of a
+    group must have no cycle, as where all its members have one order of the variables.
+
     >>> from leafwise.examples import alarm
     >>> mixture = Mixture((alarm(), alarm().do({"BP": "LOW"})), (0.75, 0.25))
     >>> round(mixture.query("BP")["BP"]["LOW"], 4), round(alarm().query("BP")["BP"]["LOW"], 4)
@@ -43,6 +50,7 @@ class Mixture:
     members: tuple[Network, ...]
     weights: tuple[float, ...]
     learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
+    groups: tuple[int, ...] = ()  # of each member, a number; without them each is a group of its own
 
     def __post_init__(self) -> None:
         """Refuse members that do not fit together, and weights that are none."""
@@ -61,6 +69,26 @@ class Mixture:
         sound = all(0 <= weight <= 1 + _SUM_TOLERANCE for weight in self.weights)
         if not sound or abs(math.fsum(self.weights) - 1) > _SUM_TOLERANCE:
             raise ValueError("the weights of a mixture are shares, and sum to one: normalise them.")
+        groups = tuple(self.groups) or tuple(range(len(self.members)))
+        if len(groups) != len(self.members):
+            raise ValueError(f"a mixture got {len(self.members)} networks and {len(groups)} groups: give one for each.")
+        object.__setattr__(self, "groups", groups)
+        for members, _ in self._grouped():
+            topological_order(_all_parents(members))
+
+    def _grouped(self) -> Iterator[tuple[tuple[Network, ...], Floats]]:
+        """The members of each group, and their weights."""
+        for group in dict.fromkeys(self.groups):
+            places = [place for place, own in enumerate(self.groups) if own == group]
+            yield tuple(self.members[place] for place in places), np.array([self.weights[place] for place in places])
+
+    @cached_property
+    def components(self) -> "tuple[tuple[Network, float], ...]":
+        """A network for each group, and its weight: those of several members have a hidden cause for each variable.
+
+        The cause of a variable says from which member it takes its distribution. These variables come last.
+        """
+        return tuple((switched(members, weights), float(weights.sum())) for members, weights in self._grouped())
 
     @staticmethod
     def _given_in(member: Network) -> list[int]:
@@ -102,8 +130,21 @@ class Mixture:
 
     def log_probabilities(self, data: Any, **options: Any) -> Floats:
         """The natural log of the probability of each case, as by `leafwise.log_probabilities`."""
+        from leafwise.inference.likelihood import log_probabilities_by_turns
+
         table = self._table(data, options)
-        return _log_sum([member.log_probabilities(table, **options) for member in self.members], self.weights)
+        logs, total = [], []
+        for place, (members, weights) in enumerate(self._grouped()):
+            total.append(float(weights.sum()))
+            if total[-1] == 0:
+                logs.append(np.full(table.n_cases, -np.inf))
+            elif len(members) == 1:
+                logs.append(members[0].log_probabilities(table, **options))
+            elif table.variables == self.variables:
+                logs.append(log_probabilities_by_turns(members, weights, table.codes)[0])
+            else:
+                logs.append(self.components[place][0].log_probabilities(table, **options))
+        return _log_sum(logs, total)
 
     def query(self, targets: str | Sequence[str], *, given: "Given | None" = None, **options: Any) -> "Answer":
         """The distributions of targets given evidence: those of the members, weighed by what they say of the evidence.
@@ -140,14 +181,14 @@ class Mixture:
     def _answers(
         self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
     ) -> "dict[int, Answer]":
-        """The answers of the members that hold the evidence possible."""
+        """The answers of the components that hold the evidence possible."""
         from leafwise.inference.exact import Impossible
 
         found: dict[int, Answer] = {}
         refusal: Impossible | None = None
-        for place, member in enumerate(self.members):
+        for place, (network, _weight) in enumerate(self.components):
             try:
-                found[place] = member.query(targets, given=given, **options)
+                found[place] = network.query(targets, given=given, **options)
             except Impossible as error:
                 refusal = error
         if not found and refusal is not None:
@@ -155,9 +196,9 @@ class Mixture:
         return found
 
     def _possible(self, given: "Given", options: dict[str, Any]) -> tuple[tuple[Network, ...], Floats]:
-        """The members that hold the evidence possible, and their weights given it."""
+        """The components that hold the evidence possible, and their weights given it."""
         found = self._answers(self.names[0], given, options)
-        return tuple(self.members[place] for place in found), self._posterior(found)[0]
+        return tuple(self.components[place][0] for place in found), self._posterior(found)[0]
 
     def explain(
         self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
@@ -185,8 +226,7 @@ class Mixture:
         from leafwise.inference.evidence import weights_of
 
         known = weights_of(self.members[0], given or {})
-        members = self._possible(given, {})[0] if given else self.members
-        found = [member.explain(given=given, **options).states for member in members]
+        found = self._explanations(given, options)
         begin = np.array([[v.labels.index(states[v.name]) for v in self.variables] for states in found]).T
         open_states = [
             (v, state)
@@ -204,22 +244,37 @@ class Mixture:
                 return best
             best = near[:, [at]]
 
+    def _explanations(self, given: "Given | None", options: dict[str, Any]) -> list[Mapping[str, str]]:
+        """Those of the members that hold the evidence possible."""
+        from leafwise.inference.exact import Impossible
+
+        found: list[Mapping[str, str]] = []
+        refusal: Impossible | None = None
+        for member in self.members:
+            try:
+                found.append(member.explain(given=given, **options).states)
+            except Impossible as error:
+                refusal = error
+        if not found and refusal is not None:
+            raise refusal
+        return found
+
     def _cases(self, codes: NDArray[np.int64]) -> Table:
         return Table(self.variables, np.ascontiguousarray(codes, dtype=code_type(self.variables)))
 
     def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> Table:
-        """Cases drawn, as by `leafwise.sample`: each from a member that is drawn by its weight."""
+        """Cases drawn, as by `leafwise.sample`: each from a group, or member, that is drawn by its weight."""
         from leafwise.inference.sampling import sample
 
         sample(self.members[0], n_cases, seed)  # which says what is wrong with the numbers
-        members, weights = self.members, np.array(self.weights)
+        networks, weights = tuple(one for one, _ in self.components), np.array([own for _, own in self.components])
         if given:
-            members, weights = self._possible(given, options)
+            networks, weights = self._possible(given, options)
         random = np.random.default_rng(seed)
         numbers = random.multinomial(n_cases, weights / weights.sum())
         parts = [
-            member.sample(int(n), int(own), given=given, **options).codes
-            for member, n, own in zip(members, numbers, random.integers(2**31, size=len(numbers)), strict=True)
+            network.sample(int(n), int(own), given=given, **options).codes[: len(self.variables)]
+            for network, n, own in zip(networks, numbers, random.integers(2**31, size=len(numbers)), strict=True)
             if n
         ]
         return Table(
@@ -268,7 +323,7 @@ class Mixture:
         """Equal members, weights and history."""
         if not isinstance(other, Mixture):
             return NotImplemented
-        same = self.members == other.members and self.weights == other.weights
+        same = (self.members, self.weights, self.groups) == (other.members, other.weights, other.groups)
         return same and dict(self.learned) == dict(other.learned)
 
     def __hash__(self) -> int:
@@ -277,7 +332,7 @@ class Mixture:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How to pickle: a read-only mapping cannot be."""
-        return Mixture, (self.members, self.weights, dict(self.learned))
+        return Mixture, (self.members, self.weights, dict(self.learned), self.groups)
 
     def _table(self, data: Any, options: dict[str, Any]) -> Table:
         """The data in the members' states, read once; the options of reading are used up."""
@@ -296,10 +351,49 @@ class Mixture:
                 "use method 'exact', 'weighting' or 'importance'."
             )
         with np.errstate(divide="ignore"):
-            own = np.log([self.weights[place] for place in answers])
+            own = np.log([self.components[place][1] for place in answers])
         logs = own + np.array([answer.log_evidence for answer in answers.values()], np.float64)
         total = float(np.logaddexp.reduce(logs))
         return np.exp(logs - total), total
+
+
+def _all_parents(networks: Sequence[Network]) -> list[list[int]]:
+    """The parents of each variable in any of the networks, sorted."""
+    every = zip(*(network.nodes for network in networks), strict=True)
+    return [sorted({parent for node in nodes if node is not None for parent in node.parents}) for nodes in every]
+
+
+def switched(networks: Sequence[Network], weights: Floats) -> Network:
+    """One network for several: a hidden cause of each variable says from which of them it takes its distribution.
+
+    The causes come after the variables of the networks. One network is itself.
+
+    >>> from leafwise.examples import alarm
+    >>> both = switched((alarm(), alarm().do({"BP": "LOW"})), np.array([0.6, 0.2]))
+    >>> len(both.variables), round(both.query("BP")["BP"]["LOW"], 4), round(alarm().query("BP")["BP"]["LOW"], 4)
+    (74, 0.5425, 0.39)
+    """
+    first = networks[0]
+    if len(networks) == 1:
+        return first
+    n, names = len(first.variables), {*first.names}
+    places = [place for place, node in enumerate(first.nodes) if node is not None]
+    labels, shares = tuple(str(k + 1) for k in range(len(networks))), weights[None] / weights.sum()
+    variables, nodes = list(first.variables), list(first.nodes)
+    all_parents = _all_parents(networks)
+    for number, place in enumerate(places):
+        name = f"network of {first.names[place]}"
+        while name in names:
+            name += "'"
+        names.add(name)
+        variables.append(Variable(name, labels, hidden=True))
+        own = [node for network in networks if (node := network.nodes[place]) is not None]
+        graph = DecisionGraph.choice(n + number, [node.graph for node in own])
+        nodes[place] = Node(
+            (*all_parents[place], n + number), graph, np.concatenate([node.probabilities for node in own])
+        )
+        nodes.append(Node((), DecisionGraph.single(), shares))
+    return Network(tuple(variables), tuple(nodes))
 
 
 def _joined(notes: Sequence[str]) -> Advice | None:

@@ -119,14 +119,17 @@ def mixture_log_posteriors(
     Where the target alone was learned, or without `by_rest`, members have the weights of the mixture.
     """
     whole = by_rest and all(node is not None for node in mixture.members[0].nodes)
-    total = None
-    for member, weight in zip(mixture.members, mixture.weights, strict=True):
-        if weight > 0:
-            own = log_posteriors(member, table, target, limits) + np.log(weight)
-            if whole:
-                own = np.nan_to_num(own, nan=-np.inf) + _log_rest(member, table, target, limits)[:, None]
-            total = own if total is None else np.logaddexp(total, own)
-    assert total is not None  # weights sum to one
+    if whole and _is_known(mixture, table, target):
+        total = _log_joint(mixture, table, target)
+    else:
+        total = np.full((table.n_cases, mixture.variables[target].n_states), -np.inf)
+        for network, weight in mixture.components:
+            if weight > 0:
+                there = table if network.variables == mixture.variables else _with_causes(table, network)
+                own = log_posteriors(network, there, target, limits) + np.log(weight)
+                if whole:
+                    own = np.nan_to_num(own, nan=-np.inf) + _log_rest(network, there, target, limits)[:, None]
+                total = np.logaddexp(total, own)
     with np.errstate(invalid="ignore"):
         found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
     return found
@@ -134,18 +137,35 @@ def mixture_log_posteriors(
 
 def _log_rest(network: Network, table: Table, target: int, limits: Limits) -> Floats:
     """The log probability of each case without its target."""
-    own, known = network.variables[target], network.variables
-    if all(v == target or there == known[v] for v, there in enumerate(table.variables)):
-        codes: NDArray[Any] = table.codes.astype(code_type(known))
-        total = np.full(table.n_cases, -np.inf)
-        for state in range(own.n_states):
-            codes[target] = state
-            total = np.logaddexp(total, log_probabilities(network, Table(network.variables, codes)))
+    if _is_known(network, table, target):
+        total: Floats = np.logaddexp.reduce(_log_joint(network, table, target), axis=1)
         return total
-    variables = (*table.variables[:target], own.with_missing, *table.variables[target + 1 :])
-    codes = table.codes.astype(code_type(variables))
-    codes[target] = own.n_states
-    return log_probabilities(network, Table(variables, codes), limits=limits)
+    return Holes(network, limits).log_probabilities(_with_holes(network, table, target))
+
+
+def _is_known(model: Network | Mixture, table: Table, target: int) -> bool:
+    """Whether all but the target has a state in every case."""
+    pairs = zip(table.variables, model.variables, strict=True)
+    return all(v == target or there == known for v, (there, known) in enumerate(pairs))
+
+
+def _log_joint(model: Network | Mixture, table: Table, target: int) -> Floats:
+    """The log probability of each case with every state of the target, (cases, states)."""
+    codes: NDArray[Any] = table.codes.astype(code_type(model.variables))
+    logs = []
+    for state in range(model.variables[target].n_states):
+        codes[target] = state
+        logs.append(log_probabilities(model, Table(model.variables, codes)))
+    return np.stack(logs, axis=1)
+
+
+def _with_causes(table: Table, network: Network) -> Table:
+    """The table with the hidden causes that a network has besides, missing everywhere."""
+    causes = network.variables[table.n_variables :]
+    variables = (*table.variables, *(cause.with_missing for cause in causes))
+    nothing = np.array([cause.n_states for cause in causes])[:, None].repeat(table.n_cases, axis=1)
+    codes: NDArray[Any] = np.concatenate([table.codes, nothing]).astype(code_type(variables))
+    return Table(variables, codes)
 
 
 def log_posteriors(network: Network, table: Table, target: int, limits: Limits = DEFAULT_LIMITS) -> Floats:
@@ -171,13 +191,19 @@ def log_posteriors(network: Network, table: Table, target: int, limits: Limits =
         plain[target] = state
         joint[~hard, state] = log_probabilities(local, Table(network.variables, np.ascontiguousarray(plain)))
     if hard.any():
-        hole = max(variable.n_states for variable in network.variables)
-        codes = np.where(missing[:, hard], hole, table.codes[:, hard]).astype(np.uint16)
-        codes[target] = hole
+        codes = np.ascontiguousarray(_with_holes(network, table, target)[:, hard])
         with np.errstate(divide="ignore"):
             joint[hard] = np.log(Holes(network, limits).marginals(codes).of(target))
     with np.errstate(invalid="ignore"):
         return joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+
+
+def _with_holes(network: Network, table: Table, target: int) -> NDArray[np.uint16]:
+    """The codes, and where a cell is missing, and for the target, a number that is no state."""
+    hole = max(variable.n_states for variable in network.variables)
+    codes = np.where(_missing(network, table, target), hole, table.codes).astype(np.uint16)
+    codes[target] = hole
+    return codes
 
 
 def _missing(network: Network, table: Table, target: int) -> NDArray[np.bool_]:

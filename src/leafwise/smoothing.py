@@ -78,7 +78,8 @@ def _exponents(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float
         for place, states in enumerate(node.own.states):
             here[place, list(states)] = 1.0
     every = [shrunken_exponents(test, first, child, n_children, on_arcs, s, target, here) for s in strengths]
-    return [exponents[list(node.places)] for exponents in every]
+    places = list(node.places)
+    return [exponents[places] for exponents in every]
 
 
 def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

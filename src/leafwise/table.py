@@ -115,7 +115,7 @@ class Table(Framed):
     def n_variables(self) -> int:
         return len(self.variables)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(variable.name for variable in self.variables)
 

@@ -14,6 +14,7 @@ import leafwise
 import leafwise.examples
 from leafwise import Constraints, Mixture, Network, Table
 from leafwise.ensembles import em_weights
+from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import start_mixture
 
 
@@ -53,6 +54,112 @@ def test_answers_are_those_of_the_summed_joint_table(random):
     assert best.log_probability == pytest.approx(math.log(joint[codes]))
     for axis in range(n):  # no change of one variable is better
         assert joint[codes] >= joint[(*codes[:axis], slice(None), *codes[axis + 1 :])].max() - 1e-12
+
+
+def joint_of_groups(mixture):
+    """The joint table: in a group, each variable's distribution is the mean of the members', by their weights."""
+    sizes = [variable.n_states for variable in mixture.variables]
+    joint = np.zeros(sizes)
+    for group in set(mixture.groups):
+        places = [k for k, own in enumerate(mixture.groups) if own == group]
+        weight = sum(mixture.weights[k] for k in places)
+        for cell in np.ndindex(*sizes):
+            product = weight
+            for variable, state in enumerate(cell):
+                nodes = [mixture.members[k].nodes[variable] for k in places]
+                own = [node.probabilities[node.graph.leaf_of(cell)][state] for node in nodes]
+                product *= sum(mixture.weights[k] / weight * p for k, p in zip(places, own, strict=True))
+            joint[cell] += product
+    return joint
+
+
+@settings(max_examples=10)
+@given(generators())
+def test_groups_mix_their_nodes(random):
+    """Five networks are groups of two, two and one."""
+    table, mixture = mixtures_of(random, 5)
+    learned = leafwise.learn(table, networks=5, seed=int(random.integers(100)))
+    mixture = Mixture(learned.members, mixture.weights, groups=learned.groups)
+    assert mixture.groups == (0, 0, 1, 1, 2)
+    joint = joint_of_groups(mixture)
+    assert joint.sum() == pytest.approx(1)
+    logs = np.log(joint[tuple(table.codes)])
+    assert mixture.log_probabilities(table) == pytest.approx(logs)
+    by_causes = [np.log(w) + network.log_probabilities(table) for network, w in mixture.components]
+    assert np.logaddexp.reduce(by_causes) == pytest.approx(logs)
+    target = int(random.integers(table.n_variables))
+    name, others = table.names[target], tuple(k for k in range(table.n_variables) if k != target)
+    assert mixture.query(name).distributions[0] == pytest.approx(joint.sum(axis=others))
+    shares = np.moveaxis(joint / joint.sum(axis=target, keepdims=True), target, -1)
+    rows = np.array([shares[tuple(np.delete(case, target))] for case in table.codes.T])
+    assert mixture.predict(table, name).probabilities == pytest.approx(rows)
+    if others and not table.variables[others[0]].missing:
+        frame = table.to_pandas().head(4).astype(object)
+        hole = others[0]
+        frame[table.names[hole]] = None
+        codes = table.codes[:, :4]
+        whole = np.array([joint[(*case[:hole], slice(None), *case[hole + 1 :])].sum() for case in codes.T])
+        options = {"missing": "unknown"}
+        assert mixture.log_probabilities(frame, **options) == pytest.approx(np.log(whole))
+        both = joint.sum(axis=hole, keepdims=True)
+        both = np.moveaxis(both / both.sum(axis=target, keepdims=True), target, -1)
+        left = [np.delete(np.where(np.arange(len(case)) == hole, 0, case), target) for case in codes.T]
+        rows = np.array([both[tuple(case)] for case in left])
+        assert mixture.predict(frame, name).probabilities == pytest.approx(rows)
+    best = mixture.explain()
+    codes = tuple(v.labels.index(best.states[v.name]) for v in table.variables)
+    assert best.log_probability == pytest.approx(math.log(joint[codes]))
+
+
+def test_cases_drawn_from_groups():
+    table = leafwise.sample(leafwise.examples.alarm(), 400, seed=1)
+    table = Table(table.variables[:3], np.ascontiguousarray(table.codes[:3]))
+    mixture = leafwise.learn(table, networks=4)
+    assert mixture.groups == (0, 0, 1, 1)
+    drawn = mixture.sample(20_000, seed=1)
+    assert drawn.variables == table.variables
+    counts = np.zeros([variable.n_states for variable in table.variables])
+    np.add.at(counts, tuple(drawn.codes), 1)
+    assert counts / 20_000 == pytest.approx(joint_of_groups(mixture), abs=0.015)
+
+
+def test_groups_that_do_not_fit(mixture):
+    with pytest.raises(ValueError, match="6 networks and 2 groups"):
+        Mixture(mixture.members, mixture.weights, groups=(0, 1))
+    two = [
+        leafwise.learn(np.array([[0, 0], [1, 1]] * 20), constraints=Constraints(order=o))
+        for o in (["x1", "x2"], ["x2", "x1"])
+    ]
+    assert [member.arcs for member in two] == [((0, 1),), ((1, 0),)]
+    assert len(Mixture(tuple(two), (0.5, 0.5))) == 2
+    with pytest.raises(ValueError, match="cycle"):
+        Mixture(tuple(two), (0.5, 0.5), groups=(0, 0))
+
+
+def test_networks_say_nothing_of_cases_they_saw(cases):
+    """A case that one of two did not see has the probability by that one; what both saw has none."""
+    own = Constraints(order=cases.names)
+    networks = [leafwise.learn(cases, constraints=own, structure_prior=prior) for prior in ("kappa:0.01", "uniform")]
+    seen = np.zeros((2, cases.n_cases), bool)
+    seen[0, :20] = True
+    seen[1, 10:30] = True
+    logs = log_probabilities_by_turns(networks, np.array([0.3, 0.7]), cases.codes, seen=seen)[0]
+    first, second = (network.log_probabilities(cases) for network in networks)
+    assert logs[:10] == pytest.approx(second[:10])
+    assert np.isnan(logs[10:20]).all()
+    assert logs[20:30] == pytest.approx(first[20:30])
+    both = Mixture(tuple(networks), (0.3, 0.7), groups=(0, 0)).log_probabilities(cases)
+    assert logs[30:] == pytest.approx(both[30:])
+    assert np.abs(both - np.logaddexp(first + np.log(0.3), second + np.log(0.7))).max() > 1e-3
+
+
+def test_members_of_a_group_share_an_order(cases):
+    mixture = leafwise.learn(cases, networks=9)
+    assert mixture.groups == (0, 0, 0, 1, 1, 1, 2, 2, 2)
+    assert mixture.learned["groups"] == 3
+    assert mixture.learned["mean_log_probability_unseen"] < 0
+    tiers = leafwise.learn(cases, networks=4, constraints=Constraints(tiers=[NAMES[:4], NAMES[4:]]))
+    assert tiers.groups == (0, 1, 2, 3)
 
 
 NAMES = ("HRBP", "HR", "ERRLOWOUTPUT", "CO", "BP", "TPR", "CATECHOL", "SAO2")
@@ -108,7 +215,7 @@ def test_a_network_is_a_mixture_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=3), 'the "version" of the mixture is 3'),
+        (lambda d: d.update(version=4), 'the "version" of the mixture is 4'),
         (lambda d: d["members"][0].pop("weight"), 'lacks "weight"'),
         (lambda d: d["members"][0].update(weight=0.9), "sum to one"),
         (lambda d: d.update(members=[]), "a mixture got 0 networks"),

@@ -2,33 +2,42 @@
 
 {"format": "leafwise-mixture", "version": 1, "learned": {...}, "variables": [...],
  "members": [{"weight": 0.5, "prior": null, "structure_prior": "uniform", "learned": {...}, "nodes": [...]}, ...]}
+
+Version 3 has the "group" of each member, by which their nodes are mixed.
 """
 
 from typing import Any
 
-from leafwise.formats.json import VERSION, check_version, list_text, nodes_text, text, variable_entry, version_of
+from leafwise.formats.json import check_version, list_text, nodes_text, text, variable_entry, version_of
 from leafwise.formats.json_reading import member_of, read_network
 from leafwise.formats.tables import Room
 from leafwise.mixture import Mixture
 from leafwise.network import Network
 
 FORMAT = "leafwise-mixture"
+VERSION = 3
 
 
 def dumps(mixture: Mixture) -> str:
     """The text of a mixture's file."""
-    head = {"format": FORMAT, "version": version_of(mixture.members), "learned": dict(mixture.learned)}
+    grouped = len({*mixture.groups}) < len(mixture)
+    head = {
+        "format": FORMAT,
+        "version": VERSION if grouped else version_of(mixture.members),
+        "learned": dict(mixture.learned),
+    }
     lines = [f" {text(key)}: {text(value)}," for key, value in head.items()]
     variables = [f"  {text(variable_entry(variable))}" for variable in mixture.variables]
-    pairs = zip(mixture.members, mixture.weights, strict=True)
-    members = [_member_text(member, weight) for member, weight in pairs]
+    rows = zip(mixture.members, mixture.weights, mixture.groups, strict=True)
+    members = [_member_text(member, weight, group if grouped else None) for member, weight, group in rows]
     lists = [f' "variables": {list_text(variables)},', f' "members": {list_text(members)}']
     return "\n".join(["{", *lines, *lists, "}", ""])
 
 
-def _member_text(member: Network, weight: float) -> str:
+def _member_text(member: Network, weight: float, group: int | None) -> str:
     head = {
         "weight": weight,
+        **({} if group is None else {"group": group}),
         "prior": member.prior,
         "structure_prior": member.structure_prior,
         "learned": dict(member.learned),
@@ -49,4 +58,5 @@ def read_mixture(document: dict[str, Any], room: Room) -> Mixture:
     members = [read_network({**entry, "variables": variables}, room) for entry in entries]
     check_version(version, members)
     learned = member_of(document, "learned", dict, "file") if "learned" in document else {}
-    return Mixture(tuple(members), tuple(weights), learned)
+    groups = [member_of(entry, "group", int, f"members[{k}]") for k, entry in enumerate(entries) if version == VERSION]
+    return Mixture(tuple(members), tuple(weights), learned, tuple(groups))

@@ -3,6 +3,7 @@
 Knows networks, tables and kernels.
 """
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -72,6 +73,40 @@ def _of_complete(network: Network, codes: NDArray[np.uint8 | np.uint16]) -> Floa
         np.cumsum([0, *sizes[:-1]], dtype=np.int64),
         log_probability,
     )
+
+
+def log_probabilities_by_turns(
+    networks: Sequence[Network],
+    weights: Floats,
+    codes: NDArray[np.uint8 | np.uint16],
+    distributions: Sequence[Sequence[Floats]] | None = None,
+    seen: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """The log probabilities of complete cases where every variable takes its distribution from one of the networks.
+
+    Which one that is, is drawn by the weights, for each variable of each case anew. `distributions`: for each network
+    and node those of the leaves, (leaves * states, kinds); else the networks' own, one kind. `seen`: (networks, cases),
+    of which cases a network says nothing; NaN where all say nothing. The result is (kinds, cases).
+    """
+    places = [index for index, node in enumerate(networks[0].nodes) if node is not None]
+    nodes = [node for index in places for network in networks if (node := network.nodes[index]) is not None]
+    if distributions is None:
+        rows = [node.probabilities.reshape(-1, 1) for node in nodes]
+    else:
+        rows = [own[place] for place in range(len(places)) for own in distributions]
+    if not rows:
+        return np.zeros((1, codes.shape[1]))
+    with np.errstate(divide="ignore"):
+        return routes.sum_log_means(
+            codes,
+            *routes.flatten(node.graph for node in nodes),
+            np.array(places, np.int32),
+            np.array([node.n_states for node in nodes[:: len(networks)]], np.int32),
+            np.cumsum([0, *map(len, rows[:-1])], dtype=np.int64),
+            np.concatenate(rows),
+            weights,
+            np.zeros((len(networks), codes.shape[1]), np.bool_) if seen is None else seen,
+        )
 
 
 def check_variables(network: Network, table: Table, *, gaps: bool = False) -> None:

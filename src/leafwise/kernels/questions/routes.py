@@ -112,6 +112,50 @@ def sum_log_probabilities(
     return total
 
 
+@jit
+def sum_log_means(
+    codes: Codes,
+    test: Ints,
+    first: Ints,
+    child: Ints,
+    root: Ints,
+    target: Ints,
+    n_states: Ints,
+    start: NDArray[np.int64],
+    probability: Floats,
+    weight: Floats,
+    seen: NDArray[np.bool_],
+) -> Floats:
+    """Each case's sum over targets of the log of a mean: of what several graphs say of the target, by their weights.
+
+    The graphs of target g are weight.shape[0] of them, next to each other. Graphs that have `seen` a case, (graphs of a
+    target, cases), say nothing of it: where all have, the sum is NaN. `probability` is (distributions end to end,
+    kinds of them), and the sums are (kinds, cases).
+    """
+    n_cases, n_kinds, n_graphs = codes.shape[1], probability.shape[1], weight.shape[0]
+    total = np.zeros((n_cases, n_kinds))
+    mean, whole = np.empty((_BLOCK, n_kinds)), np.empty(_BLOCK)
+    for begin in range(0, n_cases, _BLOCK):
+        n = min(_BLOCK, n_cases - begin)
+        for g in range(target.shape[0]):
+            mean[:n] = 0.0
+            whole[:n] = 0.0
+            for k in range(n_graphs):
+                at = g * n_graphs + k
+                for here in range(n):
+                    case = begin + here
+                    if not seen[k, case]:
+                        leaf = _leaf_of(codes, test, first, child, root[at], case)
+                        whole[here] += weight[k]
+                        row = start[at] + leaf * n_states[g] + codes[target[g], case]
+                        for kind in range(n_kinds):
+                            mean[here, kind] += weight[k] * probability[row, kind]
+            for here in range(n):
+                for kind in range(n_kinds):
+                    total[begin + here, kind] += np.log(mean[here, kind] / whole[here]) if whole[here] > 0 else np.nan
+    return total.T
+
+
 @part
 def find_leaves(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, begin: int, leaves: Ints) -> None:
     """Fill `leaves` with the nodes where the cases from `begin` on end.
