@@ -20,7 +20,8 @@ from leafwise.network import Network
 from leafwise.table import Variable, count_states
 
 _ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
-_SWEEPS = 3  # in which each cell is drawn once
+_SWEEPS = 3  # in which each cell is drawn once,
+_FIRST_SWEEPS = 30  # and where there is nothing to go on from
 _PROBED = 200  # cases: if most of them are too large, all are taken to be
 
 
@@ -58,8 +59,12 @@ class Completions:
         drawn[:, small] = holes.draw(np.ascontiguousarray(shown[:, small]), seeds[0])
         large = np.delete(np.arange(shown.shape[1]), small)
         if len(large):
-            before = np.ascontiguousarray(drawn[:, large])
-            drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], _SWEEPS)[0]
+            before, n_sweeps = np.ascontiguousarray(drawn[:, large]), _SWEEPS
+            new = before >= self._n_states[:, None]
+            if new.any():  # never drawn before: chains begin anywhere, and take longer to forget it
+                anywhere = np.random.default_rng(seeds[1]).integers(0, self._n_states[:, None], before.shape)
+                before, n_sweeps = np.where(new, anywhere, before).astype(before.dtype), _FIRST_SWEEPS
+            drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], n_sweeps)[0]
         self._drawn = drawn
         completed = np.tile(self._codes, n_draws)
         completed[:, np.tile(self._lacking, n_draws)] = drawn
