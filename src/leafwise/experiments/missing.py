@@ -49,7 +49,7 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_FEW = 0.1  # holes: with more of them pyAgrum's EM is slow
+_FEW, _FEW_A_ROW = 0.1, 20  # holes: with a larger share of them, or more in a row, pyAgrum's EM is slow
 
 
 @dataclass(frozen=True)
@@ -258,9 +258,8 @@ def outcomes(
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, _holes(train, how), test)
         entry: dict[str, Any] = {"set": name, "cases": train.n_cases, "holes": how} | {key: {} for key in LINES}
-        for way, found in _networks(
-            cut, slow or not isinstance(how, float) or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
-        ):
+        is_fast = (how == DEPENDS or float(how) <= _FEW) and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW
+        for way, found in _networks(cut, slow or is_fast, partial(_tell_about, tell, f"{name}, {_text(how)}")):
             entry["of_cases"][way] = None if found is None else _of_held_back(found[1], cut)
             entry["of_holes"][way] = None if found is None else _of_true_values(found[1], cut)
             entry["of_cases_plain"][way] = None if found is None else _of_held_back(found[0], cut)
