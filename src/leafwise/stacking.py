@@ -27,7 +27,6 @@ _MOST_CELLS = 2**14  # states of the parents: a node that has more keeps its lea
 _STRENGTHS = (1.0, 4.0, 16.0)  # cases that a coarser estimate is worth in a finer one
 _MOST_STEPS, _ENOUGH = 200, 1e-6  # of EM for the weights; nats a case
 _ROUNDS, _GAIN = 10, 1e-4  # of EM where cells are missing; nats a case
-_DRAWS = 5  # of rows that are too large for EM
 
 
 def stacked(network: Network, data: Any, seed: int = 1) -> Network:
@@ -57,8 +56,6 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
             leaves_of[target], nodes[target] = _parted(network, node)
     found = replace(network, nodes=tuple(nodes), prior=None, learned={**network.learned, "stacked": True})
     completions = Completions(network.variables, table.codes, seed)
-    if completions.n_missing:
-        completions.draw(found, _DRAWS)
     last = -math.inf
     for _ in range(_ROUNDS):
         counts, log_likelihood = completions.expected_counts(found)

@@ -22,6 +22,7 @@ from leafwise.table import Variable, count_states
 _ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
 _SWEEPS = 3  # in which each cell is drawn once,
 _FIRST_SWEEPS = 30  # and where there is nothing to go on from
+_FIRST_DRAWS = 5  # of cases that are counted as drawn
 _PROBED = 200  # cases: if most of them are too large, all are taken to be
 
 
@@ -95,7 +96,8 @@ class Completions:
     def expected_counts(self, network: Network) -> tuple[list[Floats | None], float]:
         """How often each leaf is reached with each state, in expectation, and the log probability of what is shown.
 
-        Cases that are too large are counted as they were drawn last, and then the log probability is NaN.
+        Cases that are too large are counted as they were drawn last, or are drawn now if they never were, and then the
+        log probability is NaN.
         """
         holes = Holes(network, threads=self._threads, room=_ROOM)
         known = self._about(holes)
@@ -106,6 +108,8 @@ class Completions:
                 own += more
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
         if not known.is_small.all():
+            if self._n_drawn == 0:
+                self.draw(network, _FIRST_DRAWS)
             n_draws = self._n_times(self._drawn)
             drawn = self._drawn[:, np.tile(~known.is_small, n_draws)]
             for own, more in zip(counts, leaf_counts(network, drawn), strict=True):
