@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch
     from leafwise.search.under_way import SearchRun
     from leafwise.smoothing import smoothed
+    from leafwise.stacking import stacked
     from leafwise.structure_priors import Arcs, Choices, Kappa
     from leafwise.table import Table, Variable
 
@@ -164,6 +165,7 @@ _HOME = {
     "reversible_arcs": "inference.intervention",
     "sample": "inference.sampling",
     "smoothed": "smoothing",
+    "stacked": "stacking",
     "start_search": "learner",
     "value_of_information": "inference.information",
     "write": "encoding",
@@ -256,6 +258,7 @@ __all__ = [
     "reversible_arcs",
     "sample",
     "smoothed",
+    "stacked",
     "start_search",
     "value_of_information",
     "write",

@@ -37,6 +37,7 @@ from leafwise.search.tied import begin_tied
 from leafwise.search.under_way import Resumable, SearchRun, Settings
 from leafwise.series import read_series, windows
 from leafwise.smoothing import counts_of
+from leafwise.stacking import stacked as with_stacked_leaves
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
@@ -44,6 +45,7 @@ from leafwise.tied_leaves import added_exponents, all_ties, first_exponents, poo
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
+LEAVES = ("plain", "average", "stacked")
 
 
 @overload
@@ -149,7 +151,9 @@ def learn(
     makes that, and mixtures, repeatable.
     `leaves`: "plain" is the posterior mean in each leaf of the one structure that is found. "average" predicts better:
     the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
-    that was grown with few charges: without merges, "kappa:0.3".
+    that was grown with few charges: without merges, "kappa:0.3". "stacked" does so with the structure that "plain"
+    has, holes or none: each leaf is parted by all states of the parents, and estimates from coarse to fine are mixed
+    (`stacked`).
     `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
     from a bootstrap sample, and groups of them share a random order of the variables and mix their nodes; what the
     trees pay for their size, how leaves are smoothed and the weights are chosen on cases that members did not see.
@@ -182,26 +186,29 @@ def learn(
         rules = constraints.over_slices(series.table.names, lags)
         window = learn(windows(series, lags), constraints=rules, leaves=leaves, device=device, **given, **saving)
         return DynamicNetwork(window, lags)
-    if networks is not None or leaves == "average":
+    if networks is not None or leaves != "plain":
         infers = reading.get("missing") == "infer" or None
         _refuse_beside(
             Argument("leaves", leaves) if networks is None else Argument("networks", networks),
             {
                 "weights": weights,
                 "hidden": hidden,
-                "missing": infers,
+                "missing": infers if networks is not None or leaves == "average" else None,
                 "cluster": cluster,
                 "device": None if networks is None or device == "cpu" else device,
             },
         )
+        if infers and target is not None:
+            _refuse_beside("a target of a table with holes", {"leaves": leaves})
     if networks is not None:
         given |= {"target": target, "constraints": constraints, "start": start, "leaves": leaves, "seed": seed}
         mixture = start_mixture(data, networks, **given, **saving, **reading)
         mixture.run()
         return mixture.network
     search, structure_prior = grown_for(leaves, search, structure_prior)
-    if leaves == "average":
-        data, reading = read(data, target=target, variables=None if start is None else start.variables, **reading), {}
+    if leaves != "plain":
+        table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+        data, reading = table, {"missing": "infer"} if reading.get("missing") == "infer" else {}
     under_way = start_search(
         data,
         target=target,
@@ -221,7 +228,14 @@ def learn(
         **reading,
     )
     under_way.run()
-    return averaged(under_way.network, data) if leaves == "average" else under_way.network
+    return with_leaves(leaves, under_way.network, data, seed)
+
+
+def with_leaves(leaves: str, network: Network, data: Any, seed: int = 1) -> Network:
+    """What a search found, with such leaves."""
+    if leaves == "stacked":
+        return with_stacked_leaves(network, data, seed)
+    return averaged(network, data) if leaves == "average" else network
 
 
 def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
@@ -311,9 +325,9 @@ def grown_for(
     leaves: str, search: Settings, structure_prior: str | StructurePrior
 ) -> tuple[Settings, str | StructurePrior]:
     """How to search for a network with such leaves, where nothing else was asked for."""
-    if leaves not in ("plain", "average"):
-        raise ValueError(f"leaves are {leaves!r}: give 'plain' or 'average'")
-    if leaves == "plain" or not isinstance(search, LeafSearch):
+    if leaves not in LEAVES:
+        raise ValueError(f"leaves are {leaves!r}: give 'plain', 'average' or 'stacked'")
+    if leaves != "average" or not isinstance(search, LeafSearch):
         return search, structure_prior
     _refuse_shared(search, Argument("leaves", leaves))
     if search.operators == LeafSearch.operators:

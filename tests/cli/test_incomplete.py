@@ -32,6 +32,9 @@ def test_learning_from_holes(leafwise, gaps, tmp_path):
     ).object
     assert {**again, "seconds": 0, "output": ""} == {**found, "seconds": 0, "output": ""}
     assert (tmp_path / "again.json").read_text() == output.read_text()
+    stacked = leafwise("learn", gaps, "--missing", "infer", "--leaves", "stacked", "-o", output, "--json").object
+    assert stacked["stacked"]
+    assert stacked["log_score"] == found["log_score"]
     lines = leafwise("learn", gaps, "--missing", "infer", "-o", output, "--verbose").stderr.splitlines()
     assert sum("all variables" in line for line in lines) == found["rounds"]
     assert leafwise("evaluate", output, gaps, "--json").object["cases"] == 400
@@ -76,6 +79,12 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "2", "--networks", "3"], "--hidden"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
+        (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves"),
+        (["--hidden", "2", "--leaves", "stacked"], "--leaves stacked takes no --hidden"),
+        (
+            ["--missing", "infer", "--leaves", "stacked", "--target", "rain"],
+            "--missing infer, with --leaves stacked, takes no --target",
+        ),
     ],
 )
 def test_what_is_refused(leafwise, data, tmp_path, options, message):

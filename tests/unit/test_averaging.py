@@ -149,5 +149,5 @@ def test_saved_and_loaded(cases, tmp_path):
 
 
 def test_leaves_that_are_not_known(cases):
-    with pytest.raises(ValueError, match="leaves are 'best': give 'plain' or 'average'"):
+    with pytest.raises(ValueError, match="leaves are 'best': give 'plain', 'average' or 'stacked'"):
         leafwise.learn(cases, leaves="best")

@@ -40,7 +40,7 @@ EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
-IN_ROUNDS_WITHOUT = ("keep", "device", "leaves", "networks", "cluster")
+IN_ROUNDS_WITHOUT = ("keep", "device", "networks", "cluster")
 MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "device", "cluster")
 ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example", "tied")
 SERIES_WITHOUT = (
@@ -178,11 +178,12 @@ search_options = stacked(
     ),
     click.option(
         "--leaves",
-        type=click.Choice(["plain", "average"]),
+        type=click.Choice(["plain", "average", "stacked"]),
         default="plain",
         show_default=True,
-        help="Distributions in the leaves: of the one structure found, or, to predict better, averaged over all "
-        "prunings of trees that are grown with few charges.",
+        help="Distributions in the leaves: of the one structure found; or, to predict better, averaged over all "
+        "prunings of trees that are grown with few charges, or parted by all states of the parents, with estimates "
+        "from coarse to fine mixed, which takes rows with holes as well.",
     ),
     click.option(
         "--networks",
@@ -332,16 +333,16 @@ def _finish(
     interrupted: int,
 ) -> int:
     """Save the network, and say what was found."""
-    from leafwise.averaging import averaged
     from leafwise.dynamic_network import DynamicNetwork
+    from leafwise.learner import with_leaves
     from leafwise.network import Network
     from leafwise.table import Table
 
     wanted = output
 
     network = search.network
-    if request.leaves == "average" and isinstance(network, Network) and isinstance(table, Table):
-        network = averaged(network, table)
+    if isinstance(network, Network) and isinstance(table, Table):
+        network = with_leaves(request.leaves, network, table, request.seed)
     model: Network | Mixture | DynamicNetwork = network
     if request.lags is not None and isinstance(network, Network):
         model = DynamicNetwork(network, request.lags)
@@ -378,19 +379,21 @@ def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
 
 def _refuse_unused(request: Request) -> None:
     """An option that would do nothing is a mistake."""
+    infers, averaging = request.reading.get("missing") == "infer", ("leaves",) if request.leaves == "average" else ()
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights", "cache") if request.example is not None else (),
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
         "--cluster": ON_A_CLUSTER_WITHOUT if request.cluster is not None else (),
-        "--leaves average": ("weights", "hidden", "cluster") if request.leaves == "average" else (),
+        f"--leaves {request.leaves}": ("weights", "hidden", "cluster") if request.leaves != "plain" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),
         "--weights": ("cache",) if request.weights is not None else (),
         "--start": ("cache",) if request.start is not None else (),
         "a run without --checkpoint": ("every",) if request.checkpoint is None else (),
         "--lags": SERIES_WITHOUT if request.lags is not None else (),
         "a run without --lags": ("by", "time") if request.lags is None else (),
-        "--missing infer": IN_ROUNDS_WITHOUT if request.reading.get("missing") == "infer" else (),
+        "--missing infer": (*IN_ROUNDS_WITHOUT, *averaging) if infers else (),
+        "--missing infer, with --leaves stacked,": ("target",) if infers and request.leaves == "stacked" else (),
         "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
     }
     context = click.get_current_context()

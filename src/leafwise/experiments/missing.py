@@ -3,7 +3,7 @@
 Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
 of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
 rounded to a state. pyAgrum's EM gets our structure, as complete tables; with many holes it takes minutes a row, and is
-asked only if somebody has the time.
+asked only if somebody has the time. All others get the leaves that predict best, "stacked", and then plain ones.
 """
 
 import tempfile
@@ -28,10 +28,12 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
+from leafwise.stacking import stacked
 from leafwise.table import Table
 
 Codes = NDArray[Any]
 Holed = NDArray[np.bool_]
+Found = tuple[Network, Network]  # with plain leaves, and with stacked ones
 SHARES = (0.05, 0.1, 0.3, 0.5)
 DEPENDS = "depends"
 BINARY = ("nltcs", "msnbc", "dna", "tretail")
@@ -47,7 +49,7 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_FEW = 0.1  # holes: with more of them pyAgrum's EM is slow
+_FEW, _FEW_A_ROW = 0.1, 20  # holes: with a larger share of them, or more in a row, pyAgrum's EM is slow
 
 
 @dataclass(frozen=True)
@@ -75,36 +77,41 @@ class Cut:
         return np.where(self.holes, np.nan, self.complete.codes).T
 
 
-def _dropped(cut: Cut) -> Network | None:
+def _learned(table: Table, infers: bool = False) -> Found:
+    plain = learn(table, missing="infer") if infers else learn(table)
+    return plain, stacked(plain, table)
+
+
+def _dropped(cut: Cut) -> Found | None:
     whole = ~cut.holes.any(axis=0)
     if not whole.any():
         return None
-    return learn(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
+    return _learned(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
 
 
-def _most_common(cut: Cut) -> Network:
+def _most_common(cut: Cut) -> Found:
     pairs = zip(cut.complete.codes, cut.holes, strict=True)
     common = [np.bincount(codes[~holes]).argmax() if not holes.all() else 0 for codes, holes in pairs]
-    return learn(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
+    return _learned(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
 
 
-def _iterative(cut: Cut) -> Network:
+def _iterative(cut: Cut) -> Found:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
         imputer = IterativeImputer(max_iter=3, n_nearest_features=10, keep_empty_features=True, random_state=0)
-        return learn(cut.filled(imputer.fit_transform(cut.numbers()).T))
+        return _learned(cut.filled(imputer.fit_transform(cut.numbers()).T))
 
 
-def _nearest(cut: Cut) -> Network:
+def _nearest(cut: Cut) -> Found:
     from sklearn.impute import KNNImputer
 
-    return learn(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
+    return _learned(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
 
 
-def _agrum(cut: Cut, ours: Network) -> Network | None:
+def _agrum(cut: Cut, ours: Network) -> Found | None:
     """Parameters by pyAgrum's EM, a prior case in each cell, the structure being ours."""
     import pyagrum
 
@@ -126,7 +133,8 @@ def _agrum(cut: Cut, ours: Network) -> Network | None:
     order = [found.names.index(name) for name in plain.names]
     if order != list(range(len(order))):
         raise ValueError("pyAgrum changed the order of the variables, which this comparison relies on: update it.")
-    return Network(ours.variables, found.nodes)
+    network = Network(ours.variables, found.nodes)
+    return network, network
 
 
 def replace_names(network: Network) -> Network:
@@ -138,23 +146,24 @@ def replace_names(network: Network) -> Network:
     return Network(variables, network.nodes)
 
 
+LINES = {"of_cases": "cases", "of_holes": "holes", "of_cases_plain": "cases, plain leaves"}
 WAYS = (
     "rows dropped", "a state", "most common", "IterativeImputer", "KNNImputer", "pyAgrum EM", "infer", "complete",
 )  # fmt: skip
 
 
-def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tuple[str, Network | None]]:
+def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tuple[str, Found | None]]:
     tell("infer")
-    ours = learn(cut.shown(), missing="infer")
-    ways: dict[str, Callable[[], Network | None]] = {
+    ours = _learned(cut.shown(), infers=True)
+    ways: dict[str, Callable[[], Found | None]] = {
         "rows dropped": lambda: _dropped(cut),
-        "a state": lambda: learn(cut.shown()),
+        "a state": lambda: _learned(cut.shown()),
         "most common": lambda: _most_common(cut),
         "IterativeImputer": lambda: _iterative(cut),
         "KNNImputer": lambda: _nearest(cut),
-        "pyAgrum EM": lambda: _agrum(cut, ours) if slow else None,
+        "pyAgrum EM": lambda: _agrum(cut, ours[0]) if slow else None,
         "infer": lambda: ours,
-        "complete": lambda: learn(cut.complete),
+        "complete": lambda: _learned(cut.complete),
     }
     for name in WAYS:
         tell(name)
@@ -248,14 +257,13 @@ def outcomes(
     train, test = _tables(name, most, folder)
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, _holes(train, how), test)
-        of_cases: dict[str, float | None] = {}
-        of_holes: dict[str, float | None] = {}
-        for way, network in _networks(
-            cut, slow or not isinstance(how, float) or how <= _FEW, partial(_tell_about, tell, f"{name}, {_text(how)}")
-        ):
-            of_cases[way] = None if network is None else _of_held_back(network, cut)
-            of_holes[way] = None if network is None else _of_true_values(network, cut)
-        yield {"set": name, "cases": train.n_cases, "holes": how, "of_cases": of_cases, "of_holes": of_holes}
+        entry: dict[str, Any] = {"set": name, "cases": train.n_cases, "holes": how} | {key: {} for key in LINES}
+        is_fast = (how == DEPENDS or float(how) <= _FEW) and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW
+        for way, found in _networks(cut, slow or is_fast, partial(_tell_about, tell, f"{name}, {_text(how)}")):
+            entry["of_cases"][way] = None if found is None else _of_held_back(found[1], cut)
+            entry["of_holes"][way] = None if found is None else _of_true_values(found[1], cut)
+            entry["of_cases_plain"][way] = None if found is None else _of_held_back(found[0], cut)
+        yield entry
 
 
 def _tell_about(tell: Callable[[str], None], about: str, what: str) -> None:
@@ -267,28 +275,35 @@ def _text(how: float | str) -> str:
 
 
 def report(found: list[dict[str, Any]]) -> Report:
-    """The table of what was found; two lines for each share of holes."""
+    """The table of what was found; three lines for each share of holes."""
     rows = []
     for entry in found:
-        head = f"{entry['set'].split('-')[0]}, {entry['cases']:,} cases"
-        values = entry["of_cases"]
-        rows.append([head, _text(entry["holes"]), "cases", *_cells(values), f"{_covered(values):.0%}"])
-        rows.append(["", "", "holes", *_cells(entry["of_holes"]), ""])
-    rivals = [way for way in WAYS if way not in ("infer", "complete")]
-    lost = [e for e in found if any(_less(e["of_cases"]["infer"], e["of_cases"][way]) for way in rivals)]
-    kept = {share: [_covered(e["of_cases"]) for e in found if e["holes"] == share] for share in (0.1, 0.3)}
-    remarks = [
-        f"`infer` is best of all but `complete`, by cases that were held back, in {len(found) - len(lost)} of "
-        f"{len(found)} rows" + (": lost are " + "; ".join(_lost(e, rivals) for e in lost) if lost else "") + ".",
-        *(
-            f"At {share:.0%} holes it covers {min(shares):.0%} to {max(shares):.0%} of the way from `most common` to "
-            f"`complete`, in the median {float(np.median(shares)):.0%}."
-            for share, shares in kept.items()
-            if shares
-        ),
-    ]
-    heads = ("set", "holes", "mean log p of", *WAYS, "covered")
+        heads = [f"{entry['set'].split('-')[0]}, {entry['cases']:,} cases", _text(entry["holes"])]
+        for key, line in LINES.items():
+            covered = "" if key == "of_holes" else f"{_covered(entry[key]):.0%}"
+            rows.append([*heads, line, *_cells(entry[key]), covered])
+            heads = ["", ""]
+    heads = ["set", "holes", "mean log p of", *WAYS, "covered"]
+    remarks = [text for key in ("of_cases", "of_cases_plain") for text in _remarks(found, key)]
     return Report("Holes, and ways to learn from them", heads, rows, remarks, {"rows": found})
+
+
+def _remarks(found: list[dict[str, Any]], key: str) -> Iterator[str]:
+    """In how many rows ours is best, which are lost, and how much of the way it covers."""
+    rivals = [way for way in WAYS if way not in ("infer", "complete")]
+    lost = [e for e in found if any(_less(e[key]["infer"], e[key][way]) for way in rivals)]
+    yield (
+        f"By {LINES[key]} `infer` is best of all but `complete` in {len(found) - len(lost)} of {len(found)} rows"
+        + (": lost are " + "; ".join(_lost(e, e[key], rivals) for e in lost) if lost else "")
+        + "."
+    )
+    for share in (0.1, 0.3):
+        shares = [_covered(e[key]) for e in found if e["holes"] == share]
+        if shares:
+            yield (
+                f"At {share:.0%} holes it covers {min(shares):.0%} to {max(shares):.0%} of the way from `most common` "
+                f"to `complete`, in the median {float(np.median(shares)):.0%}."
+            )
 
 
 def _covered(values: Mapping[str, float]) -> float:
@@ -299,8 +314,7 @@ def _less(one: float, other: float | None) -> bool:
     return other is not None and one < other
 
 
-def _lost(entry: dict[str, Any], rivals: list[str]) -> str:
-    values = entry["of_cases"]
+def _lost(entry: dict[str, Any], values: Mapping[str, float], rivals: list[str]) -> str:
     best = max((way for way in rivals if values[way] is not None), key=lambda way: values[way])
     return f"{entry['set']} at {_text(entry['holes'])} to `{best}` by {values[best] - values['infer']:.3f}"
 

@@ -20,7 +20,9 @@ from leafwise.network import Network
 from leafwise.table import Variable, count_states
 
 _ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
-_SWEEPS = 3  # in which each cell is drawn once
+_SWEEPS = 3  # in which each cell is drawn once,
+_FIRST_SWEEPS = 30  # and where there is nothing to go on from
+_FIRST_DRAWS = 5  # of cases that are counted as drawn
 _PROBED = 200  # cases: if most of them are too large, all are taken to be
 
 
@@ -58,8 +60,12 @@ class Completions:
         drawn[:, small] = holes.draw(np.ascontiguousarray(shown[:, small]), seeds[0])
         large = np.delete(np.arange(shown.shape[1]), small)
         if len(large):
-            before = np.ascontiguousarray(drawn[:, large])
-            drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], _SWEEPS)[0]
+            before, n_sweeps = np.ascontiguousarray(drawn[:, large]), _SWEEPS
+            new = before >= self._n_states[:, None]
+            if new.any():  # never drawn before: chains begin anywhere, and take longer to forget it
+                anywhere = np.random.default_rng(seeds[1]).integers(0, self._n_states[:, None], before.shape)
+                before, n_sweeps = np.where(new, anywhere, before).astype(before.dtype), _FIRST_SWEEPS
+            drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], n_sweeps)[0]
         self._drawn = drawn
         completed = np.tile(self._codes, n_draws)
         completed[:, np.tile(self._lacking, n_draws)] = drawn
@@ -90,7 +96,8 @@ class Completions:
     def expected_counts(self, network: Network) -> tuple[list[Floats | None], float]:
         """How often each leaf is reached with each state, in expectation, and the log probability of what is shown.
 
-        Cases that are too large are counted as they were drawn last, and then the log probability is NaN.
+        Cases that are too large are counted as they were drawn last, or are drawn now if they never were, and then the
+        log probability is NaN.
         """
         holes = Holes(network, threads=self._threads, room=_ROOM)
         known = self._about(holes)
@@ -101,6 +108,8 @@ class Completions:
                 own += more
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
         if not known.is_small.all():
+            if self._n_drawn == 0:
+                self.draw(network, _FIRST_DRAWS)
             n_draws = self._n_times(self._drawn)
             drawn = self._drawn[:, np.tile(~known.is_small, n_draws)]
             for own, more in zip(counts, leaf_counts(network, drawn), strict=True):

@@ -1,0 +1,138 @@
+"""Leaves parted by all states of the parents, each a mixture of estimates. Knows networks and inference, not searches.
+
+A decision graph says what the data are sure of. To predict, what they hint at helps as well: within a leaf, the states
+of all parents tell a little more. So there are several estimates for each state of the parents, from coarse to fine,
+and they are mixed with the weights by which every case is best predicted by all others (stacking, Wolpert 1992).
+"""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.decision_graph import DecisionGraph
+from leafwise.encoding import read
+from leafwise.inference.completion import Completions
+from leafwise.kernels.questions import routes
+from leafwise.network import Network, Node, check_network
+from leafwise.priors import Symmetric
+from leafwise.table import code_type
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MOST_CELLS = 2**14  # states of the parents: a node that has more keeps its leaves
+_STRENGTHS = (1.0, 4.0, 16.0)  # cases that a coarser estimate is worth in a finer one
+_MOST_STEPS, _ENOUGH = 200, 1e-6  # of EM for the weights; nats a case
+_ROUNDS, _GAIN = 10, 1e-4  # of EM where cells are missing; nats a case
+
+
+def stacked(network: Network, data: Any, seed: int = 1) -> Network:
+    """The same parents, with a distribution for all their states: a mixture of estimates from coarse to fine.
+
+    The estimates are that of the leaf, and the cases of the states themselves, with a few more that are spread
+    evenly, or as in all cases, or as in the leaf. A variable's weights for them are those by which each case is best
+    predicted by all others. Nothing is tuned, and there is no parameter prior to score with (`prior` is None). Missing
+    cells are inferred, by EM that begins with the network; where rows are too large for that, by draws with a `seed`.
+    A node whose parents have more than 16,384 states together keeps its leaves, as do those with ties or own-value
+    tests.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> from leafwise.learner import learn
+    >>> cases, new = sample(alarm(), 500, seed=1), sample(alarm(), 2000, seed=2)
+    >>> network = learn(cases)
+    >>> [round(float(found.log_probabilities(new).mean()), 2) for found in (network, stacked(network, cases))]
+    [-10.98, -10.94]
+    """
+    check_network(network, "stacked")
+    table = read(data, variables=network.variables, missing="unknown")
+    nodes, leaves_of = list(network.nodes), {}
+    tied = {tied.variable for group in network.ties for tied in group}
+    for target, node in enumerate(network.nodes):
+        if node is not None and target not in tied and _fits(network, node):
+            leaves_of[target], nodes[target] = _parted(network, node)
+    found = replace(network, nodes=tuple(nodes), prior=None, learned={**network.learned, "stacked": True})
+    completions = Completions(network.variables, table.codes, seed)
+    last = -math.inf
+    for _ in range(_ROUNDS):
+        counts, log_likelihood = completions.expected_counts(found)
+        for target, leaf_of in leaves_of.items():
+            nodes[target] = _relearned(nodes[target], counts[target], leaf_of)
+        found = replace(found, nodes=tuple(nodes))
+        if not completions.n_missing or not log_likelihood - last > _GAIN * table.n_cases:
+            break
+        last = log_likelihood
+    return found
+
+
+def _fits(network: Network, node: Node) -> bool:
+    n_cells = math.prod(network.variables[parent].n_states for parent in node.parents)
+    return node.own is None and len(node.parents) > 0 and n_cells <= _MOST_CELLS
+
+
+def _parted(network: Network, node: Node) -> tuple[Ints, Node]:
+    """Where all states of the parents were: in which leaf; and the node with a leaf for each, which says the same."""
+    n_states = [variable.n_states for variable in network.variables]
+    shape = [n_states[parent] for parent in node.parents]
+    codes = np.zeros((len(n_states), math.prod(shape)), code_type(network.variables))
+    codes[list(node.parents)] = np.indices(shape).reshape(len(shape), -1)
+    leaf_of = routes.leaves_of(codes, *node.flat[:3], 0).astype(np.int64)
+    graph = DecisionGraph.complete(node.parents, n_states)
+    return leaf_of, Node(node.parents, graph, node.probabilities[leaf_of])
+
+
+def _relearned(node: Node | None, counts: Floats | None, leaf_of: Ints) -> Node:
+    """The node with mixed estimates: exponents are what, with the counts, makes these distributions."""
+    assert node is not None
+    assert counts is not None
+    means = stacked_means(counts, leaf_of)
+    sizes = (counts / means).max(axis=1, keepdims=True) + node.n_states
+    return Node.learned(node.parents, node.graph, counts, means * sizes - counts)
+
+
+def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
+    """Distributions from the counts of states in each cell, each of which is in some leaf: mixed estimates.
+
+    >>> stacked_means(np.array([[8.0, 2.0], [1.0, 9.0]]), np.array([0, 0])).round(2).tolist()
+    [[0.72, 0.28], [0.2, 0.8]]
+    """
+    cells, states = np.nonzero(counts)
+    cases = counts[cells, states]
+    weights = _best_weights(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)), cases)
+    every, each = (places.ravel() for places in np.indices(counts.shape))
+    means: Floats = weights @ _estimates(counts, leaf_of, every, each, np.zeros(counts.size))
+    return means.reshape(counts.shape)
+
+
+def _estimates(counts: Floats, leaf_of: Ints, cells: Ints, states: Ints, left_out: Floats) -> Floats:
+    """How probable states in cells are by each estimate, from all cases but so much of one that is there."""
+    r = counts.shape[1]
+    in_leaf = np.zeros((int(leaf_of.max()) + 1, r))
+    np.add.at(in_leaf, leaf_of, counts)
+
+    def share(n: Floats, size: Floats, center: Floats | float, strength: float) -> Floats:
+        return (n - left_out + strength * center) / (size - left_out + strength)
+
+    even, prior, leaves = 1 / r, r * Symmetric().exponent(r), leaf_of[cells]
+    overall = share(counts.sum(axis=0)[states], counts.sum(keepdims=True)[0], even, prior)
+    leaf = share(in_leaf[leaves, states], in_leaf.sum(axis=1)[leaves], even, prior)
+    own, size = counts[cells, states], counts.sum(axis=1)[cells]
+    fine = [share(own, size, center, strength) for center in (even, overall, leaf) for strength in _STRENGTHS]
+    return np.array([leaf, *fine])
+
+
+def _best_weights(estimates: Floats, cases: Floats) -> Floats:
+    """The weights of a mixture that finds the cases most probable, by EM."""
+    n = len(estimates)
+    weights, last = np.full(n, 1 / n), -math.inf
+    for _ in range(_MOST_STEPS):
+        mixed = weights @ estimates
+        log_likelihood = float(cases @ np.log(mixed))
+        if log_likelihood - last < _ENOUGH * cases.sum():
+            break
+        last = log_likelihood
+        weights = weights * (estimates @ (cases / mixed)) / cases.sum()
+    return weights
