@@ -259,7 +259,7 @@ class JointRun(MixtureRun):
             "best": _plain(self._best),
             "n_tried": self._n_tried,
             "leaves": self._leaves,
-            "score": self._score if self._best or self._members else None,
+            "score": self._score if math.isfinite(self._score) else None,
             "chosen": self._tried.index(self.chosen),
         }
 
@@ -347,7 +347,7 @@ class JointRun(MixtureRun):
             return self._of_none()
         groups, n_cases = self._groups(), self._table.n_cases
         weights = em_weights(groups, n_cases) if groups else np.ones(1)
-        unseen = _mean_log(groups, weights, n_cases) if groups else None
+        unseen = _mean_log(groups, weights, n_cases) if any(len(own) for own, _ in groups) else None
         group_of = np.arange(len(networks)) // self._size
         of_each = weights[group_of] / np.bincount(group_of)[group_of]
         told = self._summary(networks, _name_of_leaves(self._leaves), unseen) | {"groups": len(weights)}

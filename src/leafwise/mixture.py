@@ -18,7 +18,7 @@ from leafwise.dag import topological_order
 from leafwise.decision_graph import DecisionGraph
 from leafwise.errors import Advice, check_type
 from leafwise.network import Network, Node, check_network
-from leafwise.table import Table, Variable, code_type, many
+from leafwise.table import Table, Variable, code_type, index_of, many
 
 if TYPE_CHECKING:
     from leafwise.inference.evidence import Given
@@ -72,7 +72,10 @@ class Mixture:
         groups = tuple(self.groups) or tuple(range(len(self.members)))
         if len(groups) != len(self.members):
             raise ValueError(f"a mixture got {len(self.members)} networks and {len(groups)} groups: give one for each.")
-        object.__setattr__(self, "groups", groups)
+        if not all(isinstance(group, int | np.integer) for group in groups):
+            raise TypeError("the groups of a mixture are numbers, one for each network: give these.")
+        number = {group: k for k, group in enumerate(dict.fromkeys(groups))}
+        object.__setattr__(self, "groups", tuple(number[group] for group in groups))
         for members, _ in self._grouped():
             topological_order(_all_parents(members))
 
@@ -184,6 +187,8 @@ class Mixture:
         """The answers of the components that hold the evidence possible."""
         from leafwise.inference.exact import Impossible
 
+        for name in [*([targets] if isinstance(targets, str) else targets), *(given or ())]:
+            index_of(name, self.names)  # not a cause that only a group has
         found: dict[int, Answer] = {}
         refusal: Impossible | None = None
         for place, (network, _weight) in enumerate(self.components):
@@ -378,7 +383,8 @@ def switched(networks: Sequence[Network], weights: Floats) -> Network:
         return first
     n, names = len(first.variables), {*first.names}
     places = [place for place, node in enumerate(first.nodes) if node is not None]
-    labels, shares = tuple(str(k + 1) for k in range(len(networks))), weights[None] / weights.sum()
+    labels = tuple(str(k + 1) for k in range(len(networks)))
+    shares = (weights / weights.sum() if weights.any() else np.full(len(networks), 1 / len(networks)))[None]
     variables, nodes = list(first.variables), list(first.nodes)
     all_parents = _all_parents(networks)
     for number, place in enumerate(places):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import read
-from leafwise.inference.completion import Completions
+from leafwise.inference.completion import DRAWS, Completions
 from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node, check_network
 from leafwise.priors import Symmetric
@@ -23,7 +23,7 @@ from leafwise.table import code_type
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_CELLS = 2**14  # states of the parents: a node that has more keeps its leaves
+_MOST_CELLS = 2**18  # probabilities: a node that would have more keeps its leaves
 _STRENGTHS = (1.0, 4.0, 16.0)  # cases that a coarser estimate is worth in a finer one
 _MOST_STEPS, _ENOUGH = 200, 1e-6  # of EM for the weights; nats a case
 _ROUNDS, _GAIN = 10, 1e-4  # of EM where cells are missing; nats a case
@@ -36,8 +36,7 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
     evenly, or as in all cases, or as in the leaf. A variable's weights for them are those by which each case is best
     predicted by all others. Nothing is tuned, and there is no parameter prior to score with (`prior` is None). Missing
     cells are inferred, by EM that begins with the network; where rows are too large for that, by draws with a `seed`.
-    A node whose parents have more than 16,384 states together keeps its leaves, as do those with ties or own-value
-    tests.
+    A node that would have more than 262,144 probabilities keeps its leaves, as do those with ties or own-value tests.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -62,15 +61,18 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
         for target, leaf_of in leaves_of.items():
             nodes[target] = _relearned(nodes[target], counts[target], leaf_of)
         found = replace(found, nodes=tuple(nodes))
-        if not completions.n_missing or not log_likelihood - last > _GAIN * table.n_cases:
+        if not completions.n_missing or log_likelihood - last <= _GAIN * table.n_cases:
             break
+        if math.isnan(log_likelihood):  # some rows are drawn: anew, by what is known now
+            completions.draw(found, DRAWS)
         last = log_likelihood
-    return found
+    sizes = {"leaves": found.n_leaves, "parameters": found.n_parameters, "tests": found.n_tests}
+    return replace(found, learned={**found.learned, **sizes})
 
 
 def _fits(network: Network, node: Node) -> bool:
     n_cells = math.prod(network.variables[parent].n_states for parent in node.parents)
-    return node.own is None and len(node.parents) > 0 and n_cells <= _MOST_CELLS
+    return node.own is None and len(node.parents) > 0 and n_cells * node.n_states <= _MOST_CELLS
 
 
 def _parted(network: Network, node: Node) -> tuple[Ints, Node]:

@@ -66,9 +66,12 @@ def weighted_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> 
 
 def known_groups(network: Network) -> list[tuple[int, ...]]:
     """The variables of which it was known that they share a graph and all that it holds, group by group."""
-    named = network.learned.get("tied", [])
-    tied = {tuple(leaf.variable for leaf in group) for group in network.ties} if named else ()
-    return [group for names in named if (group := tuple(sorted(map(network.names.index, names)))) in tied]
+    named = network.learned.get("tied") if network.ties else None
+    tied = {tuple(leaf.variable for leaf in group) for group in network.ties}
+    place = {name: k for k, name in enumerate(network.names)}
+    known = [names for names in named if isinstance(names, list | tuple)] if isinstance(named, list | tuple) else []
+    groups = [tuple(sorted(place.get(name, -1) for name in names)) for names in known]
+    return [group for group in groups if group in tied]
 
 
 def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:

@@ -126,6 +126,8 @@ def test_cases_drawn_from_groups():
 def test_groups_that_do_not_fit(mixture):
     with pytest.raises(ValueError, match="6 networks and 2 groups"):
         Mixture(mixture.members, mixture.weights, groups=(0, 1))
+    with pytest.raises(TypeError, match="the groups of a mixture are numbers"):
+        Mixture(mixture.members, mixture.weights, groups=tuple("abcdef"))
     two = [
         leafwise.learn(np.array([[0, 0], [1, 1]] * 20), constraints=Constraints(order=o))
         for o in (["x1", "x2"], ["x2", "x1"])
@@ -195,6 +197,16 @@ def test_the_same_for_any_number_of_threads_and_another_for_another_seed(cases, 
     assert leafwise.learn(cases, networks=6, seed=2) != mixture
 
 
+def test_a_group_without_weight_says_nothing(cases, mixture):
+    network, other = mixture.members[:2]
+    alone = Mixture((network, other, other), (1, 0, 0), groups=(7, 9, 9))
+    assert alone.groups == (0, 1, 1)
+    name = cases.names[0]
+    assert alone.query(name)[name] == pytest.approx(network.query(name)[name])
+    assert alone.log_probabilities(cases) == pytest.approx(network.log_probabilities(cases))
+    assert alone.sample(20, seed=1).n_cases == 20
+
+
 def test_saved_loaded_and_pickled(mixture, tmp_path):
     for name in ("mixture.json", "mixture.json.gz"):
         mixture.save(tmp_path / name)
@@ -216,6 +228,7 @@ def test_a_network_is_a_mixture_of_one(tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(version=4), 'the "version" of the mixture is 4'),
+        (lambda d: (d.update(version=2), d["members"][0].update(group=0)), 'members have a "group"'),
         (lambda d: d["members"][0].pop("weight"), 'lacks "weight"'),
         (lambda d: d["members"][0].update(weight=0.9), "sum to one"),
         (lambda d: d.update(members=[]), "a mixture got 0 networks"),
@@ -284,9 +297,9 @@ def test_interrupted_it_keeps_what_is_there(cases):
 
 
 @pytest.mark.parametrize("rows", [[["a", "b"]], [["a", "b"], ["a", "c"]], [["a"], ["b"], ["a"]]])
-def test_tiny_tables(rows):
+def test_tiny_tables(rows, tmp_path):
     table = leafwise.read(np.array(rows), states=["x1", "x2"][: len(rows[0])])
-    mixture = leafwise.learn(table, networks=3)
+    mixture = leafwise.learn(table, networks=3, checkpoint=tmp_path / "saved", every=0)
     assert np.isfinite(mixture.log_probabilities(table)).all()
     assert math.fsum(mixture.weights) == pytest.approx(1)
 

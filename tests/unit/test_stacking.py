@@ -108,12 +108,13 @@ def test_states_for_holes_that_nothing_uses_change_nothing(network, cases):
 
 
 def test_what_is_too_large_keeps_its_leaves(network, cases, monkeypatch):
-    monkeypatch.setattr(stacking, "_MOST_CELLS", 4)
+    monkeypatch.setattr(stacking, "_MOST_CELLS", 9)
     found = stacked(network, cases)
-    sizes = [np.prod([network.variables[p].n_states for p in node.parents]) for node in network.nodes]
+    states = [variable.n_states for variable in network.variables]
+    sizes = [states[k] * np.prod([states[p] for p in node.parents]) for k, node in enumerate(network.nodes)]
     for size, node, before in zip(sizes, found.nodes, network.nodes, strict=True):
-        assert (node == before) == (size > 4 or not before.parents)
-    assert any(size > 4 for size in sizes)
+        assert (node == before) == (size > 9 or not before.parents)
+    assert any(size > 9 for size in sizes)
 
 
 def test_rows_that_are_too_large_are_drawn(network, cases, monkeypatch):

@@ -57,6 +57,10 @@ def read_mixture(document: dict[str, Any], room: Room) -> Mixture:
     weights = [float(member_of(entry, "weight", float, f"members[{k}]")) for k, entry in enumerate(entries)]
     members = [read_network({**entry, "variables": variables}, room) for entry in entries]
     check_version(version, members)
+    if version < VERSION and any("group" in entry for entry in entries):
+        raise ValueError(
+            f'members have a "group", which is for version {VERSION}: write that version, or leave them out.'
+        )
     learned = member_of(document, "learned", dict, "file") if "learned" in document else {}
     groups = [member_of(entry, "group", int, f"members[{k}]") for k, entry in enumerate(entries) if version == VERSION]
     return Mixture(tuple(members), tuple(weights), learned, tuple(groups))

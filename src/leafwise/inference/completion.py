@@ -22,7 +22,7 @@ from leafwise.table import Variable, count_states
 _ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
 _SWEEPS = 3  # in which each cell is drawn once,
 _FIRST_SWEEPS = 30  # and where there is nothing to go on from
-_FIRST_DRAWS = 5  # of cases that are counted as drawn
+DRAWS = 5  # of cases that are counted as drawn
 _PROBED = 200  # cases: if most of them are too large, all are taken to be
 
 
@@ -109,7 +109,7 @@ class Completions:
                 log_probability += float((more[more > 0] * np.log(node.probabilities[more > 0])).sum())
         if not known.is_small.all():
             if self._n_drawn == 0:
-                self.draw(network, _FIRST_DRAWS)
+                self.draw(network, DRAWS)
             n_draws = self._n_times(self._drawn)
             drawn = self._drawn[:, np.tile(~known.is_small, n_draws)]
             for own, more in zip(counts, leaf_counts(network, drawn), strict=True):

@@ -31,7 +31,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem
 from leafwise.search.under_way import Resumable, Settings
 
-FORMAT, VERSION = "leafwise-checkpoint", 2
+FORMAT, VERSION = "leafwise-checkpoint", 3
 EVERY = 60.0
 _OF_TIME = ("seconds", "threads")
 _LIMITS = (*_OF_TIME, "max_steps", "rounds")  # what may be another when a search goes on

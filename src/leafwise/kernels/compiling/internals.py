@@ -83,8 +83,9 @@ class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.linkonce_odr:
                 function.linkage = "internal"  # nobody else calls it, so that what is called once is written there
-        passes, options = self._codegen._module_pass_manager()
-        passes.run(self._final_module, options)
+        managed = self._codegen._module_pass_manager()  # numba 0.61: the passes alone; later: with their options
+        passes, *options = managed if isinstance(managed, tuple) else (managed,)
+        passes.run(self._final_module, *options)
 
 
 class _Typing(_typing.Context):  # type: ignore[misc]
@@ -102,7 +103,7 @@ class _Typing(_typing.Context):  # type: ignore[misc]
         if named or (isinstance(function, str | types.Type) and not isinstance(function, types.Function)):
             return super().resolve_function_type(function, arguments, named)
         key = function, tuple(arguments)
-        if key not in self._known:
+        if self._known.get(key) is None:
             self._known[key] = super().resolve_function_type(function, arguments, named)
         return self._known[key]
 
