@@ -42,7 +42,7 @@ lint: .venv/installed-for-tests
 pytest: .venv/installed-for-tests
 	$(BIN)/python -m pytest
 
-LAWS := tests/laws tests/contracts tests/golden tests/rivals tests/cli
+LAWS := tests/laws tests/contracts tests/golden tests/rivals tests/cli tests/browser tests/package
 
 pytest-laws: .venv/installed-for-tests
 	$(BIN)/python -m pytest $(LAWS)
