@@ -479,10 +479,10 @@ def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
 
 
 @bare
-def _next_candidate(entry: Int, end: Int, few: Int, n: Int, layout: Layout, counts: Array) -> Int:
-    """The next candidate of a binary target: not binary, or with at least so many cases on either side."""
+def _next_candidate(entry: Int, end: Int, few: Int, n: Int, layout: Layout, counts: Array, is_restricted: Array) -> Int:
+    """The next candidate of a binary target: no pair, or with at least so many cases on either side."""
     variables, bases, n_states = layout.variables, layout.bases, layout.n_states
-    while entry < end and n_states[variables[entry]] == 2:
+    while entry < end and n_states[variables[entry]] == 2 and is_restricted[variables[entry]] == 0:
         here = 2 * bases[entry]
         if few <= counts[here + 2] + counts[here + 3] <= n - few:
             break
@@ -567,7 +567,7 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
         few = _fewest(split, few, most_few, pair)
     while entry < end:
         if pair.is_on:
-            entry = _next_candidate(entry, end, few, n, layout, counts)
+            entry = _next_candidate(entry, end, few, n, layout, counts, scratch.region.is_tested)
             if entry == end:
                 break
         variable, base = layout.variables[entry], layout.bases[entry]
