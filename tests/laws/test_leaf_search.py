@@ -1,5 +1,7 @@
 """Laws of the compiled loop that searches: threads, room that runs short, and stopping after every step."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ import leafwise
 from leafwise import dag, learn, start_search
 from leafwise.counters import cpu
 from leafwise.examples import alarm
-from leafwise.kernels.leaf_search import schedule
+from leafwise.kernels.leaf_search import schedule, splits
 from leafwise.search import histograms, leaves
 from leafwise.search.greedy import SCHEDULES, LeafSearch
 from leafwise.search.kept import same_leaves
@@ -124,3 +126,22 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert n_interrupts > 3
     assert search.network == expected
     assert search.network.learned == expected.learned
+
+
+@pytest.mark.interpreted
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") != "1", reason="compiled loops have no bound to take out")
+@pytest.mark.parametrize("seed", [28, 37])  # with which a bound for even shares passed over variables with others
+def test_no_split_is_passed_over_that_gains_more(seed, monkeypatch):
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 2, (250, 30))
+    codes[:, -1] ^= (random.random(250) < 0.4) & (codes[:, 0] & codes[:, 1])
+
+    def score():
+        search = LeafSearch("CBM", max_steps=150, threads=1)
+        run = start_search(codes, target="x30", prior="bdeu:5", structure_prior="uniform", search=search)
+        run.run()
+        return run.log_score
+
+    found = score()
+    monkeypatch.setattr(splits, "_fewest", lambda _split, few, _most, _pair: few)
+    assert found == pytest.approx(score(), abs=1e-9)
