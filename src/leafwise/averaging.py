@@ -71,11 +71,10 @@ def averaged_means(network: Network, target: int, node: Node, on_arcs: NDArray[n
 
 
 def _averaged_node(network: Network, target: int, node: Node, table: Table) -> Node:
-    """The node with averaged leaves: exponents are what, with the counts, makes these distributions."""
+    """The node with averaged leaves."""
     on_arcs, every = counts_of(node, target, table)
     counts, means = every[list(node.graph.leaves)], averaged_means(network, target, node, on_arcs)
-    sizes = (counts / means).max(axis=1, keepdims=True) + node.n_states
-    return Node.learned(node.parents, node.graph, counts, means * sizes - counts)
+    return Node.with_means(node.parents, node.graph, counts, means)
 
 
 def log_probability_of_test(network: Network, target: int, node: Node) -> float:

@@ -21,8 +21,8 @@ from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
+from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
-from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
 from leafwise.prior_network import PriorNetwork
@@ -466,13 +466,8 @@ def _prepared(
         parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
         counter = _counter_of(rows, workers, unit, device)
-        if (
-            isinstance(search, LeafSearch)
-            and table.n_cases
-            and not infers
-            and hidden is None
-            and counter.local is not None
-        ):
+        is_plain = isinstance(search, LeafSearch) and not infers and hidden is None
+        if is_plain and table.n_cases and counter.local is not None:
             counter.local.prepare()  # while all else is put together
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
@@ -495,16 +490,21 @@ def _prepared(
         _check_tied(data, search, parameters)
     how = None
     if infers or hidden is not None:
-        if shares is not None:
-            raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
-        if device != "cpu":
-            its = Argument("missing", "infer")
-            raise AdvisedError(
-                Argument("device", device), " does not go with ", its, " or hidden causes yet: leave one out"
-            )
+        _check_completing(shares, device)
         how = Completing(hidden, completions, seed, infers, start)
     tied = constraints.families(table) if constraints.tied else ()
     return _Run(problem, table, counter, search, workers, target, start, how, tied, device)
+
+
+def _check_completing(shares: NDArray[np.float64] | None, device: str) -> None:
+    """Refuse what knows nothing of cases that are completed."""
+    if shares is not None:
+        raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
+    if device != "cpu":
+        its = Argument("missing", "infer")
+        raise AdvisedError(
+            Argument("device", device), " does not go with ", its, " or hidden causes yet: leave one out"
+        )
 
 
 def _check_tied(data: Any, search: Settings, prior: ParameterPrior) -> None:
@@ -625,8 +625,7 @@ def _counts(node: Node, target: int, table: Table) -> NDArray[np.int64]:
     """How many cases of a table are in each state of a target, for each distribution of its node."""
     if node.own is not None:
         return counts_of(node, target, table)[1][list(node.places)]
-    flat, n_leaves = node.flat, node.graph.n_leaves
-    return routes.leaf_counts(table.codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states)
+    return counts_in_leaves(node, target, table.codes)
 
 
 def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:

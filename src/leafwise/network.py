@@ -80,6 +80,14 @@ class Node:
         return cls(parents, graph, _posterior_means(counts, exponents), counts, exponents)
 
     @classmethod
+    def with_means(
+        cls, parents: tuple[int, ...], graph: DecisionGraph, counts: NDArray[Any], means: NDArray[np.float64]
+    ) -> "Node":
+        """A node with these probabilities: its exponents are what, with the counts, makes them."""
+        sizes = (counts / means).max(axis=1, keepdims=True) + means.shape[1]
+        return cls.learned(parents, graph, counts, means * sizes - counts)
+
+    @classmethod
     def with_own_tests(cls, own: OwnTests, parents: tuple[int, ...] | None = None) -> "Node":
         """A node whose graph also tests its own variable; the parents are those that it tests, or more."""
         node = object.__new__(cls)

@@ -87,12 +87,10 @@ def _parted(network: Network, node: Node) -> tuple[Ints, Node]:
 
 
 def _relearned(node: Node | None, counts: Floats | None, leaf_of: Ints) -> Node:
-    """The node with mixed estimates: exponents are what, with the counts, makes these distributions."""
+    """The node with mixed estimates."""
     assert node is not None
     assert counts is not None
-    means = stacked_means(counts, leaf_of)
-    sizes = (counts / means).max(axis=1, keepdims=True) + node.n_states
-    return Node.learned(node.parents, node.graph, counts, means * sizes - counts)
+    return Node.with_means(node.parents, node.graph, counts, stacked_means(counts, leaf_of))
 
 
 def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes, Floats, Holes
 from leafwise.kernels.questions import routes
-from leafwise.network import Network
+from leafwise.network import Network, Node
 from leafwise.table import Variable, count_states
 
 _ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
@@ -147,14 +147,13 @@ def leaf_counts(network: Network, codes: Codes) -> list[Floats | None]:
     >>> leaf_counts(alarm(), sample(alarm(), 100, seed=1).codes)[2].shape
     (3, 3)
     """
-    counts: list[Floats | None] = []
-    for target, node in enumerate(network.nodes):
-        if node is None:
-            counts.append(None)
-            continue
-        flat = node.flat
-        found = routes.leaf_counts(
-            codes, flat.test, flat.first, flat.child, 0, node.graph.n_leaves, target, node.n_states
-        )
-        counts.append(found.astype(np.float64))
-    return counts
+    return [
+        None if node is None else counts_in_leaves(node, target, codes).astype(np.float64)
+        for target, node in enumerate(network.nodes)
+    ]
+
+
+def counts_in_leaves(node: Node, target: int, codes: Codes) -> NDArray[np.int64]:
+    """How often complete cases reach each leaf of a node with each state of its variable."""
+    flat, n_leaves = node.flat, node.graph.n_leaves
+    return routes.leaf_counts(codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states)

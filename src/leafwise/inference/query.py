@@ -166,15 +166,20 @@ def query(
         found = importance(
             network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed, seconds=seconds, error=error
         )
-        worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
-        if error is not None and worst > error:
-            short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
-            why = Advice(short) if why is None else Advice(why, "; ", short)
-        return _answer(variables, "importance", found, why)
+        return _answer(variables, "importance", found, _with_shortfall(why, found, error))
     found, name = _best_estimate(
         method, lambda draw: draw(network, wanted, weights, joint=joint, n_samples=n_samples, seed=seed)
     )
     return _answer(variables, name, found, why)
+
+
+def _with_shortfall(why: Advice | None, found: Estimate, error: float | None) -> Advice | None:
+    """Why it is not exact, and by how much its errors are larger than was asked for, if they are."""
+    worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
+    if error is None or worst <= error:
+        return why
+    short = f"the largest standard error is {worst:.2g}, above the {error:g} that was asked for"
+    return Advice(short) if why is None else Advice(why, "; ", short)
 
 
 def _best_estimate(method: str, ask: Callable[[Any], Estimate]) -> tuple[Estimate, str]:
