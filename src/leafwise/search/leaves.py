@@ -7,7 +7,8 @@ for many leaves at a time, and it goes on.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -18,10 +19,12 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.references import Packed
+from leafwise.kernels.counting import bits
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.kernels.counting.sets import SET, Cases
-from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, splits, state, weights
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
@@ -42,6 +45,8 @@ _PRICING_NS = 4.0  # ... and under other priors
 _COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _SHORTER = 2**14  # counts in the tables of several states together
+
+_ready = set[Any]()  # kinds of searches for which all functions are compiled
 
 
 class Leaves:
@@ -103,6 +108,7 @@ class Leaves:
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
+        self._scratches: list[Any] = []  # that no thread works with
         self._priced = True  # since the nodes last looked for their best leaves
 
     @property
@@ -200,6 +206,7 @@ class Leaves:
         for target, graph in graphs.items():
             self._note_tests(target, graph)
         cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
+        self._make_ready()
         schedule.add_initial_leaves(targets, cases, planted.places, self._state())
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
@@ -228,6 +235,7 @@ class Leaves:
     def begin_to_part(self) -> None:
         """From now on leaves may be parted, too: nothing gains without that."""
         self.parts = self._priced = True
+        self._scratches.clear()
         schedule.start_afresh(self.targets, self._state())
 
     def price_planted(self) -> None:
@@ -311,7 +319,8 @@ class Leaves:
         priced, now = self._priced, self._state()
 
         def search(leads: bool) -> int:
-            return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now)
+            with self._scratch() as scratch:
+                return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now, scratch)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
@@ -344,9 +353,36 @@ class Leaves:
             self.parts,
         )
 
+    @contextmanager
+    def _scratch(self) -> Iterator[Any]:
+        """Where a thread works, for compiled code."""
+        scratch = self._scratches.pop() if self._scratches else Packed(expand.make_scratch(self._fields()))
+        yield scratch
+        self._scratches.append(scratch)
+
+    def _make_ready(self) -> None:
+        """Have the functions compiled that a search will call, if they are not."""
+        fields = self._fields()
+        data = fields.cases.data
+        key = data.columns.dtype, data.listed.dtype, self._local is None, "O" in self._operators
+        if key in _ready:
+            return
+        scratch = expand.make_scratch(fields)
+        now, pricing = Packed(fields), Packed(scratch.pricing)
+        calls = [(schedule.advance, True, 0, 0.0, True, now, Packed(scratch)), *replay.calls()]
+        if self._local is not None:
+            calls.append(bits.call(self._layout, fields.cases))
+        if "O" in self._operators:
+            calls.append((splits.price_parted, 0, 0, 0, 0, 0, now, pricing))
+        ready(*calls, (splits.price_splits, 0, 0, 0, now, pricing))
+        _ready.add(key)
+
     def _state(self) -> Any:
         """All of it, for compiled code."""
-        now = state.State(
+        return Packed(self._fields())
+
+    def _fields(self) -> state.State:
+        return state.State(
             self.records,
             self._splits,
             self.nodes,
@@ -378,7 +414,6 @@ class Leaves:
             self._shared,
             self.rules,
         )
-        return Packed(now)
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
@@ -432,7 +467,8 @@ class Leaves:
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
             groups = np.empty(int(self._layout.n_states[variables].sum()), np.int64)
             kid = np.empty(len(children), np.int64)
-            expand.plan_splits(split, groups, largest, kid, now)
+            with self._scratch() as scratch:
+                expand.plan_splits(split, groups, largest, kid, now, scratch)
             self._session.cut(parents, variables, groups, records["cases"][children[kid >= 0]])
             whole, n_children = children[kid < 0], self._splits["n_children"][split]
             if len(whole):  # pieces with all cases of the leaf that was parted
@@ -467,7 +503,12 @@ class Leaves:
         else:
             now = self._state()
             costs = _PRICING_NS * self._sizes(batch)
-            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
+
+            def price(begin: int, end: int) -> None:
+                with self._scratch() as scratch:
+                    expand.price_leaves(batch, begin, end, now, scratch)
+
+            self._workers.run(price, costs)
         self._priced = True
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
@@ -483,10 +524,12 @@ class Leaves:
         rows = [prior.exponents(target, region, layout) for target, region in zip(targets, regions, strict=True)]
         self._keep_exponents(batch, targets, rows)
         cells, starts, now = np.concatenate(rows), np.cumsum([0, *map(len, rows)]), self._state()
-        self._workers.run(
-            lambda begin, end: weights.price_by_weights(batch, begin, end, cells, starts, now),
-            np.array([_WEIGHING_NS * len(row) for row in rows]),
-        )
+
+        def weigh(begin: int, end: int) -> None:
+            with self._scratch() as scratch:
+                weights.price_by_weights(batch, begin, end, cells, starts, now, scratch)
+
+        self._workers.run(weigh, np.array([_WEIGHING_NS * len(row) for row in rows]))
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
         """The leaves' own exponents, for merges."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, part
+from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -66,15 +66,10 @@ class OwnScratch(NamedTuple):
     no_weights: Array
 
 
-@part
-def make_own_scratch(scoring: Scoring) -> OwnScratch:
-    """Room for any leaf."""
-    most, n_rows = np.int64(0), np.int64(0)
-    if scoring.own:
-        for variable in range(scoring.layout.n_states.shape[0]):
-            n_rows = max(n_rows, CHILDREN + 2 * scoring.layout.n_states[variable])
-            if scoring.layout.n_states[variable] <= MOST_STATES:
-                most = max(most, scoring.layout.n_states[variable])
+def make_own_scratch(n_states: Array, is_used: bool) -> OwnScratch:
+    """Room for any leaf; none, if it is not used."""
+    most = max(n_states[n_states <= MOST_STATES], default=0) if is_used else 0
+    n_rows = CHILDREN + 2 * n_states.max() if is_used else 0
     by_mask, by_row = np.empty((4, 2 * most), np.int64), np.empty((4, n_rows))
     worth, cells = np.empty((6, 2 * most)), np.empty((2, n_rows, 2 * most))
     return OwnScratch(
