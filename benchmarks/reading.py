@@ -27,7 +27,7 @@ from pathlib import Path
 from pyarrow import parquet
 for path in sorted(Path(sys.argv[1]).iterdir()):
     with parquet.ParquetFile(path, read_dictionary=sys.argv[2:]) as file:
-        for batch in file.iter_batches(80_000, use_threads=False):
+        for batch in file.iter_batches(40_000, use_threads=False):
             pass
 """
 PACKED = "from leafwise import read; table = read(sys.argv[1]); assert table.n_cases == %d"
