@@ -233,17 +233,18 @@ def _tight(block: Bytes, n: int) -> Bytes:
     return flat[: n_rows * n].reshape(n_rows, n)
 
 
-def recode(row: Bytes, codes: "Bytes | bytearray | bytes") -> None:
+def recode(row: Bytes, codes: Bytes) -> None:
     """Put another code in the place of each, all 256 of which are given.
 
     >>> row = np.array([0, 1, 1], np.uint8)
-    >>> recode(row, bytes(range(255, -1, -1)))
+    >>> recode(row, np.arange(255, -1, -1, dtype=np.uint8))
     >>> row
     array([255, 254, 254], dtype=uint8)
     """
+    table = codes.tobytes()
     for begin in range(0, len(row), _BLOCK):
         block = row[begin : begin + _BLOCK]
-        block[:] = np.frombuffer(block.tobytes().translate(codes), np.uint8)
+        block[:] = np.frombuffer(block.tobytes().translate(table), np.uint8)
 
 
 def _tally(cells: Bytes, n: int, has_missing: bool) -> list[int]:
@@ -381,7 +382,7 @@ class _Values:
             self.counts[code] += count
         self.counts[_MISSING] += counts[-1]
         if table != _SAME:
-            recode(out, table)
+            recode(out, np.frombuffer(table, np.uint8))
 
     def _widen(self, packed: Bytes) -> None:
         """Keep cells as Arrow does from now on."""
