@@ -412,17 +412,18 @@ class Leaves:
         first, n_children = splits["first_child"], splits["n_children"]
         children = first.repeat(n_children) + _count_up(n_children)
         batch = np.concatenate([to_price, children, self.nodes["merged"][merged]]).astype(np.int64)
+        now = self._state()
         if self.rules.remote:
-            self._fill(batch, split, children)
+            self._fill(batch, split, children, now)
         if len(batch):
-            self._price(batch)
+            self._price(batch, now)
         totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         if self.histograms.are_plenty:
-            schedule.free_spent(batch, self._state())
+            schedule.free_spent(batch, now)
 
-    def _fill(self, batch: Integers, split: Integers, children: Integers) -> None:
+    def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
         """Have sets of cases joined, cut and counted for these leaves, some of which are children of splits."""
-        records, totals, now = self.records, self._totals, self._state()
+        records, totals = self.records, self._totals
         joined = self._joined[: totals[state.N_JOINED]]
         if len(joined):
             self._session.join(*joined.T.copy())
@@ -460,12 +461,11 @@ class Leaves:
             self._session.release(records["cases"][dropped])
             self._n_released = int(totals[state.N_DROPPED])
 
-    def _price(self, batch: Integers) -> None:
+    def _price(self, batch: Integers, now: Any) -> None:
         """Find the best splits of leaves that are counted."""
         if isinstance(self._prior, PriorNetwork):
             self._weigh(batch, self._prior)
         else:
-            now = self._state()
             costs = _PRICING_NS * self._sizes(batch)
             self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
         self._priced = True
