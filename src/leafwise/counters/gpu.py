@@ -5,6 +5,7 @@ cases, a list of row numbers, as on this machine's cores. A union stays unmade u
 never are: until then it holds its parts.
 """
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ _FIRST_LISTS = 2**22  # rows
 _FIRST_NAMES = 2**14
 _MOST_CELLS = 2**28  # of histograms at a time
 _UNKNOWN, _MASK, _LIST, _UNION = range(4)  # what a set is
+_Entries = tuple[Any, Any, Any]  # of a layout, on the device
 
 
 class GpuCounter:
@@ -36,6 +38,7 @@ class GpuCounter:
         self.n_words = -(-table.n_cases // 64)
         self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # of a row
         self.is_binary = bool((table.n_states == 2).all()) and table.codes.itemsize == 1
+        self.most_listed = table.n_cases // (8 if self.is_binary else 32)  # cases of a set that is a list
         self._check_room()
 
     @property
@@ -63,9 +66,7 @@ class GpuCounter:
     @cached_property
     def data(self) -> tuple[Any, Any]:
         """Bit planes, and codes row by row."""
-        from leafwise.counters import gpu_kernels as kernels
-
-        cp = self.cupy
+        cp, kernels = self.cupy, _kernels()
         columns = cp.asarray(self._table.codes)
         variables = np.repeat(np.arange(len(self.n_states)), self.n_states - 1)
         states = np.concatenate([np.arange(1, r) for r in self.n_states.tolist()] or [np.zeros(0, np.int64)])
@@ -104,9 +105,7 @@ class GpuSession:
     """Sets of a `GpuCounter` by a search's own names."""
 
     def __init__(self, counter: GpuCounter) -> None:
-        from leafwise.counters import gpu_kernels
-
-        self._kernels, self._counter, self._cp = gpu_kernels, counter, counter.cupy
+        self._kernels, self._counter, self._cp = _kernels(), counter, counter.cupy
         cp, n_words = self._cp, counter.n_words
         n_masks = max(16, min(4096, 2**28 // (8 * n_words)))
         self._masks = cp.empty((n_masks, n_words), np.uint64)
@@ -123,7 +122,7 @@ class GpuSession:
         self._holders: dict[int, int] = {}  # how many unions hold a set
         self._released: set[int] = set()  # of the sets that are held, those that nobody else will ask for
         self._laid_out: Layout | None = None  # by what is on the device:
-        self._layouts: dict[int, tuple[Any, Any, Any]] = {}
+        self._layouts: dict[int, _Entries] = {}
         self._room = self._pinned(0)
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
@@ -215,7 +214,7 @@ class GpuSession:
                     parts.append(name)
                     owners.append(owner)
         given, of_union = np.array(parts, np.int64), np.array(owners, np.int64)
-        takes_mask = self._size[unions] * 32 >= self._counter.n_cases
+        takes_mask = self._size[unions] > self._counter.most_listed
         for these, join in ((takes_mask, self._join_as_masks), (~takes_mask, self._join_as_lists)):
             if these.any():
                 some = these[of_union]
@@ -285,7 +284,7 @@ class GpuSession:
                     count(given, self._layout(number, layout), n_rows, int(sizes.max()), out)
         return out
 
-    def _layout(self, number: int, layout: Layout) -> tuple[Any, Any, Any]:
+    def _layout(self, number: int, layout: Layout) -> _Entries:
         """On the device: the variables of a layout, where each begins, and the same of all variables, or -1."""
         if layout is not self._laid_out:
             self._laid_out, self._layouts = layout, {}
@@ -297,7 +296,7 @@ class GpuSession:
             self._layouts[number] = tuple(map(self._cp.asarray, arrays))
         return self._layouts[number]
 
-    def _count_binary_masks(self, given: list[Any], layout: tuple[Any, Any, Any], n_rows: Any, _: int, out: Any) -> None:
+    def _count_binary_masks(self, given: list[Any], layout: _Entries, n_rows: Any, _: int, out: Any) -> None:
         kernels, counter, n = self._kernels, self._counter, len(given[0])
         n_groups = -(-len(counter.n_states) // kernels.PLANES)
         common = (layout[2], self._masks, counter.data[0], np.int64(counter.n_words), n_rows, out)
@@ -305,7 +304,7 @@ class GpuSession:
         kernels.count_binary_masks(grid, (kernels.THREADS,), (*given, np.int64(len(counter.n_states)), *common))
         self._subtract(given, layout, n_rows, out)
 
-    def _count_masks(self, given: list[Any], layout: tuple[Any, Any, Any], n_rows: Any, _: int, out: Any) -> None:
+    def _count_masks(self, given: list[Any], layout: _Entries, n_rows: Any, _: int, out: Any) -> None:
         kernels, counter, (planes, _rows) = self._kernels, self._counter, self._counter.data
         (slots, sizes, targets, offsets), n, (variables, bases, _all) = given, len(given[0]), layout
         n_entries, n_words = len(variables), np.int64(counter.n_words)
@@ -317,16 +316,14 @@ class GpuSession:
         kernels.count_totals((n,), (32,), (slots, sizes, targets, offsets, *common, n_rows, out))
         self._subtract(given, layout, n_rows, out)
 
-    def _subtract(self, given: list[Any], layout: tuple[Any, Any, Any], n_rows: Any, out: Any) -> None:
+    def _subtract(self, given: list[Any], layout: _Entries, n_rows: Any, out: Any) -> None:
         """The rows of first states."""
         kernels, (variables, bases, _all), n = self._kernels, layout, len(given[0])
         if len(variables):
             arguments = (*given[2:], variables, bases, self._counter.states, np.int64(len(variables)), n_rows, out)
             kernels.subtract((n, -(-len(variables) // kernels.THREADS)), (kernels.THREADS,), arguments)
 
-    def _count_binary_lists(
-        self, given: list[Any], layout: tuple[Any, Any, Any], n_rows: Any, size: int, out: Any
-    ) -> None:
+    def _count_binary_lists(self, given: list[Any], layout: _Entries, n_rows: Any, size: int, out: Any) -> None:
         kernels, counter, rows, n = self._kernels, self._counter, self._counter.data[1], len(given[0])
         threads = min(kernels.THREADS, -(-counter.n_octets // 32) * 32)
         grid = (n, max(1, -(-size // kernels.SUMMED)), -(-counter.n_octets // threads))
@@ -335,7 +332,7 @@ class GpuSession:
         kernels.count_binary_lists(grid, (threads,), (*given, layout[2], self._lists, rows, octets, *sizes, out))
         self._subtract(given, layout, n_rows, out)
 
-    def _count_lists(self, given: list[Any], layout: tuple[Any, Any, Any], n_rows: Any, size: int, out: Any) -> None:
+    def _count_lists(self, given: list[Any], layout: _Entries, n_rows: Any, size: int, out: Any) -> None:
         kernels, rows, (variables, bases, _all) = self._kernels, self._counter.data[1], layout
         arguments = (*given, variables, bases, self._counter.states, self._lists, rows)
         n_entries = len(variables)
@@ -360,7 +357,7 @@ class GpuSession:
         common = (counter.states, counter.first, self._masks, counter.data[0], np.int64(counter.n_words))
         kernels.cut_masks(grid, threads, (*given, *common, sizes))
         found = sizes.get().astype(np.int64)
-        is_small = found * 32 < counter.n_cases
+        is_small = found <= counter.most_listed
         self._kind[names], self._at[names], self._size[names] = np.where(is_small, _UNKNOWN, _MASK), slots, found
         if is_small.any():
             small = names[is_small]
@@ -428,6 +425,14 @@ class GpuSession:
         begins: Integers = self._n_listed + ends - sizes
         self._n_listed += int(ends[-1])
         return begins
+
+
+def _kernels() -> Any:
+    """The kernels, without CuPy's word that its compiler may change."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "cupyx.jit.rawkernel is experimental", FutureWarning)
+        from leafwise.counters import gpu_kernels
+    return gpu_kernels
 
 
 def _cupy() -> Any:

@@ -92,7 +92,7 @@ def summed(n):
 
 
 @jit.rawkernel(device=True)
-def write_binary(variable, n_variables, target, size, whole, part, offset, bases, n_rows, out):
+def write_binary(variable, n_variables, target, sizes[request], whole, part, offset, bases, n_rows, out):
     """The row of a binary variable's second state; and the totals, if it is the target."""
     if variable < n_variables:
         if bases[variable] >= 0:
@@ -151,12 +151,11 @@ def count_binary_masks(slots, sizes, targets, offsets, n_variables, bases, masks
         part2 = summed(part2)
         part3 = summed(part3)
         if lane == 0:
-            size = sizes[request]
             offset = offsets[request]
-            write_binary(first, n_variables, target, size, whole0, part0, offset, bases, n_rows, out)
-            write_binary(first + 1, n_variables, target, size, whole1, part1, offset, bases, n_rows, out)
-            write_binary(first + 2, n_variables, target, size, whole2, part2, offset, bases, n_rows, out)
-            write_binary(first + 3, n_variables, target, size, whole3, part3, offset, bases, n_rows, out)
+            write_binary(first, n_variables, target, sizes[request], whole0, part0, offset, bases, n_rows, out)
+            write_binary(first + 1, n_variables, target, sizes[request], whole1, part1, offset, bases, n_rows, out)
+            write_binary(first + 2, n_variables, target, sizes[request], whole2, part2, offset, bases, n_rows, out)
+            write_binary(first + 3, n_variables, target, sizes[request], whole3, part3, offset, bases, n_rows, out)
 
 
 @jit.rawkernel()
@@ -316,10 +315,11 @@ def list_masks(slots, begins, masks, n_words, fill, lists):
         n = popcount(bits)
         if n > 0:
             at = begins[which] + jit.atomic_add(fill, which, n)
-            for k in range(64):
-                if (bits >> cp.uint64(k)) & cp.uint64(1) == cp.uint64(1):
-                    lists[at] = cp.int64(word) * 64 + k
-                    at += 1
+            while bits > cp.uint64(0):
+                lowest = bits & (~bits + cp.uint64(1))
+                lists[at] = cp.int64(word) * 64 + popcount(lowest - cp.uint64(1))
+                at += 1
+                bits = bits ^ lowest
 
 
 @jit.rawkernel()

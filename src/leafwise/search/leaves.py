@@ -39,6 +39,7 @@ Integers = NDArray[np.int64]
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
+_LOOKING_NS = 200.0  # to look at a leaf
 _COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _SHORTER = 2**14  # counts in the tables of several states together
@@ -103,7 +104,7 @@ class Leaves:
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
-        self._priced = True  # since the nodes last looked for their best leaves
+        self._priced = True  # since all nodes last looked for their best leaves
 
     @property
     def n_steps(self) -> int:
@@ -462,13 +463,16 @@ class Leaves:
             self._n_released = int(totals[state.N_DROPPED])
 
     def _price(self, batch: Integers, now: Any) -> None:
-        """Find the best splits of leaves that are counted."""
+        """Find the best splits of leaves that are counted, and what their nodes gain."""
         if isinstance(self._prior, PriorNetwork):
             self._weigh(batch, self._prior)
-        else:
-            costs = _PRICING_NS * self._sizes(batch)
-            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
-        self._priced = True
+            self._priced = True
+            return
+        costs = _PRICING_NS * self._sizes(batch)
+        self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
+        targets = np.unique(self.records["target"][batch])
+        costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
+        self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
         """How many cells the histograms of these leaves have."""
