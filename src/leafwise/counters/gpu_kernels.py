@@ -92,7 +92,7 @@ def summed(n):
 
 
 @jit.rawkernel(device=True)
-def write_binary(variable, n_variables, target, sizes[request], whole, part, offset, bases, n_rows, out):
+def write_binary(variable, n_variables, target, size, whole, part, offset, bases, n_rows, out):
     """The row of a binary variable's second state; and the totals, if it is the target."""
     if variable < n_variables:
         if bases[variable] >= 0:
@@ -242,9 +242,7 @@ def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lis
 
 
 @jit.rawkernel()
-def count_binary_lists(
-    begins, sizes, targets, offsets, bases, lists, rows, octets, n_variables, n_octets, n_rows, out
-):
+def count_binary_lists(begins, sizes, targets, offsets, bases, lists, rows, octets, n_variables, n_octets, n_rows, out):
     """All rows of the histograms but those of first states, where all variables are binary; they must be zero before.
 
     A thread sums eight variables, a byte each, over a chunk of a list.
