@@ -161,7 +161,8 @@ class GpuSession:
             counts = self._count(of[begin:end], targets[begin:end], places, n_cells, layout)
             counts.get(out=self._room[done : done + n_cells])
             begin = end
-        return self._room[: int(ends[-1])]
+        counts_of_all: NDArray[np.int32] = self._room[: int(ends[-1])]
+        return counts_of_all
 
     def release(self, gone: Integers) -> None:
         waiting = gone[(gone != EVERYTHING) & (gone < len(self._kind))].tolist()
