@@ -17,11 +17,26 @@ SUMMED = 240  # the same where eight bytes are summed at a time, none of which m
 
 @jit.rawkernel(device=True)
 def popcount(bits):
-    """How many bits are set, by adding pairs, fours and eights: CuPy has no way to ask for the instruction."""
+    """How many bits are set, by adding pairs, fours and eights."""
     pairs = bits - ((bits >> cp.uint64(1)) & cp.uint64(0x5555555555555555))
     fours = (pairs & cp.uint64(0x3333333333333333)) + ((pairs >> cp.uint64(2)) & cp.uint64(0x3333333333333333))
     eights = (fours + (fours >> cp.uint64(4))) & cp.uint64(0x0F0F0F0F0F0F0F0F)
     return cp.int32((eights * cp.uint64(0x0101010101010101)) >> cp.uint64(56))
+
+
+try:
+    from cupyx.jit import _cuda_types, _internal_types
+except ImportError:  # a release with other private parts: slower, with the same counts
+    pass
+else:
+
+    class _Popcount(_internal_types.BuiltinFunc):
+        """The device's own instruction, in less than half the time; CuPy's public part cannot ask for it."""
+
+        def call(self, env, bits):
+            return _internal_types.Data(f"__popcll({_internal_types.Data.init(bits, env).code})", _cuda_types.int32)
+
+    popcount = _Popcount()
 
 
 @jit.rawkernel()
@@ -313,10 +328,9 @@ def list_masks(slots, begins, masks, n_words, fill, lists):
         n = popcount(bits)
         if n > 0:
             at = begins[which] + jit.atomic_add(fill, which, n)
-            while bits > cp.uint64(0):
+            for k in range(n):
                 lowest = bits & (~bits + cp.uint64(1))
-                lists[at] = cp.int64(word) * 64 + popcount(lowest - cp.uint64(1))
-                at += 1
+                lists[at + k] = cp.int64(word) * 64 + popcount(lowest - cp.uint64(1))
                 bits = bits ^ lowest
 
 
