@@ -28,7 +28,7 @@ _Entries = tuple[Any, Any, Any]  # of a layout, on the device
 class GpuCounter:
     """A `Counter` over a table that is copied to a GPU."""
 
-    lookahead = 0.03  # a batch costs little more than one request
+    lookahead = 0.3  # less makes hardly fewer batches
     local = None
 
     def __init__(self, table: Table, unit: float = 1.0) -> None:
