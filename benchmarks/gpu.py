@@ -5,16 +5,20 @@ The networks must be the same. Reading is not timed; copying the table to the de
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check, main
-from leafwise.counters.gpu import GpuCounter
+from leafwise.counters.gpu import GpuCounter, GpuSession
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.network import Network
+from leafwise.search.leaves import Leaves
 from leafwise.table import Table
 
 
@@ -39,15 +43,44 @@ def learned(table: Table | GpuCounter) -> tuple[Network, float, tuple[int, int]]
     return network, time.perf_counter() - began, search.round_trips
 
 
-def row(job: Job) -> list[str]:
+STAGES = (
+    *((GpuSession, name) for name in ("cut", "join", "count", "release")),
+    *((Leaves, name) for name in ("_fill", "_price", "_run")),
+)
+
+
+@contextmanager
+def stages() -> Iterator[dict[str, float]]:
+    """Seconds in each of these methods, while this lasts; what a session takes is part of `_fill`."""
+    spent = {name: 0.0 for _, name in STAGES}
+
+    def timed(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return method(*given)
+            finally:
+                spent[name] += time.perf_counter() - began
+
+        return run
+
+    with ExitStack() as patches:
+        for owner, name in STAGES:
+            patches.enter_context(mock.patch.object(owner, name, timed(getattr(owner, name), name)))
+        yield spent
+
+
+def row(job: Job, spent_in: dict[str, dict[str, float]]) -> list[str]:
     """One table, on the GPU and perhaps on the cores."""
     table = sample(data.random_network(job.n_variables, most_states=2), job.n_cases, seed=1)
     began = time.perf_counter()
     counter = GpuCounter(table)
     counter.data  # noqa: B018  # to the device
     copying = time.perf_counter() - began
-    network, seconds, (n_batches, n_histograms) = learned(counter)
-    cells = [f"{job.n_cases:,} × {job.n_variables:,}", f"{network.learned['steps']:,}", f"{counter.n_bytes / 1e9:.1f}"]
+    size = f"{job.n_cases:,} × {job.n_variables:,}"
+    with stages() as spent_in[size]:
+        network, seconds, (n_batches, n_histograms) = learned(counter)
+    cells = [size, f"{network.learned['steps']:,}", f"{counter.n_bytes / 1e9:.1f}"]
     cells += [f"{copying:.1f}", f"{seconds:.1f}", f"{n_batches:,}", f"{n_histograms:,}"]
     if not job.with_cores:
         return [*cells, "not timed"]
@@ -118,7 +151,10 @@ def measure() -> Iterator[Report]:
         "histograms",
         "s on the cores",
     ]
-    yield Report("Counting on a GPU, and on all cores; run once", heads, [row(job) for job in JOBS])
+    spent_in: dict[str, dict[str, float]] = {}
+    yield Report("Counting on a GPU, and on all cores; run once", heads, [row(job, spent_in) for job in JOBS])
+    lines = [[size, *(f"{seconds:.1f}" for seconds in spent.values())] for size, spent in spent_in.items()]
+    yield Report("Seconds of it by stage", ["size", *(name for _, name in STAGES)], lines)
     yield rates()
 
 

@@ -2,9 +2,9 @@
 
 A round ends when the slowest worker has counted, and its counts have come up a tree of sums. What a worker counts is
 linear in its rows; how long a histogram takes, and a round besides, is that of a local cluster of one worker, and how
-unequal workers are that of two. The model then foretells more of them, and a billion rows × 2,000 variables on 100. The
-machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30` is the size of the local runs,
-`LEAFWISE_WORKERS=1,2` how many workers they have.
+unequal workers are that of the next larger one. The model then foretells more of them, and a billion rows × 2,000
+variables on 100. The machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30` is the size
+of the local runs, `LEAFWISE_WORKERS=1,2` how many workers they have.
 """
 
 import os
@@ -20,6 +20,7 @@ os.environ.setdefault("LEAFWISE_WORKERS", "1,2")
 
 from benchmarks import cluster
 from benchmarks.report import Report, main
+from leafwise.counters.dask import _FEW_WORKERS
 
 ROWS, VARIABLES, WORKERS, CORES = 1_000_000_000, 2_000, 100, 16
 LATENCY = 0.002  # seconds for a message within a data centre, handled by Python,
@@ -43,7 +44,8 @@ class Model:
         mean_of_log = -(self.spread**2) / 2  # so that the mean is 1
         late = random.lognormal(mean_of_log, self.spread, (min(n_rounds, 5000), n_workers)).max(axis=1).mean()
         n_bytes = n_histograms / n_rounds * n_variables * 2 * 2 * 4
-        tree = np.ceil(np.log2(n_workers)) * (LATENCY + n_bytes / BANDWIDTH) if n_workers > 1 else 0.0
+        n_sums = np.ceil(np.log2(n_workers)) if n_workers > _FEW_WORKERS else 0  # one after the other
+        tree = n_sums * (LATENCY + n_bytes / BANDWIDTH)
         return float(n_rounds * (self.round + work * late + tree))
 
 
@@ -72,12 +74,13 @@ def measure() -> Iterator[Report]:
         for n_workers in cluster.WORKERS:
             _, report, _ = cluster.learned(Path(place), n_workers)
             runs[n_workers] = report
-    one, two = runs[1], runs[2]
+    one, several = runs[1], min(n for n in runs if n > 1)
     rows, variables = cluster.N_CASES, cluster.N_VARIABLES
     on_workers = one["seconds"]["count_on_workers"]
     a_round = (one["seconds"]["count"] - on_workers) / one["round_trips"]
-    behind = two["seconds"]["count_on_workers"] / (on_workers / 2)
-    spread = float(np.log(max(1.0, behind))) / 0.56  # what the larger of two normals has on average
+    behind = runs[several]["seconds"]["count_on_workers"] / (on_workers / several)
+    latest = np.random.default_rng(1).normal(size=(100_000, several)).max(axis=1).mean()
+    spread = float(np.log(max(1.0, behind)) / latest)
     model = Model(on_workers / (one["histograms"] * rows * variables), a_round, min(spread, 1.0))
     lines = []
     for n_workers, report in runs.items():
