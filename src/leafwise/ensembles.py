@@ -264,7 +264,7 @@ class JointRun(MixtureRun):
         if number == self._n:
             return False
         bag, own = self._bag(number), self._constraints_of(number, self.chosen)
-        self._members[number] = filled(self._learned(bag, own, self.chosen), bag, self._leaves)
+        self._members[number] = _with_leaves(self._learned(bag, own, self.chosen), bag, self._leaves)
         return True
 
     def _choose(self) -> None:
@@ -279,7 +279,7 @@ class JointRun(MixtureRun):
             self._n_tried = len(self._tried)
         else:
             self._score, self._leaves, self.chosen = score, best, self._tried[self._n_tried]
-            self._best = {k: filled(*pair, best) for k, pair in enumerate(zip(networks, bags, strict=True))}
+            self._best = {k: _with_leaves(*pair, best) for k, pair in enumerate(zip(networks, bags, strict=True))}
             self._n_tried += 1
         self._trial = {}
 
@@ -411,7 +411,7 @@ class TargetRun(MixtureRun):
         best = int(scores.argmax())
         leaves = LEAVES_OF_TARGET[best]
         weights = em_weights([(m.unseen, m.logs[best]) for m in members], self._table.n_cases)
-        networks = [filled(m.network, self._table, leaves) for m in members]
+        networks = [_with_leaves(m.network, self._table, leaves) for m in members]
         told = self._summary(networks, _name_of_leaves(leaves), float(scores[best]))
         return Mixture(tuple(networks), tuple(weights), told)
 
@@ -457,7 +457,7 @@ def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[
     return rows
 
 
-def filled(network: Network, table: Table, leaves: Leaves) -> Network:
+def _with_leaves(network: Network, table: Table, leaves: Leaves) -> Network:
     """The network with leaves of a kind, filled by the cases of a table."""
     return averaged(network, table) if leaves is None else smoothings(network, table, [leaves])[0]
 

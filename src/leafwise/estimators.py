@@ -180,11 +180,9 @@ class DecisionGraphForestClassifier(_Classifier):
         check_scalar(self.random_state, "random_state", Integral, min_val=0)
         if self.candidates is not None:
             check_scalar(self.candidates, "candidates", Real, min_val=0, max_val=1, include_boundaries="right")
-        settings = _settings(self)
-        del settings["missing"]  # a missing cell is a state here, whatever it is
-        cases, target = _repeated(table, weights), table.names[-1]
-        given = {"candidates": self.candidates, "seed": self.random_state}
-        self.forest_ = grow(cases, self.n_estimators, target=target, **given, **settings)
+        given = _settings(self) | {"candidates": self.candidates, "seed": self.random_state}
+        del given["missing"]  # a cell that is missing is a state here, whatever it is
+        self.forest_ = grow(_repeated(table, weights), self.n_estimators, target=table.names[-1], **given)
         self.network_ = self.forest_.mixture
         return self
 

@@ -20,18 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.averaging import averaged_means
 from leafwise.constraints import Constraints
 from leafwise.decision_graph import DecisionGraph
-from leafwise.ensembles import (
-    LEAVES_OF_TARGET,
-    Floats,
-    drawn_parents,
-    every_kind,
-    filled,
-    independent,
-    rows_of,
-    with_others,
-)
+from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind, independent, rows_of
 from leafwise.kernels.questions import routes
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.mixture import Mixture
@@ -40,6 +32,7 @@ from leafwise.predictions import log_posteriors
 from leafwise.priors import ParameterPrior, Symmetric
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
+from leafwise.smoothing import counts_of, smoothed_means
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table
 
@@ -54,7 +47,7 @@ class Way(NamedTuple):
     """
 
     structure_prior: str | StructurePrior
-    search: Settings = LeafSearch("CBI")
+    search: Any = LeafSearch("CBI")  # as other settings
     first: int = 0
     candidates: float = 1.0
     whole: bool = False
@@ -72,9 +65,10 @@ WAYS = (  # in turn; what is drawn, and which cases are left out, differs from t
     Way("kappa:0.1", _GRAPHS, first=1),
 )
 
+LEAVES: tuple[Leaves, ...] = (None, 4.0, 16.0, 64.0, 256.0)
 PARTS = 4  # of the cases: a member is learned from all but one
 _LEAST = -30.0  # a log probability; a member that holds a case impossible says nothing of it
-_MOST_ASKED, _MOST_LOGS = 10_000, 2**24  # unseen cases that tell the weights; logs of them by all members
+_MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
 _ENOUGH_CASES = 10  # in each cell of the features that are tested first
 _ROUNDS, _ENOUGH = 30, 1e-5  # of Newton's steps; what a step must gain for each case
 _NARROWEST, _WIDEST = 1e4, 0.05  # one over the variance of the weights: where the prior begins to be all, and nothing
@@ -110,11 +104,11 @@ def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Float
     """What a node of the naive network says of each state of the target: (cases, states); 0 where a cell is missing."""
     node = naive.nodes[place]
     assert node is not None
-    logs = np.log(node.probabilities)
+    logs: Floats = np.log(node.probabilities)
     if place == target:
         return logs
-    known: Floats = np.append(logs, np.zeros((len(logs), 1)), axis=1).T
-    return known[np.minimum(codes, node.n_states)]
+    found: Floats = np.append(logs, np.zeros((len(logs), 1)), axis=1).T[np.minimum(codes, node.n_states)]
+    return found
 
 
 def grow(
@@ -154,19 +148,22 @@ def grow(
     of_each = np.repeat(weights[: len(sets)] / sizes, sizes)
     powers = np.zeros(table.n_variables)
     powers[places] = weights[len(sets) :]
-    others = independent([_counts(table, place) for place in range(table.n_variables)])
-    networks = [with_others(network, others) for members, _ in sets for network in members]
+    networks = [network for members, _ in sets for network in members]
     return Forest(_mixture(networks, of_each, table, seed), tuple(of_each.tolist()), naive, tuple(powers.tolist()))
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
     """Those of the list, with what was asked for otherwise."""
-    ways = list(WAYS)
+    shared = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    if shared:
+        raise ValueError(
+            f"the operators {', '.join(shared)} do not go with forests, which average leaves: leave them out"
+        )
     if not isinstance(search, LeafSearch):
         ways = [Way("auto", search), Way("auto", search, whole=True)]
     else:
-        asked = vars(search).items() - vars(LeafSearch()).items()
-        ways = [way._replace(search=replace(way.search, **dict(asked))) for way in ways]
+        asked: Any = dict(vars(search).items() - vars(LeafSearch()).items())
+        ways = [way._replace(search=replace(way.search, **asked)) for way in WAYS]
     if structure_prior != DEFAULT_STRUCTURE_PRIOR:
         ways = [way._replace(structure_prior=structure_prior) for way in ways]
     if candidates is not None:
@@ -222,13 +219,14 @@ class _Growing:
     def asked(self) -> Ints:
         """The cases that are asked about, of those that a member did not see."""
         n_logs = self.table.variables[self.target].n_states * (self.n_sets + self.table.n_variables)
-        n_asked = max(1, min(_MOST_ASKED, _MOST_LOGS // n_logs))
-        return np.sort(np.random.default_rng([self.seed, 1]).permutation(self.table.n_cases)[:n_asked])
+        drawn = np.random.default_rng([self.seed, 1]).permutation(self.table.n_cases)
+        return np.sort(drawn[: max(1, _MOST_LOGS // n_logs)])
 
     @cached_property
     def states(self) -> Ints:
         """The states of the target in these cases."""
-        return self.table.codes[self.target, self.asked].astype(np.int64)
+        states: Ints = self.table.codes[self.target, self.asked].astype(np.int64)
+        return states
 
     def members(self, number: int, way: Way, size: int) -> tuple[list[Network], Floats]:
         """So many networks that are learned in one way, and what they say of cases they did not see.
@@ -249,7 +247,7 @@ class _Growing:
         logs[:, np.concatenate(parts)] = np.concatenate(found, axis=1)
         best = int(logs[:, np.arange(len(self.asked)), self.states].mean(axis=1).argmax())
         if len(logs) > 1:
-            networks = [filled(network, self.table, LEAVES_OF_TARGET[best]) for network in networks]
+            networks = [self._finished(network, LEAVES[best]) for network in networks]
         return networks, logs[best]
 
     def _learned(self, cases: Table, way: Way, random: np.random.Generator) -> Network:
@@ -264,6 +262,25 @@ class _Growing:
             constraints=constraints,
             start=self._start(constraints, way.first, random),
         )
+
+    def _finished(self, network: Network, leaves: Leaves) -> Network:
+        """The network with leaves that all cases fill; the features, which it lacks, are independent."""
+        node = network.nodes[self.target]
+        assert node is not None
+        on_arcs, counts = counts_of(node, self.target, self.table)
+        if leaves is None:
+            means = averaged_means(network, self.target, node, on_arcs)
+        else:
+            (means,) = smoothed_means(node, on_arcs, [leaves])
+        nodes = list(self.alone)
+        nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
+        return replace(network, nodes=tuple(nodes), prior=None)
+
+    @cached_property
+    def alone(self) -> list[Node]:
+        """Nodes without parents, of all variables."""
+        pairs = zip(self.table.variables, self.table.codes, strict=True)
+        return independent([np.bincount(codes, minlength=variable.n_states) for variable, codes in pairs])
 
     def _start(self, constraints: Constraints, first: int, random: np.random.Generator) -> Network | None:
         """The target with a complete tree of so many features, drawn; as far as there are cases for it."""
@@ -291,8 +308,8 @@ class _Growing:
         assert node is not None
         if None not in network.nodes:
             return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None]
-        (means,) = every_kind(network, seen, LEAVES_OF_TARGET)
-        logs = np.log(means).reshape(-1, node.n_states, len(LEAVES_OF_TARGET))
+        (means,) = every_kind(network, seen, LEAVES)
+        logs = np.log(means).reshape(-1, node.n_states, len(LEAVES))
         leaves = routes.leaves_of(unseen.codes, *node.flat[:3], 0)
         return logs[leaves].transpose(2, 0, 1)
 
@@ -306,8 +323,8 @@ class _Growing:
         n_parts, r = min(PARTS, table.n_cases), n_states[target]
         part_of = np.random.default_rng([self.seed, 2]).permutation(table.n_cases) % n_parts
         row_of, graph = part_of * r + table.codes[target], DecisionGraph.complete([target], n_states)
-        nodes = independent([_counts(table, place) for place in range(table.n_variables)])
-        shares = _term(Network(table.variables, tuple(nodes)), target, self.states, target)
+        nodes = list(self.alone)
+        shares: Floats = np.log(nodes[target].probabilities)
         logs, alone = {target: shares.repeat(len(every), axis=0)}, shares[0, self.states].sum()
         for place in range(table.n_variables):
             if place != target:
@@ -323,10 +340,6 @@ class _Growing:
                 if (both - np.logaddexp.reduce(both, axis=1, keepdims=True))[every, self.states].sum() > alone:
                     logs[place] = own
         return Network(table.variables, tuple(nodes)), list(logs), list(logs.values())
-
-
-def _counts(table: Table, place: int) -> Ints:
-    return np.bincount(table.codes[place], minlength=table.variables[place].n_states)
 
 
 def _towards_all(counts: NDArray[Any]) -> Floats:
@@ -354,25 +367,34 @@ def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any])
     observed, flat = logs[every, states].sum(axis=0), logs.reshape(-1, logs.shape[2])
     weights, strength = begin.copy(), np.full(numbers.max() + 1, 10.0)
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        sums = logs @ weights
-        normal = sums - np.logaddexp.reduce(sums, axis=1, keepdims=True)
-        return float(strength[numbers] @ (weights - begin) ** 2 / 2 - normal[every, states].sum()), np.exp(normal)
+    def looked_at(weights: Floats) -> tuple[float, Floats]:
+        """What the cases cost, and the probabilities of all states in them."""
+        sums = (flat @ weights).reshape(len(states), -1)
+        sums -= np.logaddexp.reduce(sums, axis=1, keepdims=True)
+        return -float(sums[every, states].sum()), np.exp(sums)
 
+    def away(weights: Floats) -> float:
+        """What the prior costs."""
+        return float(strength[numbers] @ (weights - begin) ** 2 / 2)
+
+    cost, p = looked_at(weights)
     for _ in range(_ROUNDS):
-        before, p = loss(weights)
-        mean = np.einsum("nc,nck->nk", p, logs)
+        before = cost + away(weights)
+        mean = (p[:, None] @ logs)[:, 0]
         slope = mean.sum(axis=0) - observed + strength[numbers] * (weights - begin)
         bend = (flat * p.reshape(-1, 1)).T @ flat - mean.T @ mean + np.diag(strength[numbers])
         step = np.linalg.solve(bend, slope)
-        while (after := loss(weights - step)[0]) > before and np.abs(step).max() > _ENOUGH:
+        cost, p = looked_at(weights - step)
+        while cost + away(weights - step) > before and np.abs(step).max() > _ENOUGH:
             step /= 2
+            cost, p = looked_at(weights - step)
         weights = weights - step
+        gained = before - cost - away(weights)
         free = 1 - strength[numbers] * np.diag(np.linalg.inv(bend))
         n_free, squares = (np.bincount(numbers, own) for own in (free, (weights - begin) ** 2))
         new = np.clip(n_free / np.maximum(squares, 1 / _NARROWEST**2), _WIDEST, _NARROWEST)
         settled = np.abs(np.log(new / strength)).max() < 0.1
         strength = new
-        if before - after < _ENOUGH * len(states) and settled:
+        if gained < _ENOUGH * len(states) and settled:
             break
     return weights
