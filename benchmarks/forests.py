@@ -96,14 +96,14 @@ class Results:
         return [*(f"{number:.4f}" for number in numbers), f"{min(self.seconds):.2f}"]
 
 
-def rows(where: Problem) -> list[list[str]]:
-    """Fit and test all classifiers on each fold, one after the other; at least three times, to time them."""
-    found = {name: Results() for name in OURS | OTHERS}
+def results(where: Problem, ways: dict[str, Callable[[Problem], Any]], fits: int) -> dict[str, Results]:
+    """Fit and test classifiers on each fold, one after the other; at least so many times, to time them."""
+    found = {name: Results() for name in ways}
     enough = 1 + int(np.searchsorted(np.cumsum([len(test) for _, test in where.folds]), ENOUGH))
     n_folds = min(enough, len(where.folds))
-    for number in range(max(n_folds, FITS)):
+    for number in range(max(n_folds, fits)):
         train, test = where.folds[number % n_folds]
-        for name, make in (OURS | OTHERS).items():
+        for name, make in ways.items():
             classifier, began = make(where), time.process_time()
             classifier.fit(where.X[train], where.y[train])
             found[name].seconds.append(time.process_time() - began)
@@ -112,7 +112,7 @@ def rows(where: Problem) -> list[list[str]]:
                 probabilities[:, classifier.classes_] = classifier.predict_proba(where.X[test])
                 found[name].probabilities.append(probabilities)
                 found[name].y.append(where.y[test])
-    return [[where.name, name, *own.cells()] for name, own in found.items()]
+    return found
 
 
 def summary(rows: list[list[str]]) -> list[str]:
@@ -145,9 +145,10 @@ def measure() -> Iterator[Report]:
     heads = ("data", "classifier", "log loss", "accuracy", "calibration error", "seconds to fit")
     table = []
     for name in (*TABLES, *DRAWN):
-        for row in rows(drawn(name) if name in DRAWN else problem(name)):
-            table.append(row)
-            print(*row, file=sys.stderr, flush=True)
+        where = drawn(name) if name in DRAWN else problem(name)
+        for way, own in results(where, OURS | OTHERS, FITS).items():
+            table.append([name, way, *own.cells()])
+            print(*table[-1], file=sys.stderr, flush=True)
     yield Report("Forests and mixtures as classifiers", heads, table, summary(table))
 
 

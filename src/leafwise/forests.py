@@ -47,7 +47,7 @@ class Way(NamedTuple):
     """
 
     structure_prior: str | StructurePrior
-    search: Any = LeafSearch("CBI")  # as other settings
+    search: Any = LeafSearch("CBI")  # Settings
     first: int = 0
     candidates: float = 1.0
     whole: bool = False
@@ -71,6 +71,7 @@ _LEAST = -30.0  # a log probability; a member that holds a case impossible says 
 _MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
 _ENOUGH_CASES = 10  # in each cell of the features that are tested first
 _ROUNDS, _ENOUGH = 30, 1e-5  # of Newton's steps; what a step must gain for each case
+_DIGITS = 6  # of weights: what is below hangs on how many threads add up
 _NARROWEST, _WIDEST = 1e4, 0.05  # one over the variance of the weights: where the prior begins to be all, and nothing
 
 
@@ -123,7 +124,9 @@ def grow(
     constraints: Constraints = Constraints(),
     candidates: float | None = None,
 ) -> Forest:
-    """A forest of so many members for one target; the arguments are those of `start_mixture`.
+    """A forest of so many members for one target; the other arguments are those of `learn`.
+
+    `candidates`: the share of the other variables, drawn for each member, that may be parents; None takes all.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -397,4 +400,4 @@ def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any])
         strength = new
         if gained < _ENOUGH * len(states) and settled:
             break
-    return weights
+    return np.round(weights, _DIGITS)
