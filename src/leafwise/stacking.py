@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 _MOST_CELLS = 2**18  # probabilities: a node that would have more keeps its leaves
 _STRENGTHS = (1.0, 4.0, 16.0)  # cases that a coarser estimate is worth in a finer one
-_MOST_STEPS, _ENOUGH = 200, 1e-7  # of EM for the weights; nats a case
+_MOST_STEPS, _ENOUGH = 200, 1e-6  # of EM for the weights; nats a case
 _ROUNDS, _GAIN = 10, 1e-4  # of EM where cells are missing; nats a case
 
 
@@ -104,7 +104,7 @@ def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
     cases = counts[cells, states]
     every_one = slice(None)  # no estimate saw the case that it is asked about
     estimates = np.log(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)))
-    weights = em_weights([(every_one, logs) for logs in estimates], len(cases), cases)
+    weights = em_weights([(every_one, logs) for logs in estimates], len(cases), cases, _ENOUGH)
     every, each = (places.ravel() for places in np.indices(counts.shape))
     means: Floats = weights @ _estimates(counts, leaf_of, every, each, np.zeros(counts.size))
     return means.reshape(counts.shape)
@@ -128,14 +128,17 @@ def _estimates(counts: Floats, leaf_of: Ints, cells: Ints, states: Ints, left_ou
 
 
 def em_weights(
-    unseen: Sequence[tuple[NDArray[np.int64] | slice, Floats]], n_cases: int, counts: Floats | None = None
+    unseen: Sequence[tuple[NDArray[np.int64] | slice, Floats]],
+    n_cases: int,
+    counts: Floats | None = None,
+    enough: float = 1e-7,
 ) -> Floats:
     """Weights of a mixture that make the cases, each by the members that did not see it, as probable as can be.
 
     `unseen`: for each member the cases it did not see, and their log probabilities. A case's probability is the mean
     over those members, by their weights; each round of the algorithm (EM, with a tangent for the sums of weights
-    below the line) raises the likelihood. They begin equal and, where nothing tells them apart, stay so. `counts`: how
-    often each case was there; else once.
+    below the line) raises the likelihood. They begin equal and, where nothing tells them apart, stay so. A slice is all
+    cases. `counts`: how often each case was there; else once. `enough`: what a round must gain for each case.
 
     >>> both = np.arange(4)
     >>> em_weights([(both, np.log([0.9, 0.9, 0.9, 0.1])), (both, np.log([0.1, 0.1, 0.1, 0.9]))], 4).round(2)
@@ -150,22 +153,29 @@ def em_weights(
     if not np.isfinite(largest).any():
         return weights
     largest[~np.isfinite(largest)] = 0.0
-    scaled = [np.exp(logs - largest[cases]) for cases, logs in unseen]
+    shares = [np.exp(logs - largest[cases]) for cases, logs in unseen]
+    together = np.array(shares) if all(isinstance(cases, slice) for cases, _ in unseen) else None  # as one matrix
     before = -np.inf
     for _ in range(_MOST_STEPS):
-        top, below = np.zeros(n_cases), np.zeros(n_cases)
-        for weight, share, (cases, _logs) in zip(weights, scaled, unseen, strict=True):
-            top[cases] += weight * share
-            below[cases] += weight
+        if together is not None:
+            top, below = weights @ together, np.full(n_cases, weights.sum())
+        else:
+            top, below = np.zeros(n_cases), np.zeros(n_cases)
+            for weight, share, (cases, _logs) in zip(weights, shares, unseen, strict=True):
+                top[cases] += weight * share
+                below[cases] += weight
         known = (below > 0) & (top > 0)
-        value = float(np.average(np.log(top[known] / below[known]), weights=counts[known]))
-        if value - before < _ENOUGH:
+        value = float(counts[known] @ np.log(top[known] / below[known]) / counts[known].sum())
+        if value - before < enough:
             break
         before = value
         with np.errstate(divide="ignore"):
             up, down = np.where(known, counts / top, 0.0), np.where(known, counts / below, 0.0)
-        for k, (share, (cases, _logs)) in enumerate(zip(scaled, unseen, strict=True)):
-            if (total := float(down[cases].sum())) > 0:
-                weights[k] *= float((share * up[cases]).sum()) / total
+        if together is not None:
+            weights = weights * (together @ up) / down.sum()
+        else:
+            for k, (share, (cases, _logs)) in enumerate(zip(shares, unseen, strict=True)):
+                if (total := float(down[cases].sum())) > 0:
+                    weights[k] *= float((share * up[cases]).sum()) / total
         weights /= weights.sum()
     return weights
