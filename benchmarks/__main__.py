@@ -31,7 +31,19 @@ NAMES = (
 )
 # Their tables are on other pages (performance, reliability, how-to/kappa and many); some take minutes and gigabytes.
 ONLY_WHEN_NAMED = (
-    *("confidence", "forests", "many", "coverage", "gpu", "kills", "libra", "limits", "profile_search", "large"),
+    *(
+        "confidence",
+        "forests",
+        "forests_elsewhere",
+        "many",
+        "coverage",
+        "gpu",
+        "kills",
+        "libra",
+        "limits",
+        "profile_search",
+        "large",
+    ),
     *("cluster", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
 )
 

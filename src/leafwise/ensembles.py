@@ -28,9 +28,9 @@ from leafwise.formats import json
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.predictions import log_posteriors
 from leafwise.search.under_way import Resumable
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
+from leafwise.stacking import em_weights
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import Table, many
 
@@ -40,7 +40,8 @@ Floats = NDArray[np.float64]
 class Kind(NamedTuple):
     """How members are learned, and which share of the variables, drawn for each of them, may be parents.
 
-    `whole`: with a target all variables are learned nevertheless, and what the target is follows by Bayes' rule.
+    `whole`: with a target all variables are learned nevertheless, and what the target is follows by Bayes' rule (in
+    forests).
     """
 
     structure_prior: str | StructurePrior
@@ -63,16 +64,8 @@ FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("choices", "CBIM", 0.5),
     Kind("kappa:0.3", "CBI", 0.5),
 )
-FOR_A_CLASS = (  # the same with networks of all variables
-    FOR_A_TARGET[0],
-    Kind("choices", "CBIM", whole=True),
-    *FOR_A_TARGET[1:],
-    Kind("choices", "CBIM", 0.5, whole=True),
-    Kind("uniform", "CBI", 0.5),
-)
 _CLEARLY = 0.001  # of the log probability: what more lenient trees, which are larger, or stronger smoothing must gain
 _MOST_ASKED = 10_000  # unseen cases that tell the weights of groups
-_ROUNDS, _ENOUGH = 200, 1e-7  # of EM; what a round must gain for each case
 
 
 class MixtureRun(ABC):
@@ -194,15 +187,6 @@ class MixtureRun(ABC):
         network = averaged(now.network, self._table)
         return Mixture((network,), (1.0,), self._summary([network], "average", None))
 
-    def _drawn(self, random: np.random.Generator, share: float, children: Sequence[str]) -> Constraints:
-        """The constraints, and for each child a share of the others, drawn, that may be its parents."""
-        names, own = self._table.names, self._constraints
-        if share >= 1:
-            return own
-        kept = max(1, round(share * (len(names) - 1)))
-        drawn = {name: random.permutation([n for n in names if n != name])[:kept].tolist() for name in children}
-        return replace(own, allowed_parents={**drawn, **own.allowed_parents})
-
     def _summary(self, networks: Sequence[Network], leaves: str, unseen: float | None) -> dict[str, Any]:
         return {
             "cases": self._table.n_cases,
@@ -287,8 +271,8 @@ class JointRun(MixtureRun):
         """Take what was tried, if it is clearly better than what was before; from where it is not, try no more."""
         networks = list(self._trial.values())
         bags = [self._bag(number, self._kept) for number in self._trial]
-        leaves = [_every_kind(*pair, LEAVES_OF_ALL) for pair in zip(networks, bags, strict=True)]
-        new = _rows(self._table, self._held_out).codes
+        leaves = [every_kind(*pair, LEAVES_OF_ALL) for pair in zip(networks, bags, strict=True)]
+        new = rows_of(self._table, self._held_out).codes
         scores = log_probabilities_by_turns(networks, np.ones(len(networks)), new, leaves).mean(axis=1)
         best, score = LEAVES_OF_ALL[_weakest(scores)], float(scores.max())
         if self._n_tried and score < self._score + _CLEARLY * abs(self._score):
@@ -306,12 +290,13 @@ class JointRun(MixtureRun):
 
     def _bag(self, number: int, among: NDArray[np.int64] | None = None) -> Table:
         among = np.arange(self._table.n_cases) if among is None else among
-        return _rows(self._table, self._drawn_rows(number, among))
+        return rows_of(self._table, self._drawn_rows(number, among))
 
     def _constraints_of(self, number: int, kind: Kind) -> Constraints:
         """Those given, with the order of the member's group."""
         names = self._table.names
-        own = self._drawn(np.random.default_rng([self._seed, 2, number]), kind.candidates, names)
+        random = np.random.default_rng([self._seed, 2, number])
+        own = drawn_parents(self._table, self._constraints, random, kind.candidates, names)
         if self._draws_orders:
             random = np.random.default_rng([self._seed, 3, number // self._size])
             own = replace(own, order=[names[index] for index in random.permutation(len(names))])
@@ -321,7 +306,7 @@ class JointRun(MixtureRun):
         """For each group the cases that some of its members did not see, and their log probabilities by these."""
         found, every = [], np.arange(self._table.n_cases)
         asked = np.sort(np.random.default_rng([self._seed, 4]).permutation(every)[:_MOST_ASKED])
-        codes = _rows(self._table, asked).codes
+        codes = rows_of(self._table, asked).codes
         for begin in range(0, len(self._members), self._size):
             group = [k for k in range(begin, begin + self._size) if k in self._members]
             if (begin, len(group)) not in self._logs:
@@ -356,19 +341,15 @@ class JointRun(MixtureRun):
 
 @dataclass(frozen=True)
 class _Member:
-    """A network, the cases it did not see, and the log probabilities of their target with each kind of leaves.
-
-    A network of all variables has the leaves it was learned with, whatever the kind.
-    """
+    """A network, the cases it did not see, and the log probabilities of their target with each kind of leaves."""
 
     network: Network
-    whole: bool
     unseen: NDArray[np.int64]
     logs: Floats  # (kinds of leaves, cases)
 
 
 class TargetRun(MixtureRun):
-    """Graphs for one target, or some of them networks of all variables, in several ways by turns."""
+    """Graphs for one target, in several ways by turns."""
 
     def __init__(self, *arguments: Any, target: str, state: Mapping[str, Any] | None = None) -> None:
         super().__init__(*arguments, state=state)
@@ -395,8 +376,9 @@ class TargetRun(MixtureRun):
         if number == self._n:
             return False
         kind = self._tried[number // self._n_folds % len(self._tried)]
-        seen = _rows(self._table, np.flatnonzero(~self._is_out(number)))
-        own = self._drawn(np.random.default_rng([self._seed, number]), kind.candidates, (self._target,))
+        seen = rows_of(self._table, np.flatnonzero(~self._is_out(number)))
+        random = np.random.default_rng([self._seed, number])
+        own = drawn_parents(self._table, self._constraints, random, kind.candidates, (self._target,))
         self._members[number] = self._member(number, self._learned(seen, own, kind))
         return True
 
@@ -408,16 +390,10 @@ class TargetRun(MixtureRun):
     def _member(self, number: int, network: Network) -> _Member:
         """A member whose network was learned, and what it says of cases that it did not see."""
         out = self._is_out(number)
-        seen, unseen = (_rows(self._table, np.flatnonzero(which)) for which in (~out, out))
-        whole = None not in network.nodes
-        if whole:
-            logs = np.tile(
-                _logs_of_target(network, unseen, self._table.index(self._target)), (len(LEAVES_OF_TARGET), 1)
-            )
-        else:
-            leaves = _every_kind(network, seen, LEAVES_OF_TARGET)
-            logs = log_probabilities_by_turns([network], np.ones(1), unseen.codes, [leaves])
-        return _Member(network, whole, np.flatnonzero(out), logs)
+        seen, unseen = (rows_of(self._table, np.flatnonzero(which)) for which in (~out, out))
+        leaves = every_kind(network, seen, LEAVES_OF_TARGET)
+        logs = log_probabilities_by_turns([network], np.ones(1), unseen.codes, [leaves])
+        return _Member(network, np.flatnonzero(out), logs)
 
     def _scores(self) -> Floats:
         """For each kind of leaves, the mean log probability of cases by the members that did not see them."""
@@ -435,14 +411,7 @@ class TargetRun(MixtureRun):
         best = int(scores.argmax())
         leaves = LEAVES_OF_TARGET[best]
         weights = em_weights([(m.unseen, m.logs[best]) for m in members], self._table.n_cases)
-        networks = [m.network if m.whole else _with_leaves(m.network, self._table, leaves) for m in members]
-        if any(kind.whole for kind in self._tried):
-            shares = [
-                np.bincount(codes, minlength=variable.n_states)
-                for variable, codes in zip(self._table.variables, self._table.codes, strict=True)
-            ]
-            others = independent(shares)
-            networks = [with_others(network, others) for network in networks]
+        networks = [_with_leaves(m.network, self._table, leaves) for m in members]
         told = self._summary(networks, _name_of_leaves(leaves), float(scores[best]))
         return Mixture(tuple(networks), tuple(weights), told)
 
@@ -460,11 +429,24 @@ def _networks(rows: Sequence[Any]) -> dict[int, Network]:
     return {number: json.loads(text) for number, text in rows}
 
 
-def _rows(table: Table, rows: NDArray[np.int64]) -> Table:
+def drawn_parents(
+    table: Table, constraints: Constraints, random: np.random.Generator, share: float, children: Sequence[str]
+) -> Constraints:
+    """The constraints, and for each child a share of the others, drawn, that may be its parents."""
+    names = table.names
+    if share >= 1:
+        return constraints
+    kept = max(1, round(share * (len(names) - 1)))
+    drawn = {name: random.permutation([n for n in names if n != name])[:kept].tolist() for name in children}
+    return replace(constraints, allowed_parents={**drawn, **constraints.allowed_parents})
+
+
+def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
+    """These cases."""
     return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
 
 
-def _every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
+def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
     """For each node the distributions in its leaves of every kind, filled by cases: (leaves * states, kinds)."""
     rows, strengths = [], [kind for kind in kinds if kind is not None]
     for target, node in enumerate(network.nodes):
@@ -490,12 +472,6 @@ def _name_of_leaves(leaves: Leaves) -> str:
     return "average" if leaves is None else f"smoothed:{leaves:g}"
 
 
-def _logs_of_target(network: Network, table: Table, target: int) -> Floats:
-    """The log probability of the target's state given all others, in each case."""
-    logs: Floats = log_posteriors(network, table, target)[np.arange(table.n_cases), table.codes[target]]
-    return logs
-
-
 def independent(counts: Sequence[NDArray[Any]]) -> list[Node]:
     """Nodes without parents, of variables that were in each state so often."""
     single = DecisionGraph.single()
@@ -519,42 +495,3 @@ def _mean_log(unseen: Sequence[tuple[NDArray[np.int64], Floats]], weights: Float
             whole[cases] += weight
     known = whole > 0
     return float((total[known] - np.log(whole[known])).mean()) if known.any() else 0.0
-
-
-def em_weights(unseen: Sequence[tuple[NDArray[np.int64], Floats]], n_cases: int) -> Floats:
-    """Weights of members that make the cases, each by the members that did not see it, as probable as can be.
-
-    `unseen`: for each member the cases it did not see, and their log probabilities. A case's probability is the mean
-    over those members, by their weights; each round of the algorithm (EM, with a tangent for the sums of weights
-    below the line) raises the likelihood. They begin equal and, where nothing tells them apart, stay so.
-
-    >>> both = np.arange(4)
-    >>> em_weights([(both, np.log([0.9, 0.9, 0.9, 0.1])), (both, np.log([0.1, 0.1, 0.1, 0.9]))], 4).round(2)
-    array([0.81, 0.19])
-    """
-    n = len(unseen)
-    weights = np.full(n, 1 / n)
-    largest = np.full(n_cases, -np.inf)
-    for cases, logs in unseen:
-        largest[cases] = np.maximum(largest[cases], logs)
-    if not np.isfinite(largest).any():
-        return weights
-    scaled = [np.exp(logs - np.where(np.isfinite(largest[cases]), largest[cases], 0.0)) for cases, logs in unseen]
-    before = -np.inf
-    for _ in range(_ROUNDS):
-        top, below = np.zeros(n_cases), np.zeros(n_cases)
-        for weight, share, (cases, _logs) in zip(weights, scaled, unseen, strict=True):
-            top[cases] += weight * share
-            below[cases] += weight
-        known = (below > 0) & (top > 0)
-        value = float(np.log(top[known] / below[known]).mean())
-        if value - before < _ENOUGH:
-            break
-        before = value
-        with np.errstate(divide="ignore"):
-            up, down = np.where(known, 1 / top, 0.0), np.where(known, 1 / below, 0.0)
-        for k, (share, (cases, _logs)) in enumerate(zip(scaled, unseen, strict=True)):
-            if (total := float(down[cases].sum())) > 0:
-                weights[k] *= float((share * up[cases]).sum()) / total
-        weights /= weights.sum()
-    return weights

@@ -35,6 +35,7 @@ cuts of numbers, too; other weights are rounded as by `learn`, and numbers are c
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +59,7 @@ from leafwise.discretization import States
 from leafwise.encoding import read_new
 from leafwise.ensembles import independent, with_others
 from leafwise.features import read_features
+from leafwise.forests import grow
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
@@ -152,15 +154,15 @@ class DecisionGraphClassifier(_Classifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecisionGraphForestClassifier(_Classifier):
-    """Many decision graphs for p(class | features), and networks, and the mean of what they say: a `Mixture`.
+    """Many decision graphs for p(class | features), and networks, multiplied: each to the power of a weight.
 
     The arguments are described in `leafwise.estimators`. `n_estimators`: how many graphs. `candidates`: the share of
-    the features, drawn for each graph, that it may test; None is half of them for some graphs, and all for others.
-    `random_state`: what is drawn follows from this number. Each graph is grown from four fifths of the cases, some as
-    trees, some with merges; in every fourth place, decision graphs of the features, too, make a network that says what
-    the class is by Bayes' rule. `network_` is the mixture, in which features are independent for those that have graphs
-    of the class alone. Their weights, and how leaves are averaged or smoothed, are chosen on the cases that graphs
-    did not see.
+    the features, drawn for each graph, that it may test; None is all of them. `random_state`: what is drawn follows
+    from this number. Graphs come in sets of four, each grown from three quarters of the cases: as trees or with merges,
+    some with features first that are drawn; in every eighth set, decision graphs of the features, too, make networks
+    that say what the class is by Bayes' rule. Weights, and how leaves are averaged or smoothed, are chosen on the
+    cases that graphs did not see. `forest_` is the product (`leafwise.forests.Forest`), `network_` the mixture of the
+    same graphs, in which the others' features are independent: it can be saved and asked like any other.
 
     >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
     >>> classifier = DecisionGraphForestClassifier(n_estimators=10).fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -168,20 +170,24 @@ class DecisionGraphForestClassifier(_Classifier):
     ['stop', 'go']
     """
 
-    n_estimators: int = 40
+    n_estimators: int = 32
     candidates: float | None = None
     random_state: int = 0
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         table, weights = _labelled_cases(self, X, y, sample_weight)
+        check_scalar(self.n_estimators, "n_estimators", Integral, min_val=1)
+        check_scalar(self.random_state, "random_state", Integral, min_val=0)
         if self.candidates is not None:
-            check_scalar(self.candidates, "candidates", (int, float), min_val=0, max_val=1, include_boundaries="right")
-        given = {"candidates": self.candidates, "target": table.names[-1], "whole": True}
-        self.network_ = _mixture(self, table, weights, self.n_estimators, self.random_state, **given)
+            check_scalar(self.candidates, "candidates", Real, min_val=0, max_val=1, include_boundaries="right")
+        given = _settings(self) | {"candidates": self.candidates, "seed": self.random_state}
+        del given["missing"]  # a cell that is missing is a state here, whatever it is
+        self.forest_ = grow(_repeated(table, weights), self.n_estimators, target=table.names[-1], **given)
+        self.network_ = self.forest_.mixture
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        return mixture_log_posteriors(self.network_, table, label, by_rest=False)
+        return self.forest_.log_posteriors(table, label)
 
 
 def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
@@ -352,17 +358,19 @@ def _learned_or_mixed(estimator: Any, table: Table, weights: Floats | None) -> N
     return _mixture(estimator, table, weights, estimator.networks)
 
 
-def _mixture(
-    estimator: Any, table: Table, weights: Floats | None, networks: int, seed: int = 0, **given: Any
-) -> Mixture:
-    rows = np.lexsort(table.codes)  # their order in the data has no say
-    if weights is not None:  # whole numbers that add up to the same, so that rows can be repeated
-        ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
-        rows = np.repeat(rows, ends[1:] - ends[:-1])
-    table = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
-    under_way = start_mixture(table, networks, seed=seed, **given, **_settings(estimator))
+def _mixture(estimator: Any, table: Table, weights: Floats | None, networks: int) -> Mixture:
+    under_way = start_mixture(_repeated(table, weights), networks, seed=0, **_settings(estimator))
     under_way.run()
     return under_way.network
+
+
+def _repeated(table: Table, weights: Floats | None) -> Table:
+    """The rows sorted, as their order has no say; weights make whole numbers of them that add up to the same."""
+    rows = np.lexsort(table.codes)
+    if weights is not None:
+        ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
+        rows = np.repeat(rows, ends[1:] - ends[:-1])
+    return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
 
 
 def _settings(estimator: Any) -> dict[str, Any]:

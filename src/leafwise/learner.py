@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_CLASS, FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
+from leafwise.ensembles import FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
 from leafwise.inference.completion import counts_in_leaves
@@ -266,7 +266,6 @@ def start_mixture(
     start: Network | None = None,
     leaves: str = "plain",
     candidates: float | None = None,
-    whole: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     **reading: Unpack[Reading],
@@ -275,8 +274,6 @@ def start_mixture(
 
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
-    `whole`: for one target, some members are networks of all variables, which say what the target is by Bayes' rule.
-    All members then are: in the others, the other variables are independent.
     """
     _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
@@ -287,9 +284,9 @@ def start_mixture(
         raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
     _refuse_shared(search, Argument("networks", networks))
     table = read(data, target=target, **reading)
-    kinds = TRIED if target is None else FOR_A_CLASS if whole else FOR_A_TARGET
+    kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
-        kinds = (Kind("auto"), Kind("auto", whole=True)) if whole else (Kind("auto"),)
+        kinds = (Kind("auto"),)
     elif search.operators != LeafSearch.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
@@ -302,9 +299,8 @@ def start_mixture(
 
     def learn_member(cases: Table, own: Constraints, kind: Kind, state: State) -> Resumable:
         its = replace(search, operators=kind.operators) if isinstance(search, LeafSearch) else search
-        its_target = None if kind.whole else target
         how = {**given, "search": its, "structure_prior": kind.structure_prior, "constraints": own}
-        return _prepared(cases, target=its_target, **how).begin(state)
+        return _prepared(cases, target=target, **how).begin(state)
 
     file = None
     if checkpoint is not None:

@@ -6,6 +6,7 @@ and they are mixed with the weights by which every case is best predicted by all
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,7 +102,9 @@ def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
     """
     cells, states = np.nonzero(counts)
     cases = counts[cells, states]
-    weights = _best_weights(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)), cases)
+    every_one = slice(None)  # no estimate saw the case that it is asked about
+    estimates = np.log(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)))
+    weights = em_weights([(every_one, logs) for logs in estimates], len(cases), cases, _ENOUGH)
     every, each = (places.ravel() for places in np.indices(counts.shape))
     means: Floats = weights @ _estimates(counts, leaf_of, every, each, np.zeros(counts.size))
     return means.reshape(counts.shape)
@@ -124,15 +127,55 @@ def _estimates(counts: Floats, leaf_of: Ints, cells: Ints, states: Ints, left_ou
     return np.array([leaf, *fine])
 
 
-def _best_weights(estimates: Floats, cases: Floats) -> Floats:
-    """The weights of a mixture that finds the cases most probable, by EM."""
-    n = len(estimates)
-    weights, last = np.full(n, 1 / n), -math.inf
+def em_weights(
+    unseen: Sequence[tuple[NDArray[np.int64] | slice, Floats]],
+    n_cases: int,
+    counts: Floats | None = None,
+    enough: float = 1e-7,
+) -> Floats:
+    """Weights of a mixture that make the cases, each by the members that did not see it, as probable as can be.
+
+    `unseen`: for each member the cases it did not see, and their log probabilities. A case's probability is the mean
+    over those members, by their weights; each round of the algorithm (EM, with a tangent for the sums of weights
+    below the line) raises the likelihood. They begin equal and, where nothing tells them apart, stay so. A slice is all
+    cases. `counts`: how often each case was there; else once. `enough`: what a round must gain for each case.
+
+    >>> both = np.arange(4)
+    >>> em_weights([(both, np.log([0.9, 0.9, 0.9, 0.1])), (both, np.log([0.1, 0.1, 0.1, 0.9]))], 4).round(2)
+    array([0.81, 0.19])
+    """
+    n = len(unseen)
+    weights = np.full(n, 1 / n)
+    counts = np.ones(n_cases) if counts is None else counts
+    largest = np.full(n_cases, -np.inf)
+    for cases, logs in unseen:
+        largest[cases] = np.maximum(largest[cases], logs)
+    if not np.isfinite(largest).any():
+        return weights
+    largest[~np.isfinite(largest)] = 0.0
+    shares = [np.exp(logs - largest[cases]) for cases, logs in unseen]
+    together = np.array(shares) if all(isinstance(cases, slice) for cases, _ in unseen) else None  # as one matrix
+    before = -np.inf
     for _ in range(_MOST_STEPS):
-        mixed = weights @ estimates
-        log_likelihood = float(cases @ np.log(mixed))
-        if log_likelihood - last < _ENOUGH * cases.sum():
+        if together is not None:
+            top, below = weights @ together, np.full(n_cases, weights.sum())
+        else:
+            top, below = np.zeros(n_cases), np.zeros(n_cases)
+            for weight, share, (cases, _logs) in zip(weights, shares, unseen, strict=True):
+                top[cases] += weight * share
+                below[cases] += weight
+        known = (below > 0) & (top > 0)
+        value = float(counts[known] @ np.log(top[known] / below[known]) / counts[known].sum())
+        if value - before < enough:
             break
-        last = log_likelihood
-        weights = weights * (estimates @ (cases / mixed)) / cases.sum()
+        before = value
+        with np.errstate(divide="ignore"):
+            up, down = np.where(known, counts / top, 0.0), np.where(known, counts / below, 0.0)
+        if together is not None:
+            weights = weights * (together @ up) / down.sum()
+        else:
+            for k, (share, (cases, _logs)) in enumerate(zip(shares, unseen, strict=True)):
+                if (total := float(down[cases].sum())) > 0:
+                    weights[k] *= float((share * up[cases]).sum()) / total
+        weights /= weights.sum()
     return weights

@@ -1,7 +1,8 @@
-"""The forest of decision graphs and mixtures as estimators: scikit-learn's checks, and the means of their members."""
+"""The forest of decision graphs and mixtures as estimators: scikit-learn's checks, and what their members say."""
+
+import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn, an extra, is not installed")
@@ -9,13 +10,16 @@ sklearn = pytest.importorskip("sklearn", reason="scikit-learn, an extra, is not 
 from sklearn.base import clone  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
-from leafwise import Mixture  # noqa: E402
+import leafwise  # noqa: E402
+from leafwise import Constraints, Mixture  # noqa: E402
 from leafwise.estimators import (  # noqa: E402
     DecisionGraphClassifier,
     DecisionGraphForestClassifier,
     NetworkClassifier,
     NetworkDensity,
 )
+from leafwise.forests import pool_weights  # noqa: E402
+from leafwise.predictions import log_posteriors  # noqa: E402
 
 
 def letters(n_cases=200, seed=1):
@@ -36,35 +40,106 @@ def test_scikit_learn_accepts_it(kind):
     assert others <= {"check_array_api_input"}
 
 
-def test_a_forest_says_the_mean_of_its_graphs():
+def product(forest, table, label):
+    """What a forest says, from its parts, one by one."""
+    total = np.zeros((table.n_cases, forest.naive.variables[label].n_states))
+    for member, weight in zip(forest.mixture.members, forest.weights, strict=True):
+        total += weight * log_posteriors(member, table, label)
+    for place, power in enumerate(forest.powers):
+        given = forest.naive.nodes[place].probabilities
+        total += power * np.log(given if place == label else given[:, table.codes[place]].T)
+    return np.exp(total) / np.exp(total).sum(axis=1, keepdims=True)
+
+
+def test_a_forest_says_the_product_of_its_graphs():
     X, y = letters()
-    forest = DecisionGraphForestClassifier(n_estimators=10).fit(X, y)
-    assert isinstance(forest.network_, Mixture)
-    one = DecisionGraphClassifier().fit(X, y)
-    total = np.zeros((len(X), 2))
-    for member, weight in zip(forest.network_.members, forest.network_.weights, strict=True):
-        one.network_ = member
-        total += weight * one.predict_proba(X)
-    assert forest.predict_proba(X) == pytest.approx(total)
+    classifier = DecisionGraphForestClassifier(n_estimators=10).fit(X, y)
+    forest = classifier.forest_
+    assert isinstance(classifier.network_, Mixture)
+    assert len(classifier.network_) == len(forest.weights) == 10
+    table = leafwise.read(np.c_[X, y], variables=forest.naive.variables)
+    assert classifier.predict_proba(X) == pytest.approx(product(forest, table, 8))
     new, labels = letters(seed=2)
-    assert forest.score(new, labels) > 0.85
+    assert classifier.score(new, labels) > 0.85
+    assert pickle.loads(pickle.dumps(classifier)).predict_proba(new) == pytest.approx(classifier.predict_proba(new))
 
 
-def test_some_members_are_whole_networks():
-    """The class is a cause of all features, each of which says little: a network sees that, and a tree cannot."""
+def test_members_that_know_different_things_add_up():
+    """The class is a sum of features: no graph sees it, and the product of what single features say does."""
     random = np.random.default_rng(1)
     y = random.integers(2, size=600)
     X = np.where(random.random((600, 20)) < 0.65, y[:, None], 1 - y[:, None]).astype(str)
-    forest = DecisionGraphForestClassifier(n_estimators=10).fit(X[:300], y[:300])
-    members, weights = forest.network_.members, np.array(forest.network_.weights)
-    whole = np.array([len(member.arcs) > len(member.nodes[-1].parents) for member in members])
-    assert whole.tolist() == [False] * 5 + [True] * 5
-    assert weights[whole].sum() > 0.7
-    graphs = DecisionGraphForestClassifier(n_estimators=5).fit(X[:300], y[:300])
-    assert forest.score(X[300:], y[300:]) > graphs.score(X[300:], y[300:]) + 0.05
-    unknown = X[300:302].astype(object)
-    unknown[:, :5] = None
-    assert forest.predict_proba(unknown).sum(axis=1) == pytest.approx(1)
+    forest = DecisionGraphForestClassifier(n_estimators=8).fit(X[:300], y[:300])
+    members = forest.network_.members
+    whole = [len(member.arcs) > len(member.nodes[-1].parents) for member in members]
+    assert whole == [False] * 4 + [True] * 4
+    graph = DecisionGraphClassifier().fit(X[:300], y[:300])
+    assert forest.score(X[300:], y[300:]) > graph.score(X[300:], y[300:]) + 0.05
+
+
+def test_features_drawn_first_find_what_no_feature_says_alone():
+    random = np.random.default_rng(1)
+    X = random.integers(3, size=(600, 6))
+    y = (X[:, 1] == X[:, 4]).astype(int)
+    found = DecisionGraphForestClassifier().fit(X[:400], y[:400])
+    assert found.score(X[400:], y[400:]) == 1
+    assert found.predict_proba(X[400:]).max(axis=1).mean() > 0.99
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_tiny_forests_and_tiny_data(n):
+    X, y = letters(40)
+    forest = DecisionGraphForestClassifier(n_estimators=n).fit(X, y)
+    assert len(forest.network_) == n
+    assert forest.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    one = DecisionGraphForestClassifier(n_estimators=n).fit(X[:1], y[:1])
+    assert one.predict(X[:2]).tolist() == [y[0]] * 2
+    constant = DecisionGraphForestClassifier(n_estimators=n).fit(np.full((20, 1), "a"), ["x", "x", "x", "y"] * 5)
+    assert constant.predict_proba([["a"]])[0] == pytest.approx([0.75, 0.25], abs=0.05)
+
+
+def test_weights_of_a_pool_are_those_of_the_most_probable_prior():
+    """By the slow way: for each width of the prior the best weights, and the evidence of Laplace's approximation."""
+    random = np.random.default_rng(3)
+    states = random.integers(3, size=400)
+    terms = [np.log(random.dirichlet(np.ones(3), 400)) for _ in range(4)]
+    terms.append(np.where(np.arange(3) == states[:, None], 1.0, 0.0) + random.normal(size=(400, 3)))
+    logs, begin = np.stack(terms, axis=2), np.zeros(5)
+
+    def losses(weights):
+        sums = logs @ weights
+        return np.logaddexp.reduce(sums, axis=1) - sums[np.arange(400), states]
+
+    def best(strength):
+        weights = begin
+        for _ in range(8):
+            slope, bend = parts(weights, strength)
+            weights = weights - np.linalg.solve(bend, slope)
+        bend = parts(weights, strength)[1]
+        value = losses(weights).sum() + strength / 2 * weights @ weights - 5 / 2 * np.log(strength)
+        return value + np.linalg.slogdet(bend)[1] / 2, weights
+
+    def parts(weights, strength):
+        p = np.exp(logs @ weights)
+        p /= p.sum(axis=1, keepdims=True)
+        mean = np.einsum("nc,nck->nk", p, logs)
+        slope = (mean - logs[np.arange(400), states]).sum(axis=0) + strength * weights
+        return slope, np.einsum("nc,nck,ncl->kl", p, logs, logs) - mean.T @ mean + strength * np.eye(5)
+
+    _, weights = min((best(strength) for strength in np.geomspace(1, 100, 40)), key=lambda pair: pair[0])
+    assert pool_weights(logs, states, begin, np.zeros(5)) == pytest.approx(weights, abs=0.02)
+
+
+def test_constraints_hold_for_features_that_are_drawn_first():
+    X, y = letters()
+    few = DecisionGraphForestClassifier(max_parents=1, max_leaves=3).fit(X, y).network_
+    graphs = [member.nodes[-1] for member in few.members]
+    assert max(len(node.parents) for node in graphs) == 1
+    assert max(node.n_leaves for node in graphs) <= 3
+    names = few.names
+    forbidden = Constraints(forbidden=[(names[4], names[8]), (names[1], names[8])])
+    without = DecisionGraphForestClassifier(constraints=forbidden).fit(X, y).network_
+    assert all({1, 4}.isdisjoint(member.nodes[-1].parents) for member in without.members)
 
 
 def test_seeds_and_candidates():
@@ -80,16 +155,23 @@ def test_seeds_and_candidates():
 
 def test_missing_features_are_summed_over():
     X, y = letters()
-    forest = DecisionGraphForestClassifier(n_estimators=4, missing="drop").fit(X, y)
-    whole = np.array([["a"] * 8], object)
-    shares = pd.Series(X[:, 4]).value_counts(normalize=True)
-    cases = np.repeat(whole, 4, axis=0)
+    classifier = DecisionGraphForestClassifier(n_estimators=4, missing="drop").fit(X, y)
+    forest = classifier.forest_
+    cases = np.repeat(np.array([["a"] * 8], object), 4, axis=0)
     cases[:, 4] = list("acgt")
-    counts = np.array([(X[:, 4] == letter).sum() + 1 for letter in "acgt"])
-    expected = (counts / counts.sum()) @ forest.predict_proba(cases)
+    shares = forest.mixture.members[0].nodes[4].probabilities[0]
+    table = leafwise.read(np.c_[cases, np.repeat(y[:1], 4)], variables=forest.naive.variables)
+    total = sum(
+        weight * np.log(shares @ np.exp(log_posteriors(member, table, 8)))
+        for member, weight in zip(forest.mixture.members, forest.weights, strict=True)
+    )
+    for place, power in enumerate(forest.powers):
+        if place != 4:  # the term of a feature that is missing is 1
+            given = forest.naive.nodes[place].probabilities
+            total = total + power * np.log(given[0] if place == 8 else given[:, table.codes[place, 0]])
+    whole = cases[:1].copy()
     whole[0, 4] = None
-    assert forest.predict_proba(whole)[0] == pytest.approx(expected)
-    assert shares.sum() == pytest.approx(1)
+    assert classifier.predict_log_proba(whole)[0] == pytest.approx(total - np.logaddexp.reduce(total))
 
 
 def test_mixtures_as_classifier_and_density():
@@ -103,8 +185,6 @@ def test_mixtures_as_classifier_and_density():
 
 
 def density_table(density, X):
-    import leafwise
-
     return leafwise.read(X, variables=density.network_.variables)
 
 

@@ -13,9 +13,9 @@ from strategies import generators, random_table
 import leafwise
 import leafwise.examples
 from leafwise import Constraints, Mixture, Network, Table
-from leafwise.ensembles import em_weights
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import start_mixture
+from leafwise.stacking import em_weights
 
 
 def mixtures_of(random, n=3):

@@ -1,0 +1,403 @@
+"""Forests: many graphs of one target, and networks, that are multiplied. Knows how one network is learned.
+
+What members say is pooled in logarithms: log p(target) is the sum of the members' logs, each times a weight, but for a
+constant (a logarithmic pool, or product of experts). Unlike a mean, a pool adds up what members know apart from each
+other, and is as sharp as the cases allow. Members come in sets: a set is learned in one way, each member from all cases
+but a part, so that together they say something of every case that they did not see. On these cases the weights are
+chosen, and then the leaves are filled again with all cases. Weights have a normal prior, whose width the cases choose
+(the evidence framework of MacKay, 1992), so nothing is tuned.
+
+Beside the members, every feature that says something by itself has a term of its own, its distribution given the
+target: those of the naive Bayes network, each with its weight.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.averaging import averaged_means
+from leafwise.constraints import Constraints
+from leafwise.decision_graph import DecisionGraph
+from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind, independent, rows_of
+from leafwise.kernels.questions import routes
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.mixture import Mixture
+from leafwise.network import Network, Node
+from leafwise.predictions import log_posteriors
+from leafwise.priors import ParameterPrior, Symmetric
+from leafwise.search.greedy import LeafSearch
+from leafwise.search.under_way import Settings
+from leafwise.smoothing import counts_of, smoothed_means
+from leafwise.structure_priors import StructurePrior
+from leafwise.table import Table
+
+Ints = NDArray[np.int64]
+
+
+class Way(NamedTuple):
+    """How the members of a set are learned.
+
+    `first`: so many features, drawn, are tested first. `candidates`: the share of the features, drawn, that may be
+    tested. `whole`: not the target alone is learned but all variables, and what the target is follows by Bayes' rule.
+    """
+
+    structure_prior: str | StructurePrior
+    search: Any = LeafSearch("CBI")  # Settings
+    first: int = 0
+    candidates: float = 1.0
+    whole: bool = False
+
+
+_GRAPHS = LeafSearch(schedule="best-first")
+WAYS = (  # in turn; what is drawn, and which cases are left out, differs from time to time
+    Way("choices", _GRAPHS),
+    Way("choices", LeafSearch(), whole=True),
+    Way("kappa:0.3"),
+    Way("choices", _GRAPHS, first=1),
+    Way("kappa:0.3", first=1),
+    Way("kappa:0.1", _GRAPHS),
+    Way("uniform", first=2),
+    Way("kappa:0.1", _GRAPHS, first=1),
+)
+
+LEAVES: tuple[Leaves, ...] = (None, 4.0, 16.0, 64.0, 256.0)
+PARTS = 4  # of the cases: a member is learned from all but one
+_LEAST = -30.0  # a log probability; a member that holds a case impossible says nothing of it
+_MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
+_ENOUGH_CASES = 10  # in each cell of the features that are tested first
+_ROUNDS, _ENOUGH = 30, 1e-5  # of Newton's steps; what a step must gain for each case
+_DIGITS = 6  # of weights: what is below hangs on how many threads add up
+_NARROWEST, _WIDEST = 1e4, 0.05  # one over the variance of the weights: where the prior begins to be all, and nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Members that are multiplied, each to the power of its weight; and the terms of single features.
+
+    `mixture` is the ordinary mixture of the same members: in it weights that are positive are shares. `naive` is the
+    naive Bayes network, each node of which is taken to the power in `powers`.
+    """
+
+    mixture: Mixture
+    weights: tuple[float, ...]
+    naive: Network
+    powers: tuple[float, ...]
+
+    def log_posteriors(self, table: Table, target: int) -> Floats:
+        """log p(target | everything else) of each case; what is missing is summed over in each member."""
+        total = np.zeros((table.n_cases, self.naive.variables[target].n_states))
+        for member, weight in zip(self.mixture.members, self.weights, strict=True):
+            if weight:
+                total += weight * np.fmax(log_posteriors(member, table, target), _LEAST)
+        for place, power in enumerate(self.powers):
+            if power:
+                total += power * _term(self.naive, place, table.codes[place], target)
+        found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
+        return found
+
+
+def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Floats:
+    """What a node of the naive network says of each state of the target: (cases, states); 0 where a cell is missing."""
+    node = naive.nodes[place]
+    assert node is not None
+    logs: Floats = np.log(node.probabilities)
+    if place == target:
+        return logs
+    found: Floats = np.append(logs, np.zeros((len(logs), 1)), axis=1).T[np.minimum(codes, node.n_states)]
+    return found
+
+
+def grow(
+    table: Table,
+    n_members: int,
+    *,
+    target: str,
+    seed: int = 1,
+    search: Settings = LeafSearch(),
+    prior: str | ParameterPrior = DEFAULT_PRIOR,
+    structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
+    constraints: Constraints = Constraints(),
+    candidates: float | None = None,
+) -> Forest:
+    """A forest of so many members for one target; the other arguments are those of `learn`.
+
+    `candidates`: the share of the other variables, drawn for each member, that may be parents; None takes all.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.inference.sampling import sample
+    >>> cases, new = sample(alarm(), 500, seed=1), sample(alarm(), 2000, seed=2)
+    >>> forest, target = grow(cases, 20, target="BP"), cases.index("BP")
+    >>> round(float(forest.log_posteriors(new, target)[np.arange(2000), new.codes[target]].mean()), 2)
+    -0.49
+    """
+    if n_members < 1:
+        raise ValueError(f"n_estimators is {n_members}, and a forest has at least 1: give a number of graphs")
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
+    ways = _ways(search, structure_prior, candidates)
+    sizes = [len(part) for part in np.array_split(np.arange(n_members), -(-n_members // PARTS))]
+    growing = _Growing(table, target, seed, prior, constraints, len(sizes))
+    sets = [growing.members(number, ways[number % len(ways)], size) for number, size in enumerate(sizes)]
+    naive, places, terms = growing.naive()
+    logs = np.stack([*(own for _, own in sets), *terms], axis=2)
+    weights = np.where(np.arange(logs.shape[2]) < len(sets), 1 / len(sets), 0.0)
+    if n_members > 1 and table.n_cases > 1:  # else all cases were seen
+        weights = _weights(logs, growing.states, len(sets))
+    of_each = np.repeat(weights[: len(sets)] / sizes, sizes)
+    powers = np.zeros(table.n_variables)
+    powers[places] = weights[len(sets) :]
+    networks = [network for members, _ in sets for network in members]
+    return Forest(_mixture(networks, of_each, table, seed), tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+
+
+def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
+    """Those of the list, with what was asked for otherwise."""
+    shared = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    if shared:
+        raise ValueError(
+            f"the operators {', '.join(shared)} do not go with forests, which average leaves: leave them out"
+        )
+    if not isinstance(search, LeafSearch):
+        ways = [Way("auto", search), Way("auto", search, whole=True)]
+    else:
+        asked: Any = dict(vars(search).items() - vars(LeafSearch()).items())
+        ways = [way._replace(search=replace(way.search, **asked)) for way in WAYS]
+    if structure_prior != DEFAULT_STRUCTURE_PRIOR:
+        ways = [way._replace(structure_prior=structure_prior) for way in ways]
+    if candidates is not None:
+        ways = [way._replace(candidates=candidates) for way in ways]
+    return list(dict.fromkeys(ways))
+
+
+def _weights(logs: Floats, states: Ints, n_sets: int) -> Floats:
+    """Those of all terms: first sets of members, then the shares of the target's states, then single features.
+
+    With weights of 0 the shares are what is said, and a member says by how much it differs from them.
+    """
+    places = np.arange(logs.shape[2])
+    ratios = logs.copy()
+    ratios[:, :, :n_sets] -= logs[:, :, n_sets : n_sets + 1]
+    weights = pool_weights(ratios, states, (places == n_sets).astype(np.float64), places >= n_sets)
+    weights[n_sets] -= weights[:n_sets].sum()
+    return weights
+
+
+def _mixture(networks: Sequence[Network], weights: Floats, table: Table, seed: int) -> Mixture:
+    """The ordinary mixture of the members."""
+    shares = np.maximum(weights, 0)
+    shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
+    told = {
+        "cases": table.n_cases,
+        "variables": table.n_variables,
+        "networks": len(networks),
+        "leaves": sum(network.n_leaves for network in networks),
+        "parameters": sum(network.n_parameters for network in networks),
+        "arcs": sum(len(network.arcs) for network in networks),
+        "seed": seed,
+    }
+    return Mixture(tuple(networks), tuple(shares.tolist()), told)
+
+
+@dataclass(frozen=True, eq=False)
+class _Growing:
+    """What all members are learned from, and with."""
+
+    table: Table
+    name: str
+    seed: int
+    prior: str | ParameterPrior
+    constraints: Constraints
+    n_sets: int
+
+    @cached_property
+    def target(self) -> int:
+        return self.table.index(self.name)
+
+    @cached_property
+    def asked(self) -> Ints:
+        """The cases that are asked about, of those that a member did not see."""
+        n_logs = self.table.variables[self.target].n_states * (self.n_sets + self.table.n_variables)
+        drawn = np.random.default_rng([self.seed, 1]).permutation(self.table.n_cases)
+        return np.sort(drawn[: max(1, _MOST_LOGS // n_logs)])
+
+    @cached_property
+    def states(self) -> Ints:
+        """The states of the target in these cases."""
+        states: Ints = self.table.codes[self.target, self.asked].astype(np.int64)
+        return states
+
+    def members(self, number: int, way: Way, size: int) -> tuple[list[Network], Floats]:
+        """So many networks that are learned in one way, and what they say of cases they did not see.
+
+        That is the log probability of each state of the target, (cases, states).
+        """
+        random = np.random.default_rng([self.seed, 0, number])
+        part_of = random.permutation(self.table.n_cases) % size
+        networks, parts, found = [], [], []
+        for part in range(size):
+            seen, unseen = np.flatnonzero(part_of != part), np.flatnonzero(part_of[self.asked] == part)
+            cases = rows_of(self.table, seen) if len(seen) else self.table
+            network = self._learned(cases, way, random)
+            networks.append(network)
+            parts.append(unseen)
+            found.append(self._logs(network, cases, rows_of(self.table, self.asked[unseen])))
+        logs = np.empty((len(found[0]), len(self.asked), found[0].shape[2]))
+        logs[:, np.concatenate(parts)] = np.concatenate(found, axis=1)
+        best = int(logs[:, np.arange(len(self.asked)), self.states].mean(axis=1).argmax())
+        if len(logs) > 1:
+            networks = [self._finished(network, LEAVES[best]) for network in networks]
+        return networks, logs[best]
+
+    def _learned(self, cases: Table, way: Way, random: np.random.Generator) -> Network:
+        children = self.table.names if way.whole else (self.name,)
+        constraints = drawn_parents(self.table, self.constraints, random, way.candidates, children)
+        return learn(
+            cases,
+            target=None if way.whole else self.name,
+            search=way.search,
+            prior=self.prior,
+            structure_prior=way.structure_prior,
+            constraints=constraints,
+            start=self._start(constraints, way.first, random),
+        )
+
+    def _finished(self, network: Network, leaves: Leaves) -> Network:
+        """The network with leaves that all cases fill; the features, which it lacks, are independent."""
+        node = network.nodes[self.target]
+        assert node is not None
+        on_arcs, counts = counts_of(node, self.target, self.table)
+        if leaves is None:
+            means = averaged_means(network, self.target, node, on_arcs)
+        else:
+            (means,) = smoothed_means(node, on_arcs, [leaves])
+        nodes = list(self.alone)
+        nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
+        return replace(network, nodes=tuple(nodes), prior=None)
+
+    @cached_property
+    def alone(self) -> list[Node]:
+        """Nodes without parents, of all variables."""
+        pairs = zip(self.table.variables, self.table.codes, strict=True)
+        return independent([np.bincount(codes, minlength=variable.n_states) for variable, codes in pairs])
+
+    def _start(self, constraints: Constraints, first: int, random: np.random.Generator) -> Network | None:
+        """The target with a complete tree of so many features, drawn; as far as there are cases for it."""
+        if not first:
+            return None
+        rules, n_states = constraints.resolve(self.table), [variable.n_states for variable in self.table.variables]
+        if rules.is_static:
+            return None
+        most = min(rules.most_leaves, self.table.n_cases // _ENOUGH_CASES)
+        room = min(first, rules.most_parents - int(rules.is_parent[self.target].sum()))
+        drawn: list[int] = []
+        for place in random.permutation(np.flatnonzero(rules.allowed[self.target])).tolist():
+            if len(drawn) < room and math.prod(n_states[own] for own in (*drawn, place)) <= most:
+                drawn.append(place)
+        if not drawn:
+            return None
+        graph, r = DecisionGraph.complete(drawn, n_states), n_states[self.target]
+        node = Node(tuple(sorted(drawn)), graph, np.full((graph.n_leaves, r), 1 / r))
+        nodes = [node if place == self.target else None for place in range(self.table.n_variables)]
+        return Network(self.table.variables, tuple(nodes))
+
+    def _logs(self, network: Network, seen: Table, unseen: Table) -> Floats:
+        """What a member says of unseen cases with each kind of leaves; a network of all variables has but one."""
+        node = network.nodes[self.target]
+        assert node is not None
+        if None not in network.nodes:
+            return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None]
+        (means,) = every_kind(network, seen, LEAVES)
+        logs = np.log(means).reshape(-1, node.n_states, len(LEAVES))
+        leaves = routes.leaves_of(unseen.codes, *node.flat[:3], 0)
+        return logs[leaves].transpose(2, 0, 1)
+
+    def naive(self) -> tuple[Network, list[int], list[Floats]]:
+        """The naive Bayes network; those of its nodes that have a term, and what these say of the cases asked about.
+
+        A feature has one if, with the shares of the target's states, it predicts unseen cases better than these alone.
+        """
+        table, target, every = self.table, self.target, np.arange(len(self.asked))
+        n_states = [variable.n_states for variable in table.variables]
+        n_parts, r = min(PARTS, table.n_cases), n_states[target]
+        part_of = np.random.default_rng([self.seed, 2]).permutation(table.n_cases) % n_parts
+        row_of, graph = part_of * r + table.codes[target], DecisionGraph.complete([target], n_states)
+        nodes = list(self.alone)
+        shares: Floats = np.log(nodes[target].probabilities)
+        logs, alone = {target: shares.repeat(len(every), axis=0)}, shares[0, self.states].sum()
+        for place in range(table.n_variables):
+            if place != target:
+                cells = np.bincount(row_of * n_states[place] + table.codes[place], None, n_parts * r * n_states[place])
+                counts = cells.reshape(n_parts, r, -1)
+                whole = counts.sum(axis=0)
+                nodes[place] = Node.learned((target,), graph, whole, _towards_all(whole))
+                left = whole - counts
+                means = left + _towards_all(left)
+                by_part = np.log(means / means.sum(axis=2, keepdims=True))
+                own = by_part[part_of[self.asked], :, table.codes[place, self.asked]]
+                both = shares + own
+                if (both - np.logaddexp.reduce(both, axis=1, keepdims=True))[every, self.states].sum() > alone:
+                    logs[place] = own
+        return Network(table.variables, tuple(nodes)), list(logs), list(logs.values())
+
+
+def _towards_all(counts: NDArray[Any]) -> Floats:
+    """Exponents of a variable, for each state of another: as many cases as a leaf's prior has, as in all of them."""
+    prior = Symmetric()
+    means = counts.sum(axis=-2, keepdims=True) + prior.exponent(counts.shape[-1])
+    found: Floats = prior.cases * means / means.sum(axis=-1, keepdims=True) + np.zeros(counts.shape)
+    return found
+
+
+def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any]) -> Floats:
+    """Weights with which a sum of logs, (cases, states, terms), predicts the states of cases best.
+
+    The weights of each group are normal around where they begin, with a variance that is chosen to make the cases most
+    probable (MacKay's evidence, re-estimated after each of Newton's steps).
+
+    >>> sure = np.log([[0.8, 0.2], [0.8, 0.2], [0.8, 0.2], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
+    >>> random = np.log([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5], [0.8, 0.2], [0.2, 0.8]])
+    >>> logs, states = np.stack([sure, random], axis=2), np.array([0, 0, 0, 1, 1, 1])
+    >>> pool_weights(np.tile(logs, (50, 1, 1)), np.tile(states, 50), np.full(2, 0.5), np.zeros(2)).round(1)
+    array([5. , 0.1])
+    """
+    logs = logs - logs.mean(axis=1, keepdims=True)
+    every, numbers = np.arange(len(states)), np.unique(group, return_inverse=True)[1]
+    observed, flat = logs[every, states].sum(axis=0), logs.reshape(-1, logs.shape[2])
+    weights, strength = begin.copy(), np.full(numbers.max() + 1, 10.0)
+
+    def looked_at(weights: Floats) -> tuple[float, Floats]:
+        """What the cases cost, and the probabilities of all states in them."""
+        sums = (flat @ weights).reshape(len(states), -1)
+        sums -= np.logaddexp.reduce(sums, axis=1, keepdims=True)
+        return -float(sums[every, states].sum()), np.exp(sums)
+
+    def away(weights: Floats) -> float:
+        """What the prior costs."""
+        return float(strength[numbers] @ (weights - begin) ** 2 / 2)
+
+    cost, p = looked_at(weights)
+    for _ in range(_ROUNDS):
+        before = cost + away(weights)
+        mean = (p[:, None] @ logs)[:, 0]
+        slope = mean.sum(axis=0) - observed + strength[numbers] * (weights - begin)
+        bend = (flat * p.reshape(-1, 1)).T @ flat - mean.T @ mean + np.diag(strength[numbers])
+        step = np.linalg.solve(bend, slope)
+        cost, p = looked_at(weights - step)
+        while cost + away(weights - step) > before and np.abs(step).max() > _ENOUGH:
+            step /= 2
+            cost, p = looked_at(weights - step)
+        weights = weights - step
+        gained = before - cost - away(weights)
+        free = 1 - strength[numbers] * np.diag(np.linalg.inv(bend))
+        n_free, squares = (np.bincount(numbers, own) for own in (free, (weights - begin) ** 2))
+        new = np.clip(n_free / np.maximum(squares, 1 / _NARROWEST**2), _WIDEST, _NARROWEST)
+        settled = np.abs(np.log(new / strength)).max() < 0.1
+        strength = new
+        if gained < _ENOUGH * len(states) and settled:
+            break
+    return np.round(weights, _DIGITS)
