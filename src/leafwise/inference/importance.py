@@ -183,7 +183,7 @@ def _log_joint(network: Network, part: Part, weights: Weights) -> Floats:
         node = network.nodes[variable]
         assert node is not None
         with np.errstate(divide="ignore"):
-            own = np.log(node.probabilities / node.probabilities.sum(axis=1, keepdims=True))
+            own = np.log(node.probabilities)
             rows.append((own + np.log(weights.get(variable, np.ones(node.n_states)))).ravel())
     return np.concatenate(rows)
 
