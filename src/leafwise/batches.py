@@ -152,8 +152,8 @@ class Packing:
                 known, where = self._types.setdefault(name, (kind, part.title)) if kind else (kind, part.title)
                 if known != kind:
                     raise ValueError(
-                        f"column {brief(name)} is a {known} in {where} and a {kind} in {part.title}: give files with the "
-                        "same types"
+                        f"column {brief(name)} is a {known} in {where} and a {kind} in {part.title}: give files with "
+                        "the same types"
                     )
         if part.decimal != first.decimal:
             raise AdvisedError(
@@ -179,8 +179,8 @@ class Packing:
         for name, values in zip(self._first.names, self._values, strict=True):
             if values.seen is None:
                 raise AdvisedError(
-                    f"column {brief(name)} has more than {_MOST} values in {self._first.title}, and shards agree on columns "
-                    "of fewer: cut it into bins, or leave it out with ",
+                    f"column {brief(name)} has more than {_MOST} values in {self._first.title}, and shards agree on "
+                    "columns of fewer: cut it into bins, or leave it out with ",
                     ("ignore", [name]),
                 )
             seen.append(values.seen)

@@ -147,8 +147,8 @@ def _times(column: Column) -> Integers:
     if found is None or (column.numbers is not None and (found % 1).any()):
         strange = column.labels[0] if found is None else column.labels[int(np.flatnonzero(found % 1)[0])]
         raise ValueError(
-            f"column {brief(column.name)} holds {brief(strange)} as a time, and times are whole numbers, or dates such as "
-            f"2024-01-31: number the steps"
+            f"column {brief(column.name)} holds {brief(strange)} as a time, and times are whole numbers, or dates such "
+            f"as 2024-01-31: number the steps"
         )
     if column.numbers is not None:
         return found.astype(np.int64)[codes]
@@ -185,6 +185,6 @@ def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: S
         at = int(uneven[0])
         usual = int(follows[int((steps == found[counts.argmax()]).argmax())])
         raise ValueError(
-            f"{names[own[at]]} goes from {brief(labels[at])} to {brief(labels[at + 1])}, where others go as from "
-            f"{brief(labels[usual])} to {brief(labels[usual + 1])}: add what is missing, or begin a series of its own there"
+            f"{names[own[at]]} goes from {brief(labels[at])} to {brief(labels[at + 1])}, where others go as "
+            f"from {brief(labels[usual])} to {brief(labels[usual + 1])}: add what is missing, or begin a series of its own there"
         )

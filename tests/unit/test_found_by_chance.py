@@ -124,7 +124,7 @@ def test_a_long_version_makes_no_long_refusal():
         with pytest.raises(ValueError, match='the "version"') as refusal:
             files.any_model_of(document.encode())
         assert len(str(refusal.value)) < 500
-        with pytest.raises(ValueError, match='the "version".* is True'):
+        with pytest.raises(ValueError, match=r'the "version".* is True'):
             files.any_model_of(document.replace(str([[0] * 2000]), "true").encode())
 
 

@@ -110,8 +110,8 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
         )
     if version > VERSION:
         raise ValueError(
-            f"the file was written by a newer leafwise (version {brief(version)} of the format, and this one reads up to "
-            f"{VERSION}): upgrade leafwise."
+            f"the file was written by a newer leafwise (version {brief(version)} of the format, and this one reads up "
+            f"to {VERSION}): upgrade leafwise."
         )
     try:
         network = read_network(document, room)
