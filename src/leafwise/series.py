@@ -185,6 +185,7 @@ def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: S
         at = int(uneven[0])
         usual = int(follows[int((steps == found[counts.argmax()]).argmax())])
         raise ValueError(
-            f"{names[own[at]]} goes from {brief(labels[at])} to {brief(labels[at + 1])}, where others go as "
-            f"from {brief(labels[usual])} to {brief(labels[usual + 1])}: add what is missing, or begin a series of its own there"
+            f"{names[own[at]]} goes from {brief(labels[at])} to {brief(labels[at + 1])}, where others go as from "
+            f"{brief(labels[usual])} to {brief(labels[usual + 1])}: add what is missing, or begin a series of its own "
+            f"there"
         )

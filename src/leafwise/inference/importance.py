@@ -28,7 +28,7 @@ from leafwise.inference.estimates import (
     put_together,
 )
 from leafwise.inference.evidence import Weights
-from leafwise.inference.forward import chosen
+from leafwise.inference.forward import chosen, draws
 from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.inference.sampling import cumulative
@@ -48,6 +48,8 @@ _PRIOR = 20.0  # draws that what was there before counts for
 _SPREAD = 2.0  # standard errors by which what was there before may have come up too seldom
 _KEPT, _SWEEPS = 8, 4  # cases of each stream that are followed further, and how far
 _SURE = 3.0  # standard errors
+_DRAWING = 0.6  # the share of the time in which cases are drawn that count: what is left is for the others
+_SCOUTS = 2  # cases from the network's own distributions, for each that counts, to look for what weighs most
 _DEFENCE = 0.05  # the share of the network's own distribution in what is drawn from: no weight is larger than by 1 / it
 _FIRST_TURN = 8192  # cases before the first look at errors and the clock
 _MOST_SAMPLES = 10**9
@@ -88,12 +90,14 @@ def importance(
     warnings: list[str] = []
     log_evidence, variance, n_drawn = parts.log_constant, 0.0, 0
     workers = Workers(threads)
-    for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
+    n = len(parts.parts)
+    for part, stream, n_left in zip(parts.parts, np.random.SeedSequence(seed).spawn(n), range(n, 0, -1), strict=True):
         cells = cells_of(part, joint)
-        learning, drawing = stream.spawn(2)
+        learning, drawing, scouting = stream.spawn(3)
         run = _Run(part, cells, _learned(network, part, weights, learning), drawing.spawn(_STREAMS), workers)
-        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, deadline - run.seconds_after, error or 0.0)
-        followed = run.followed()
+        until = run.leaving_time(time.monotonic(), deadline, n_left)
+        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, until, error or 0.0)
+        followed = run.followed(scouting)
         found += run.tables(followed)
         warnings += run.warnings(followed)
         log_evidence += run.scale + np.log(run.total[-1] / run.n)
@@ -197,12 +201,13 @@ class _Followed:
     """What cases showed that were drawn by weight, and then changed one variable at a time: all have their place there.
 
     The means of the distributions drawn from, and how certain they are: of rare states these tell more than the cases
-    themselves. And the largest weight met, on the scale of the cases drawn.
+    themselves. And how much a case that was missed may weigh, on the scale of the cases drawn.
     """
 
     means: Floats
     errors: Floats
-    one: float = 1.0
+    one: float
+    bounded: bool  # whether no case weighs more, or those that do were met by nobody who looked for them
 
     def apart(self, probabilities: Floats) -> Floats:
         """How far from these probabilities the means are for sure."""
@@ -390,16 +395,16 @@ class _Run:
                 new = self.choices[k].random(_KEPT) * self.sums[k, 0, -1] < weight.sum()
                 self.kept[k][:, new] = chosen(codes, log_weight, self.choices[k], int(new.sum()))
 
-    @property
-    def seconds_after(self) -> float:
-        """What it takes to follow cases, roughly."""
-        return _STREAMS * _KEPT * _SWEEPS * len(self.part.free) * _NANOSECONDS_OF_SWEEP * 1e-9
+    def leaving_time(self, now: float, deadline: float, n_parts: int) -> float:
+        """Until when to draw, so that there is time to look for what was missed, and for as many parts in all."""
+        following = _STREAMS * _KEPT * _SWEEPS * len(self.part.free) * _NANOSECONDS_OF_SWEEP * 1e-9
+        return now + max(0.0, (deadline - now) / n_parts - following) * _DRAWING
 
-    def followed(self) -> _Followed:
-        """Change some of the cases, variable by variable."""
+    def followed(self, seed: np.random.SeedSequence) -> _Followed:
+        """Look for what the cases lack: change some of them, variable by variable, and draw others from above."""
         n = self.cells.n_cells
         if not self.cells.asked or len(self.part.free) < 2:
-            return _Followed(self.total[:-1] / self.total[-1], np.zeros(n))
+            return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
         chain = Chain.of(self.part, self.cells, self.workers.stopped)
         cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
         sums, met = np.zeros((cases.shape[1], n)), []
@@ -408,9 +413,18 @@ class _Run:
             for _ in range(_SWEEPS):
                 chain.sweep(case, random, row[None], np.zeros(1), fresh=0)
                 met.append(case.copy())
-        largest = self.proposal.log_weights(self.part, np.concatenate(met, axis=1)).max() - self.scale
+        met += self._scouts(np.random.default_rng(seed))
+        largest = self.proposal.log_weights(self.part, np.concatenate(met, axis=1)).max()
+        log_bound = self.part.log_bound - math.log(_SCOUTS + _OWN)  # of one in as many as were drawn from above
+        one, bound = (max(1.0, math.exp(min(log - self.scale, 300.0))) for log in (largest, log_bound))
+        bounded = self.size(bound) >= HARMLESS * self.size()
         errors = sums.std(axis=0, ddof=1) / len(sums) ** 0.5
-        return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, max(1.0, math.exp(min(largest, 300.0))))
+        return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, max(one, bound) if bounded else one, bounded)
+
+    def _scouts(self, random: np.random.Generator) -> Iterator[Codes]:
+        """Of cases from above, those that weigh most."""
+        for codes, log_weight in draws(self.part, _SCOUTS * self.n, random):
+            yield codes[:, [int(log_weight.argmax())]]
 
     @property
     def total(self) -> Floats:
@@ -455,7 +469,7 @@ class _Run:
                 f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been "
                 f"met: ask for more, by Gibbs sampling, or exactly."
             )
-        if self.size(followed.one) < HARMLESS * self.size():
+        if not followed.bounded or self.size(followed.one) < HARMLESS * self.size():
             yield OUTWEIGHED
 
 
