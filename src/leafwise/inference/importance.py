@@ -403,7 +403,7 @@ class _Run:
     def followed(self, seed: np.random.SeedSequence) -> _Followed:
         """Look for what the cases lack: change some of them, variable by variable, and draw others from above."""
         n = self.cells.n_cells
-        if not self.cells.asked or len(self.part.free) < 2:
+        if not self.cells.asked:
             return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
         chain = Chain.of(self.part, self.cells, self.workers.stopped)
         cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
