@@ -74,7 +74,7 @@ SOUND = {"model": "model.json", "data": "names.csv", "source": "model.json", "ta
 OFTEN = [  # what takes code that others do not
     *(
         f"query model.json --target a --given b=0 --method {method}"
-        for method in ("exact", "weighting", "gibbs", "importance")
+        for method in ("exact", "weighting", "gibbs", "importance", "loopy")
     ),
     *(f"learn names.csv -o out.json --missing {how}" for how in ("infer", "state --hidden 2", "drop --networks 2")),
     *(f"learn names.csv -o out.json --missing infer --leaves {how}" for how in ("plain", "stacked")),
