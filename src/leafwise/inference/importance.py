@@ -407,18 +407,19 @@ class _Run:
             return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
         chain = Chain.of(self.part, self.cells, self.workers.stopped)
         cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
-        sums, met = np.zeros((cases.shape[1], n)), []
-        for place, row in enumerate(sums):
+        n_rows = 1 if self.cells.several else cases.shape[1]  # of joint states there are no distributions on the way
+        sums, met = np.zeros((n_rows, n)), []
+        for place in range(cases.shape[1]):
             case, random = cases[:, place : place + 1].copy(), np.random.default_rng(place)
             for _ in range(_SWEEPS):
-                chain.sweep(case, random, row[None], np.zeros(1), fresh=0)
+                chain.sweep(case, random, sums[place % n_rows, None], np.zeros(1), fresh=0)
                 met.append(case.copy())
         met += self._scouts(np.random.default_rng(seed))
         largest = self.proposal.log_weights(self.part, np.concatenate(met, axis=1)).max()
         log_bound = self.part.log_bound - math.log(_SCOUTS + _OWN)  # of one in as many as were drawn from above
         one, bound = (max(1.0, math.exp(min(log - self.scale, 300.0))) for log in (largest, log_bound))
         bounded = self.size(bound) >= HARMLESS * self.size()
-        errors = sums.std(axis=0, ddof=1) / len(sums) ** 0.5
+        errors = sums.std(axis=0, ddof=1) / n_rows**0.5 if n_rows > 1 else np.full(n, np.inf)
         return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, max(one, bound) if bounded else one, bounded)
 
     def _scouts(self, random: np.random.Generator) -> Iterator[Codes]:
