@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leafwise.columns import Column, Kept, Source, cells_of, column_of, file_parts, paths_of
 from leafwise.errors import AdvisedError
-from leafwise.table import Table, Variable
+from leafwise.table import Table, Variable, brief
 from leafwise.text_files import Format
 
 if TYPE_CHECKING:
@@ -143,7 +143,9 @@ class Packing:
         first = self._first
         if set(part.names) != set(first.names):
             lacks = [name for name in first.names if name not in part.names]
-            what = f"lacks column {lacks[0]!r}" if lacks else f"has {len(part.names)} columns, not {len(first.names)}"
+            what = (
+                f"lacks column {brief(lacks[0])}" if lacks else f"has {len(part.names)} columns, not {len(first.names)}"
+            )
             raise ValueError(f"{part.title} {what} of {first.title}: give files with the same columns")
         for name, chunks in zip(part.names, part.cells, strict=True):
             for chunk in () if part.tokens else chunks:  # text files have no types
@@ -151,8 +153,8 @@ class Packing:
                 known, where = self._types.setdefault(name, (kind, part.title)) if kind else (kind, part.title)
                 if known != kind:
                     raise ValueError(
-                        f"column {name!r} is a {known} in {where} and a {kind} in {part.title}: give files with the "
-                        "same types"
+                        f"column {brief(name)} is a {known} in {where} and a {kind} in {part.title}: give files with "
+                        "the same types"
                     )
         if part.decimal != first.decimal:
             raise AdvisedError(
@@ -178,8 +180,8 @@ class Packing:
         for name, values in zip(self._first.names, self._values, strict=True):
             if values.seen is None:
                 raise AdvisedError(
-                    f"column {name!r} has more than {_MOST} values in {self._first.title}, and shards agree on columns "
-                    "of fewer: cut it into bins, or leave it out with ",
+                    f"column {brief(name)} has more than {_MOST} values in {self._first.title}, and shards agree on "
+                    "columns of fewer: cut it into bins, or leave it out with ",
                     ("ignore", [name]),
                 )
             seen.append(values.seen)

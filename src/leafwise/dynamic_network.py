@@ -15,7 +15,7 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import check_type
 from leafwise.network import Network, Node, TiedLeaf, check_network
 from leafwise.series import lagged, read_series, wide
-from leafwise.table import Variable, many
+from leafwise.table import Variable, brief, many
 
 if TYPE_CHECKING:
     from leafwise.cpd import CPD
@@ -53,12 +53,12 @@ class DynamicNetwork:
             own = variables[len(variables) - n + place % n]
             if variable != replace(own, name=lagged(own.name, self.lags - place // n)):
                 raise ValueError(
-                    f"{variable.name!r} is not {own.name!r} of an earlier slice: give it its name and states."
+                    f"{brief(variable.name)} is not {brief(own.name)} of an earlier slice: give it its name and states."
                 )
         for place, node in enumerate(self.window.nodes):
             if node is None or any(parent // n > place // n for parent in node.parents):
                 problem = "has no distribution" if node is None else "depends on a later slice"
-                raise ValueError(f"{variables[place].name!r} {problem}: give it one, and parents from before.")
+                raise ValueError(f"{brief(variables[place].name)} {problem}: give it one, and parents from before.")
 
     @property
     def variables(self) -> tuple[Variable, ...]:

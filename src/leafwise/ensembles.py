@@ -92,9 +92,11 @@ class MixtureRun(ABC):
         self._state_of_next: Mapping[str, Any] | None = None  # where the search for the next member was
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
+        self.n_steps = 0  # networks learned, those of trials among them
+        self._members: dict[int, Any] = {}
         self._since: float | None = None  # when the call under way began
         if state is not None:
-            self.seconds, self._state_of_next = state["seconds"], state["now"]
+            self.seconds, self._state_of_next, self.n_steps = state["seconds"], state["now"], state["n_steps"]
 
     def __iter__(self) -> "Iterator[int]":
         return self
@@ -132,11 +134,6 @@ class MixtureRun(ABC):
         """Learn the next member; whether there was one."""
 
     @property
-    def n_steps(self) -> int:
-        """The members there are."""
-        return len(self.networks)
-
-    @property
     def n_leaves(self) -> int:
         return sum(network.n_leaves for network in self.networks)
 
@@ -146,14 +143,16 @@ class MixtureRun(ABC):
 
     def describe(self) -> str:
         """How far it is, in a line."""
-        return f"{self.n_steps} of {many(self._n, 'network')}, {self.chosen.structure_prior}, {self.n_leaves:,} leaves"
+        done = f"{len(self._members)} of {many(self._n, 'network')}"
+        return f"{done}, {self.chosen.structure_prior}, {self.n_leaves:,} leaves"
 
     def summary(self) -> dict[str, Any]:
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values: the members, and where the next one is."""
-        return {"now": None if self._now is None else self._now.state(), "seconds": self._used()}
+        now = None if self._now is None else self._now.state()
+        return {"now": now, "seconds": self._used(), "n_steps": self.n_steps}
 
     def _advance(self) -> bool:
         self._since = time.perf_counter()
@@ -175,6 +174,7 @@ class MixtureRun(ABC):
             self._state_of_next = None
         self._now.run(None if self.watch is None else lambda _: self._tell())
         network, self._now = self._now.network, None
+        self.n_steps += 1
         return network
 
     def _tell(self) -> None:
@@ -221,7 +221,6 @@ class JointRun(MixtureRun):
         mixed = np.random.default_rng(self._seed).permutation(self._table.n_cases)
         n_out = self._table.n_cases // FOLDS
         self._kept, self._held_out = np.sort(mixed[n_out:]), np.sort(mixed[:n_out])
-        self._members: dict[int, Network] = {}
         self._trial: dict[int, Network] = {}  # the group under way,
         self._best: dict[int, Network] = {}  # and the best one, with the leaves that are best for it
         self._n_tried, self._score = 0, -np.inf
@@ -250,6 +249,12 @@ class JointRun(MixtureRun):
     @property
     def networks(self) -> list[Network]:
         return list((self._members or self._best or self._trial).values())
+
+    def describe(self) -> str:
+        if self._n_tried == len(self._tried):
+            return super().describe()
+        done = f"{len(self._trial)} of {many(self._size, 'network')}"
+        return f"trial {self._n_tried + 1}, {self._tried[self._n_tried].structure_prior}: {done}"
 
     def _next(self) -> bool:
         while self._n_tried < len(self._tried):
@@ -356,7 +361,6 @@ class TargetRun(MixtureRun):
         self._target = target
         self._n_folds = min(FOLDS, self._table.n_cases)
         self._fold_of = np.random.default_rng(self._seed).permutation(self._table.n_cases) % self._n_folds
-        self._members: dict[int, _Member] = {}
         if state is not None:
             self._members = {number: self._member(number, own) for number, own in _networks(state["members"]).items()}
 

@@ -13,7 +13,7 @@ from leafwise.dates import days
 from leafwise.description import Description
 from leafwise.encoding import Reading, read_beside
 from leafwise.errors import AdvisedError
-from leafwise.table import Table, Variable, first_repeated
+from leafwise.table import Table, Variable, brief, first_repeated
 
 Integers = NDArray[np.int64]
 
@@ -62,7 +62,7 @@ def read_series(
     if "by" in beside:
         found, first, own = np.unique(_whole(beside["by"]), return_index=True, return_inverse=True)
         own = np.argsort(np.argsort(first))[own]  # in the order in which they come
-        names = [f"series {beside['by'].labels[code]!r}" for code in found[np.argsort(first)].tolist()]
+        names = [f"series {brief(beside['by'].labels[code])}" for code in found[np.argsort(first)].tolist()]
     times = _times(beside["time"]) if "time" in beside else np.arange(table.n_cases)
     order = np.lexsort((times, own))
     own, times = own[order], times[order]
@@ -103,7 +103,9 @@ def windows(series: Series, lags: int) -> Table:
         )
     names = [lagged(variable.name, lag) for lag in range(lags, -1, -1) for variable in series.table.variables]
     if len(set(names)) < len(names):
-        raise ValueError(f"two columns would be called {first_repeated(names)!r}, one of them a lagged one: rename it")
+        raise ValueError(
+            f"two columns would be called {brief(first_repeated(names))}, one of them a lagged one: rename it"
+        )
     last = np.concatenate([np.arange(begin + lags, end) for begin, end in pairwise(series.ends.tolist())])
     codes = np.concatenate([series.table.codes[:, last - lag] for lag in range(lags, -1, -1)]).copy("C")
     variables = series.table.variables * (lags + 1)
@@ -133,7 +135,7 @@ def _whole(column: Column) -> Integers:
     missing = np.flatnonzero(column.codes < 0)
     if len(missing):
         raise ValueError(
-            f"row {missing[0] + 1:,} has no value in column {column.name!r}, which orders rows: fill it in"
+            f"row {missing[0] + 1:,} has no value in column {brief(column.name)}, which orders rows: fill it in"
         )
     return column.codes.astype(np.int64)
 
@@ -145,8 +147,8 @@ def _times(column: Column) -> Integers:
     if found is None or (column.numbers is not None and (found % 1).any()):
         strange = column.labels[0] if found is None else column.labels[int(np.flatnonzero(found % 1)[0])]
         raise ValueError(
-            f"column {column.name!r} holds {strange!r} as a time, and times are whole numbers, or dates such as "
-            f"2024-01-31: number the steps"
+            f"column {brief(column.name)} holds {brief(strange)} as a time, and times are whole numbers, or dates such "
+            f"as 2024-01-31: number the steps"
         )
     if column.numbers is not None:
         return found.astype(np.int64)[codes]
@@ -174,7 +176,7 @@ def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: S
     twice = follows[steps == 0]
     if len(twice):
         raise ValueError(
-            f"{names[own[twice[0]]]} has two rows at {labels[twice[0]]!r}: leave one out, or name the column that "
+            f"{names[own[twice[0]]]} has two rows at {brief(labels[twice[0]])}: leave one out, or name the column that "
             f"tells series apart"
         )
     found, counts = np.unique(steps, return_counts=True)
@@ -183,6 +185,7 @@ def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: S
         at = int(uneven[0])
         usual = int(follows[int((steps == found[counts.argmax()]).argmax())])
         raise ValueError(
-            f"{names[own[at]]} goes from {labels[at]!r} to {labels[at + 1]!r}, where others go as from "
-            f"{labels[usual]!r} to {labels[usual + 1]!r}: add what is missing, or begin a series of its own there"
+            f"{names[own[at]]} goes from {brief(labels[at])} to {brief(labels[at + 1])}, where others go as from "
+            f"{brief(labels[usual])} to {brief(labels[usual + 1])}: add what is missing, or begin a series of its own "
+            f"there"
         )

@@ -17,7 +17,7 @@ from leafwise.encoding import Options, chosen, refuse
 from leafwise.errors import AdvisedError
 from leafwise.kinds import Integers, to_be_cut, understand
 from leafwise.new_data import INFER_OR_STATE, complete
-from leafwise.table import Variable
+from leafwise.table import Variable, brief
 
 _MOST_STATES = 256
 
@@ -92,7 +92,7 @@ def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable,
     large = [variable for variable in variables if variable.n_states > _MOST_STATES]
     if large:
         raise AdvisedError(
-            f"column {large[0].name!r} has {large[0].n_states} states, more than the {_MOST_STATES} of a cluster: "
+            f"column {brief(large[0].name)} has {large[0].n_states} states, more than the {_MOST_STATES} of a cluster: "
             "group them, or leave it out with ",
             ("ignore", [large[0].name]),
         )

@@ -53,7 +53,7 @@ class TableCache:
             ]
             title, told, n_rows = head["description"]
             return Table(variables, codes), Description(title, told, n_rows, tuple(columns), head["refuses_missing"])
-        except (OSError, ValueError, KeyError, TypeError, MemoryError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError, RecursionError):
             return None
 
     @contextmanager

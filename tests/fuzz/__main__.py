@@ -16,7 +16,7 @@ from fuzz.kinds import KINDS, one
 from fuzz.worker import work
 
 MOST_SECONDS = 10.0  # of work for one input
-MOST_WAITING = 120.0  # more than that, when the machine is busy
+MOST_WAITING = 600.0  # more than that, when the machine is busy
 MOST_BYTES = 2**30  # more than when all is compiled
 WARM_UP = 600.0  # to compile before the first
 

@@ -14,13 +14,15 @@ import numpy as np
 
 import leafwise
 from fuzz.mutation import NUMBERS
+from fuzz.network_files import sharing_networks
 from leafwise.cli import cli, run
+from leafwise.formats import json as own
 
 SKIPPED = {"explore", "reproduce", "benchmark"}  # a server, and experiments that take minutes
 TEXTS = [
     *("", "a", "b", "a=0", "a=0,b=1", "a=0|1", "a=0:0.5|1:2", "z=9", "=", ",", "a,b", "a,a", "uniform", "auto"),
     *("bdeu:1", "bdeu:1e308", "kappa:0.1", "kappa:1e-300", "network:model.json:5", "network:none:5", "CBM", "M"),
-    *("\x1b[31m", "é" * 500),
+    *("CBIMORT", "OR", "T", "localhost:1", "tcp://127.0.0.1:1", "\x1b[31m", "é" * 500),
 ]
 MOST_NUMBER = 50
 
@@ -34,6 +36,10 @@ def folder() -> Path:
     (place / "names.csv").write_text("a,b,c\n0,1,x\n1,,y\n0,0,x\n1,1,y\n")
     leafwise.learn(leafwise.read(place / "names.csv", missing="drop")).save(place / "model.json")
     leafwise.learn(table).save(place / "other.bif")
+    leafwise.learn(leafwise.read(place / "names.csv", missing="drop"), networks=4).save(place / "mixture.json")
+    leafwise.learn(leafwise.read(place / "names.csv", missing="drop"), lags=1).save(place / "dynamic.json")
+    own.save(sharing_networks()[1], place / "shared.json")
+    (place / "series.csv").write_text("who,when,a\n" + "".join(f"{k % 2},{k // 2},{k % 3}\n" for k in range(20)))
     (place / "bad.json").write_text('{"format": "leafwise-network"')
     (place / "empty.csv").write_text("")
     (place / "arcs.txt").write_text("a b\nb -> c\n")
@@ -41,8 +47,12 @@ def folder() -> Path:
 
 
 def _path(random: Random) -> str:
-    names = ["cases.csv", "names.csv", "model.json", "other.bif", "bad.json", "empty.csv", "arcs.txt", "none.csv", "."]
-    return random.choice(names)
+    return random.choice(
+        [
+            *("cases.csv", "names.csv", "series.csv", "empty.csv", "none.csv", "arcs.txt", "."),
+            *("model.json", "mixture.json", "mixture.json", "dynamic.json", "shared.json", "other.bif", "bad.json"),
+        ]
+    )
 
 
 def _value(parameter: click.Parameter, random: Random) -> str:
@@ -62,8 +72,23 @@ def _value(parameter: click.Parameter, random: Random) -> str:
 
 SOUND = {"model": "model.json", "data": "names.csv", "source": "model.json", "target": "out.bif"}
 OFTEN = [  # what takes code that others do not
-    *(f"query model.json a --given b=0 --method {method}" for method in ("exact", "weighting", "gibbs", "importance")),
+    *(
+        f"query model.json --target a --given b=0 --method {method}"
+        for method in ("exact", "weighting", "gibbs", "importance", "loopy")
+    ),
     *(f"learn names.csv -o out.json --missing {how}" for how in ("infer", "state --hidden 2", "drop --networks 2")),
+    *(f"learn names.csv -o out.json --missing infer --leaves {how}" for how in ("plain", "stacked")),
+    *(f"learn cases.csv -o out.json --operators {how}" for how in ("CBIMO", "CBMR", "CBIMORT --threads 1")),
+    *(f"learn cases.csv cases.csv -o out.json --leaves {how}" for how in ("average", "stacked")),
+    "learn series.csv -o out.json --lags 1 --by who --time when",
+    "learn series.csv -o out.json --lags 2 --leaves stacked",
+    "learn names.csv -o out.json --missing state --networks 3 --target a",
+    *("show mixture.json", "query mixture.json --target a --given b=0", "mpe mixture.json --given a=0"),
+    *(f"{asks} mixture.json names.csv --missing unknown" for asks in ("evaluate", "predict --target a")),
+    *("show shared.json", "show shared.json --node x2", "query shared.json --target x1 --given x2=0"),
+    *("show dynamic.json", "unroll dynamic.json 4 -o out.json"),
+    *(f"impute model.json names.csv --how {how}" for how in ("draw", "most-probable", "mean-probabilities")),
+    *(f"confidence names.csv --missing state --networks 2 --search {how}" for how in ("greedy", "tables", "recover")),
     "predict model.json names.csv --target a --missing unknown",
 ]
 
@@ -71,7 +96,7 @@ OFTEN = [  # what takes code that others do not
 def warm_up() -> None:
     """Compile what commands call."""
     lines = [
-        [name, *(SOUND.get(own.name or "", "model.json") for own in command.params if isinstance(own, click.Argument))]
+        [name, *(SOUND.get(one.name or "", "model.json") for one in command.params if isinstance(one, click.Argument))]
         for name, command in cli.commands.items()
         if name not in SKIPPED
     ]
@@ -101,7 +126,17 @@ def _arguments(random: Random) -> list[str]:
 
 def check_command(random: Random) -> str:
     """Exit code 0, with JSON where that was asked for; or 2, one line on standard error, and nothing written."""
-    return _check_line(_arguments(random))
+    return _check_line(_arguments(random) if random.random() < 0.7 else _changed(random))
+
+
+def _changed(random: Random) -> list[str]:
+    """A line of `OFTEN` with words of other lines, or other values, put in, exchanged or left out."""
+    line, other = (random.choice(OFTEN).split() for _ in range(2))
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
+        place = random.randrange(1, len(line) + 1)
+        words = [random.choice([random.choice([*TEXTS, *other]), _path(random), random.choice(NUMBERS).decode()])]
+        line[place : place + random.choice([0, 1, 1])] = random.choice([[], words, words, other[1:]])
+    return line + ["--json"] * (random.random() < 0.3)
 
 
 def _check_line(line: list[str]) -> str:

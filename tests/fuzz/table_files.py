@@ -133,6 +133,36 @@ def check_text(random: Random) -> str:
     return _read(path, _options(random))
 
 
+def check_files(random: Random) -> str:
+    """Several files read as one table, in batches and from a packed table kept beside them: the same, or refused."""
+    place = folder() / "several"
+    place.mkdir(exist_ok=True)
+    for old in place.iterdir():
+        old.unlink()
+    data, _, _ = _text(random)
+    names = [f"{k}.csv" for k in range(random.randrange(1, 4))]
+    for name in names:
+        changed = random.random() < 0.3
+        (place / name).write_bytes(mutated(data, random, WORDS, texts()) if changed else data)
+    options = {**_options(random), "missing": random.choice(["state", "error"])}
+    try:
+        table = leafwise.read(place, **options)
+    except ValueError as error:
+        check_refusal(error)
+        return "refused"
+    check_table(table, True)
+    for kept in ("written", "taken"):
+        again = leafwise.read([place / name for name in names], cache=True, **options)
+        assert again.variables == table.variables, kept
+        assert np.array_equal(again.codes, table.codes), kept
+    for packed in place.glob(".leafwise-*.cache"):
+        packed.write_bytes(mutated(packed.read_bytes(), random, [b"null", b"[]", b"{}", b"0"], [b"x"]))
+    again = leafwise.read([place / name for name in names], cache=True, **options)
+    assert again.variables == table.variables
+    assert np.array_equal(again.codes, table.codes)
+    return "accepted"
+
+
 @cache
 def parquets() -> list[bytes]:
     """Columns of several types, with and without what pandas notes in the file."""

@@ -202,6 +202,7 @@ def test_a_packed_table_is_kept_beside_its_files(tmp_path, monkeypatch):
         b"{}\n",
         b"[" * 9999,
         whole.replace(b"600", b"599"),
+        whole.replace(b'"cases": 600', b'"cases": 1e999'),
     ):
         file.write_bytes(damaged)
         assert read(tmp_path, **given).codes.tolist() == first[0].codes.tolist()  # made anew

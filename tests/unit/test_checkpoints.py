@@ -278,7 +278,7 @@ def test_what_is_no_checkpoint(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=f"{path}: this is no checkpoint: name another file"):
             leafwise.learn(table, target="HR", checkpoint=path)
-    for damage in (("n_steps", "n_stops"), ("]", "1]"), ('"version":3', '"version":9')):
+    for damage in (("n_steps", "n_stops"), ("]", "1]"), ('"version":4', '"version":9')):
         path.write_text(sound.replace(*damage))
         with pytest.raises(ValueError, match=r"damaged|no checkpoint|another leafwise"):
             leafwise.learn(table, target="HR", checkpoint=path)

@@ -11,7 +11,7 @@ from strategies import make_table
 import leafwise
 from leafwise import priors
 from leafwise.cli import run
-from leafwise.formats import arcs, json, libra, net, uai, xmlbif
+from leafwise.formats import arcs, files, json, libra, net, uai, xmlbif
 from leafwise.network import Network
 from leafwise.table import Variable
 
@@ -116,3 +116,21 @@ def test_a_kind_of_file_that_cannot_be_is_refused_before_anything_is_said(tmp_pa
     told = capsys.readouterr().err
     assert "is no kind of data file here" in told
     assert told.count("\n") == 1
+
+
+def test_a_long_version_makes_no_long_refusal():
+    for name in ("network", "mixture", "dynamic-network"):
+        document = f'{{"format": "leafwise-{name}", "version": {[[0] * 2000]}}}'
+        with pytest.raises(ValueError, match='the "version"') as refusal:
+            files.any_model_of(document.encode())
+        assert len(str(refusal.value)) < 500
+        with pytest.raises(ValueError, match=r'the "version".* is True'):
+            files.any_model_of(document.replace(str([[0] * 2000]), "true").encode())
+
+
+def test_long_names_that_other_files_lack(tmp_path):
+    (tmp_path / "0.csv").write_text(f"{'a' * 5000},b\n1,2\n")
+    (tmp_path / "1.csv").write_text("c,b\n1,2\n")
+    with pytest.raises(ValueError, match="lacks column 'aaa") as refusal:
+        leafwise.read(tmp_path)
+    assert len(str(refusal.value)) < 500

@@ -12,13 +12,15 @@ from network_strategies import networks, own_networks
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
-from leafwise.formats import json
+from leafwise.formats import json, mixture_json
+from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "network.json"
 GOLDEN_2 = GOLDEN.with_name("network-2.json")
+GOLDEN_MIXTURE = GOLDEN.with_name("mixture-3.json")
 SCHEMA = plain_json.loads(resources.files("leafwise.formats").joinpath("network.schema.json").read_text("utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
@@ -90,6 +92,20 @@ def test_the_golden_file_of_version_2_is_written_byte_for_byte_and_loads():
     assert json.dumps(golden_network_2()) == GOLDEN_2.read_text("utf-8")
     assert json.load(GOLDEN_2) == golden_network_2()
     VALIDATOR.validate(plain_json.loads(GOLDEN_2.read_text("utf-8")))
+
+
+def golden_mixture():
+    """What version 3 adds: groups of members, whose nodes are mixed."""
+    one = golden_network_2()
+    other = Node((), DecisionGraph.single(), np.array([[0.5, 0.25, 0.25]]))
+    two = replace(one, nodes=(*one.nodes[:3], other), learned={"cases": 12}, ties=())
+    return Mixture((one, two, one), (0.25, 0.25, 0.5), {"cases": 12, "networks": 3}, (0, 0, 1))
+
+
+def test_the_golden_file_of_a_mixture_is_written_byte_for_byte_and_loads():
+    assert mixture_json.dumps(golden_mixture()) == GOLDEN_MIXTURE.read_text("utf-8")
+    assert Mixture.load(GOLDEN_MIXTURE) == golden_mixture()
+    assert Mixture.load(GOLDEN_MIXTURE).groups == (0, 0, 1)
 
 
 @given(own_networks())

@@ -296,6 +296,17 @@ def test_interrupted_it_keeps_what_is_there(cases):
     assert len(start_mixture(cases, 8).network) == 1  # nothing is there yet: an empty network is
 
 
+def test_steps_count_the_networks_of_trials_too(cases, tmp_path):
+    under_way = start_mixture(cases, 4, checkpoint=tmp_path / "run.checkpoint", every=0)
+    told = [(step, under_way.describe()) for _, step in zip(range(5), under_way, strict=False)]
+    assert [step for step, _ in told] == [1, 2, 3, 4, 5]
+    assert told[0][1] == "trial 1, kappa:0.1: 1 of 2 networks"
+    going_on = start_mixture(cases, 4, checkpoint=tmp_path / "run.checkpoint", every=1e9)
+    steps = list(going_on)
+    assert steps == list(range(6, steps[-1] + 1))
+    assert going_on.describe().startswith("4 of 4 networks, ")
+
+
 @pytest.mark.parametrize("rows", [[["a", "b"]], [["a", "b"], ["a", "c"]], [["a"], ["b"], ["a"]]])
 def test_tiny_tables(rows, tmp_path):
     table = leafwise.read(np.array(rows), states=["x1", "x2"][: len(rows[0])])

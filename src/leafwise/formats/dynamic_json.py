@@ -6,6 +6,7 @@
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.formats import json
 from leafwise.formats.json_reading import member_of
+from leafwise.table import brief
 
 FORMAT = "leafwise-dynamic-network"
 VERSION = 1
@@ -22,10 +23,10 @@ def loads(text_of_file: str | bytes) -> DynamicNetwork:
     document = json.parsed(text_of_file)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f'this is JSON but no dynamic network: such a file has "format": "{FORMAT}"; learn one.')
-    if document.get("version") != VERSION:
+    version = document.get("version")
+    if version != VERSION or isinstance(version, bool):
         raise ValueError(
-            f'the "version" of the dynamic network is {document.get("version")!r}, and this leafwise reads {VERSION}: '
-            f"upgrade it."
+            f'the "version" of the dynamic network is {brief(version)}, and this leafwise reads {VERSION}: upgrade it.'
         )
     window = json.loads(json.text(member_of(document, "window", dict, "file")))
     return DynamicNetwork(window, member_of(document, "lags", int, "file"))

@@ -35,7 +35,7 @@ from leafwise.formats.json_reading import read_network
 from leafwise.formats.tables import Room
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node, TiedLeaf
-from leafwise.table import Variable
+from leafwise.table import Variable, brief
 
 FORMAT = "leafwise-network"
 VERSION = 2
@@ -106,12 +106,12 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     version = document.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ValueError(
-            f'the "version" is {version!r}, and it must be an integer from 1 to {VERSION}: repair the file.'
+            f'the "version" is {brief(version)}, and it must be an integer from 1 to {VERSION}: repair the file.'
         )
     if version > VERSION:
         raise ValueError(
-            f"the file was written by a newer leafwise (version {version} of the format, and this one reads up to "
-            f"{VERSION}): upgrade leafwise."
+            f"the file was written by a newer leafwise (version {brief(version)} of the format, and this one reads up "
+            f"to {VERSION}): upgrade leafwise."
         )
     try:
         network = read_network(document, room)

@@ -13,6 +13,7 @@ from leafwise.formats.json_reading import member_of, read_network
 from leafwise.formats.tables import Room
 from leafwise.mixture import Mixture
 from leafwise.network import Network
+from leafwise.table import brief
 
 FORMAT = "leafwise-mixture"
 VERSION = 3
@@ -48,9 +49,9 @@ def _member_text(member: Network, weight: float, group: int | None) -> str:
 def read_mixture(document: dict[str, Any], room: Room) -> Mixture:
     """The mixture in a parsed file."""
     version = document.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= VERSION:
         raise ValueError(
-            f'the "version" of the mixture is {version!r}, and this leafwise reads 1 to {VERSION}: upgrade it.'
+            f'the "version" of the mixture is {brief(version)}, and this leafwise reads 1 to {VERSION}: upgrade it.'
         )
     variables = member_of(document, "variables", list, "file")
     entries = member_of(document, "members", list, "file")

@@ -20,6 +20,7 @@ from leafwise.kernels.questions import sampling
 _STARTS = 256  # cases drawn at a time to begin a chain with one of them,
 _MOST_STARTS = 20_000  # until one agrees with the evidence
 _BLOCK = 1 << 16  # random numbers drawn at a time
+NANOSECONDS = 700.0  # what drawing a variable costs, roughly
 
 Floats = NDArray[np.float64]
 

@@ -16,6 +16,10 @@ from leafwise.kernels.questions import sampling
 from leafwise.network import Network
 
 MOST_CELLS = 1_000_000  # of a joint distribution
+HARMLESS = 0.8  # of the draws that samples are worth, if the heaviest was missed
+OUTWEIGHED = (
+    "there may be cases that no sample met and that outweigh many: ask for more, by Gibbs sampling, or exactly."
+)
 Floats = NDArray[np.float64]
 
 

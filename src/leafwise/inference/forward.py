@@ -27,8 +27,7 @@ def draws(part: Part, n: int, random: np.random.Generator, most: int = 4096) -> 
         yield codes, log_weight
 
 
-def chosen(cases: Codes, log_weights: Floats, random: np.random.Generator) -> Codes:
-    """One of the cases, as one column, drawn by weight; at least one has a weight above zero."""
+def chosen(cases: Codes, log_weights: Floats, random: np.random.Generator, n: int = 1) -> Codes:
+    """Some of the cases, one a column, each drawn by weight; at least one has a weight above zero."""
     sums = np.exp(log_weights - log_weights.max()).cumsum()
-    place = int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
-    return cases[:, place : place + 1].copy()
+    return cases[:, np.searchsorted(sums, random.random(n) * sums[-1], side="right")]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference import convergence
-from leafwise.inference.chains import Chain, Worth, start
+from leafwise.inference.chains import NANOSECONDS, Chain, Worth, start
 from leafwise.inference.estimates import Cells, Estimate, Found, cells_of, check, put_together
 from leafwise.inference.evidence import Weights
 from leafwise.inference.intervals import of_draws
@@ -23,7 +23,6 @@ from leafwise.workers import Workers
 _LEAST_ROWS, _MOST_ROWS = 4, 1000  # consecutive stretches of a chain whose means are kept,
 _MOST_NUMBERS = 1 << 22  # as many as there are numbers for
 _FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
-_NANOSECONDS = 700.0  # what drawing a variable costs, roughly
 _MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
 _SLOW = 10.0  # samples for each independent draw
 _LARGEST_R_HAT = 4.0  # beyond, chains are as good as one draw, or less
@@ -123,7 +122,7 @@ class _Run:
                 fresh[k] = chain.sweep(case, random, sums[k], log_weights[k], _FRESH)
 
         n_draws = (n_rows * every + burn_in) * len(part.free)
-        workers.run(run, np.full(chains, n_draws * _NANOSECONDS))
+        workers.run(run, np.full(chains, n_draws * NANOSECONDS))
         seen = np.flatnonzero(sums.any(axis=(0, 1)))
         together = Worth()
         for worth in fresh:

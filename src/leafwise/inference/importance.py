@@ -14,8 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference import loopy
-from leafwise.inference.estimates import Cells, Estimate, Found, NoCaseError, cells_of, check, put_together
+from leafwise.inference.chains import NANOSECONDS as _NANOSECONDS_OF_SWEEP
+from leafwise.inference.chains import Chain
+from leafwise.inference.estimates import (
+    HARMLESS,
+    OUTWEIGHED,
+    Cells,
+    Estimate,
+    Found,
+    NoCaseError,
+    cells_of,
+    check,
+    put_together,
+)
 from leafwise.inference.evidence import Weights
+from leafwise.inference.forward import chosen, draws
 from leafwise.inference.intervals import of_weights
 from leafwise.inference.parts import Codes, Part, parts_of
 from leafwise.inference.sampling import cumulative
@@ -32,6 +45,11 @@ _OWN = 0.3  # the share of the cases that are drawn from the network's own distr
 _HEAVY = 0.05  # the share of all weight that a single case may have without a warning
 _FEW = 100.0  # independent draws
 _PRIOR = 20.0  # draws that what was there before counts for
+_SPREAD = 2.0  # standard errors by which what was there before may have come up too seldom
+_KEPT, _SWEEPS = 8, 4  # cases of each stream that are followed further, and how far
+_SURE = 3.0  # standard errors
+_DRAWING = 0.6  # the share of the time in which cases are drawn that count: what is left is for the others
+_SCOUTS = 2  # cases from the network's own distributions, for each that counts, to look for what weighs most
 _DEFENCE = 0.05  # the share of the network's own distribution in what is drawn from: no weight is larger than by 1 / it
 _FIRST_TURN = 8192  # cases before the first look at errors and the clock
 _MOST_SAMPLES = 10**9
@@ -72,13 +90,16 @@ def importance(
     warnings: list[str] = []
     log_evidence, variance, n_drawn = parts.log_constant, 0.0, 0
     workers = Workers(threads)
-    for part, stream in zip(parts.parts, np.random.SeedSequence(seed).spawn(len(parts.parts)), strict=True):
+    n = len(parts.parts)
+    for part, stream, n_left in zip(parts.parts, np.random.SeedSequence(seed).spawn(n), range(n, 0, -1), strict=True):
         cells = cells_of(part, joint)
-        learning, drawing = stream.spawn(2)
+        learning, drawing, scouting = stream.spawn(3)
         run = _Run(part, cells, _learned(network, part, weights, learning), drawing.spawn(_STREAMS), workers)
-        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, deadline, error or 0.0)
-        found += run.tables()
-        warnings += run.warnings
+        until = run.leaving_time(time.monotonic(), deadline, n_left)
+        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, until, error or 0.0)
+        followed = run.followed(scouting)
+        found += run.tables(followed)
+        warnings += run.warnings(followed)
         log_evidence += run.scale + np.log(run.total[-1] / run.n)
         variance += max(0.0, (run.n * run.squares[-1] / run.total[-1] ** 2 - 1) / (run.n - 1))
         n_drawn = max(n_drawn, run.n)
@@ -163,11 +184,35 @@ class _Proposal:
             drawn = np.ascontiguousarray(uniform[:, here])
             kernel.draw_proposed(some, part.flat, proposal.cumulative, proposal.log_ratio, drawn, ignored)
             codes[:, here] = some
-        other = np.zeros(codes.shape[1])
-        kernel.add_logs(codes, part.flat, self.log_ratio, log_weight)
-        kernel.add_logs(codes, part.flat, self.own.log_ratio, other)
-        mixed: Floats = -np.logaddexp(np.log1p(-_OWN) - log_weight, np.log(_OWN) - other)
+        return self.log_weights(part, codes)
+
+    def log_weights(self, part: Part, codes: Codes) -> Floats:
+        """Those of cases, wherever they come from."""
+        assert self.own is not None
+        proposed, own = np.zeros((2, codes.shape[1]))
+        kernel.add_logs(codes, part.flat, self.log_ratio, proposed)
+        kernel.add_logs(codes, part.flat, self.own.log_ratio, own)
+        mixed: Floats = -np.logaddexp(np.log1p(-_OWN) - proposed, np.log(_OWN) - own)
         return mixed
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """What cases showed that were drawn by weight, and then changed one variable at a time: all have their place there.
+
+    The means of the distributions drawn from, and how certain they are: of rare states these tell more than the cases
+    themselves. And how much a case that was missed may weigh, on the scale of the cases drawn.
+    """
+
+    means: Floats
+    errors: Floats
+    one: float
+    bounded: bool  # whether no case weighs more, or those that do were met by nobody who looked for them
+
+    def apart(self, probabilities: Floats) -> Floats:
+        """How far from these probabilities the means are for sure."""
+        apart: Floats = np.maximum(abs(self.means - probabilities) - _SURE * self.errors, 0)
+        return apart
 
 
 def _shapes(network: Network, part: Part) -> list[tuple[int, int]]:
@@ -183,7 +228,7 @@ def _log_joint(network: Network, part: Part, weights: Weights) -> Floats:
         node = network.nodes[variable]
         assert node is not None
         with np.errstate(divide="ignore"):
-            own = np.log(node.probabilities / node.probabilities.sum(axis=1, keepdims=True))
+            own = np.log(node.probabilities)
             rows.append((own + np.log(weights.get(variable, np.ones(node.n_states)))).ravel())
     return np.concatenate(rows)
 
@@ -237,9 +282,15 @@ def _learned(network: Network, part: Part, weights: Weights, seed: np.random.See
         if worth <= 1.0:
             break
         pairs = zip(basis, _by_graph(counts, shapes), strict=True)
-        wanted = [_normal(_PRIOR * rows + worth * seen) for rows, seen in pairs]
+        wanted = [_normal(_PRIOR * rows + worth * seen + _spread(rows, worth * seen)) for rows, seen in pairs]
     assert best is not None
     return replace(best[1], own=_proposal(part, log_joint, shapes, own))
+
+
+def _spread(rows: Floats, seen: Floats) -> Floats:
+    """What states may lack by chance: those that are drawn too seldom would count for too much when they are met."""
+    spread: Floats = _SPREAD * np.sqrt(rows * seen.sum(axis=1, keepdims=True))
+    return spread
 
 
 def _hints(network: Network, part: Part, weights: Weights) -> dict[int, Floats]:
@@ -283,6 +334,8 @@ class _Run:
     ) -> None:
         self.part, self.cells, self.proposal, self.workers = part, cells, proposal, workers
         self.randoms = [np.random.default_rng(seed) for seed in seeds]
+        self.choices = [np.random.default_rng(seed.spawn(1)[0]) for seed in seeds]
+        self.kept = np.repeat(np.repeat(part.case[None], len(seeds), axis=0), _KEPT, axis=2)  # drawn by weight
         self.sums = np.zeros((len(seeds), 2, cells.n_cells + 1))  # the last cell is for all
         self.scales = np.full(len(seeds), -np.inf)
         self.n = 0
@@ -339,6 +392,40 @@ class _Run:
                 both = np.stack([weight, weight**2])
                 self.cells.add(codes[list(self.part.targets)], both, self.sums[k])
                 self.sums[k, :, -1] += both.sum(axis=1)
+                new = self.choices[k].random(_KEPT) * self.sums[k, 0, -1] < weight.sum()
+                self.kept[k][:, new] = chosen(codes, log_weight, self.choices[k], int(new.sum()))
+
+    def leaving_time(self, now: float, deadline: float, n_parts: int) -> float:
+        """Until when to draw, so that there is time to look for what was missed, and for as many parts in all."""
+        following = _STREAMS * _KEPT * _SWEEPS * len(self.part.free) * _NANOSECONDS_OF_SWEEP * 1e-9
+        return now + max(0.0, (deadline - now) / n_parts - following) * _DRAWING
+
+    def followed(self, seed: np.random.SeedSequence) -> _Followed:
+        """Look for what the cases lack: change some of them, variable by variable, and draw others from above."""
+        n = self.cells.n_cells
+        if not self.cells.asked:
+            return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
+        chain = Chain.of(self.part, self.cells, self.workers.stopped)
+        cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
+        n_rows = 1 if self.cells.several else cases.shape[1]  # of joint states there are no distributions on the way
+        sums, met = np.zeros((n_rows, n)), []
+        for place in range(cases.shape[1]):
+            case, random = cases[:, place : place + 1].copy(), np.random.default_rng(place)
+            for _ in range(_SWEEPS):
+                chain.sweep(case, random, sums[place % n_rows, None], np.zeros(1), fresh=0)
+                met.append(case.copy())
+        met += self._scouts(np.random.default_rng(seed))
+        largest = self.proposal.log_weights(self.part, np.concatenate(met, axis=1)).max()
+        log_bound = self.part.log_bound - math.log(_SCOUTS + _OWN)  # of one in as many as were drawn from above
+        one, bound = (max(1.0, math.exp(min(log - self.scale, 300.0))) for log in (largest, log_bound))
+        bounded = self.size(bound) >= HARMLESS * self.size()
+        errors = sums.std(axis=0, ddof=1) / n_rows**0.5 if n_rows > 1 else np.full(n, np.inf)
+        return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, max(one, bound) if bounded else one, bounded)
+
+    def _scouts(self, random: np.random.Generator) -> Iterator[Codes]:
+        """Of cases from above, those that weigh most."""
+        for codes, log_weight in draws(self.part, _SCOUTS * self.n, random):
+            yield codes[:, [int(log_weight.argmax())]]
 
     @property
     def total(self) -> Floats:
@@ -350,30 +437,41 @@ class _Run:
         sums: Floats = self.streams[:, 1].sum(axis=0)
         return sums
 
-    def tables(self) -> list[Found]:
-        """Ratios of sums. Their errors are by the delta method, or by how far streams differ, if that is more."""
+    def size(self, one: float = 1.0) -> float:
+        """How many independent draws the cases are worth; less if one had been missed that weighs more than all."""
+        missed = one if one > 1 else 0.0
+        return float((self.total[-1] + missed) ** 2 / (self.squares[-1] + missed**2))
+
+    def tables(self, followed: _Followed | None = None) -> list[Found]:
+        """Ratios of sums. Their errors are by the delta method, or by how far streams differ, if that is more.
+
+        Intervals reach as far as cases showed that were followed further.
+        """
+        one = 1.0 if followed is None else followed.one
         total, squares, streams = self.total, self.squares, self.streams[:, 0]
         probabilities = total[:-1] / total[-1]
         with_state, others = squares[:-1], np.maximum(squares[-1] - squares[:-1], 0)
         variances = (with_state * (1 - probabilities) ** 2 + others * probabilities**2) / total[-1] ** 2
         apart = streams[:, :-1] - probabilities * streams[:, -1:]
         between = (apart**2).sum(axis=0) / total[-1] ** 2 * _STREAMS / (_STREAMS - 1)
-        size = float(total[-1] ** 2 / squares[-1])
-        intervals = of_weights(total[:-1], with_state, np.maximum(total[-1] - total[:-1], 0), others, 1.0)
+        intervals = of_weights(total[:-1], with_state, np.maximum(total[-1] - total[:-1], 0), others, one)
+        if followed is not None:
+            means = np.where(followed.apart(probabilities) > 0, followed.means, probabilities)
+            intervals = np.stack([np.minimum(intervals[0], means), np.maximum(intervals[1], means)])
         errors = np.sqrt(np.maximum(variances, between))
         errors = np.maximum(errors, abs(intervals - probabilities).max(axis=0) / 2)
         tables = zip(self.cells.asked, *map(self.cells.tables, (probabilities, errors, intervals)), strict=True)
-        return [Found(asked, table, error, interval, size) for asked, table, error, interval in tables]
+        return [Found(asked, table, error, interval, self.size(one)) for asked, table, error, interval in tables]
 
-    @property
-    def warnings(self) -> list[str]:
+    def warnings(self, followed: _Followed) -> Iterator[str]:
         """Why the answer may be further off than it says; the largest weight is one on the common scale."""
-        if self.total[-1] * _HEAVY > 1:
-            return []
-        return [
-            f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been met: "
-            f"ask for more, by Gibbs sampling, or exactly."
-        ]
+        if self.total[-1] * _HEAVY <= 1:
+            yield (
+                f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been "
+                f"met: ask for more, by Gibbs sampling, or exactly."
+            )
+        if not followed.bounded or self.size(followed.one) < HARMLESS * self.size():
+            yield OUTWEIGHED
 
 
 def _check_possible(log_weight: float, n: int) -> None:

@@ -144,9 +144,12 @@ def _log_weight(node: Node, case: Sequence[int], weights: Floats) -> float:
 
 
 def _weighted(probabilities: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Distributions times weights, up to a factor, and the log of what each sums to without one."""
+    """Distributions times weights, up to a factor, and the log of what each sums to without one.
+
+    Distributions of files are rounded, and are taken as they are, since exact answers take them so.
+    """
     largest = weights.max()
-    rows = probabilities / probabilities.sum(axis=1, keepdims=True) * (weights / largest)
+    rows = probabilities * (weights / largest)
     with np.errstate(divide="ignore"):
         return rows, np.log(rows.sum(axis=1)) + np.log(largest)
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from leafwise.inference.chains import Chain
 from leafwise.inference.estimates import (
+    HARMLESS,
+    OUTWEIGHED,
     Cells,
     Estimate,
     Found,
@@ -31,7 +33,6 @@ from leafwise.workers import Workers
 _STREAMS = 16  # each with random numbers of its own, so that any number of threads draws the same cases
 _NANOSECONDS = 20.0  # what a cell costs, roughly
 _FEW = 100.0  # independent draws
-_HARMLESS = 0.8  # of the draws that the samples are worth, if one was missed
 _SWEEPS = 20
 
 Floats = NDArray[np.float64]
@@ -177,15 +178,13 @@ def _largest(part: Part, cells: Cells, sums: _Sums, workers: Workers) -> tuple[f
     Then it is the largest that is found by following some cases a little further.
     """
     bound = _weight(part.log_bound - sums.scale)
-    if sums.size(bound) >= _HARMLESS * sums.size():
+    if sums.size(bound) >= HARMLESS * sums.size():
         return bound, []
     chain = Chain.of(part, cells, workers.stopped)
     log_weights = np.empty((len(sums.kept), _SWEEPS))
     for seed, (case, row) in enumerate(zip(sums.kept, log_weights, strict=True)):
         chain.sweep(case, np.random.default_rng(seed), np.zeros((1, cells.n_cells)), row, fresh=0)
-    return max(1.0, _weight(log_weights.max() - sums.scale)), [
-        "there may be cases that no sample met and that outweigh many: ask for more, by Gibbs sampling, or exactly."
-    ]
+    return max(1.0, _weight(log_weights.max() - sums.scale)), [OUTWEIGHED]
 
 
 def _weight(log_weight: float) -> float:

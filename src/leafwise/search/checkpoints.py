@@ -1,6 +1,6 @@
 """Checkpoints: a search that saves, now and then, what it takes to go on from there, in one JSON file.
 
-    {"format": "leafwise-checkpoint", "version": 2, "digest": "...", "stopped": "",
+    {"format": "leafwise-checkpoint", "version": 4, "digest": "...", "stopped": "",
      "of": {"leafwise": "1.0", "data": "...", "search": "...", ...}, "state": {...}}
 
 `of` says of which run it is, and a run goes on from its own file alone. The digest is that of all that follows it: a
@@ -31,7 +31,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem
 from leafwise.search.under_way import Resumable, Settings
 
-FORMAT, VERSION = "leafwise-checkpoint", 3
+FORMAT, VERSION = "leafwise-checkpoint", 4
 EVERY = 60.0
 _OF_TIME = ("seconds", "threads")
 _LIMITS = (*_OF_TIME, "max_steps", "rounds")  # what may be another when a search goes on
