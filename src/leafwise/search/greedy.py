@@ -20,6 +20,7 @@ from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring.dirichlet import TIE
@@ -118,7 +119,7 @@ class LeafSearchRun(Run):
         self._taken = taken
         if counter.local is not None:
             counter.local.prepare()
-        layout = problem.layout()
+        layout = self._layout
         self._n_states = layout.n_states
         limits, start = problem.parents, problem.start
         if taken.graphs:
@@ -159,6 +160,10 @@ class LeafSearchRun(Run):
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
         self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
         self._refund = taken.refund  # for tests that went with the parents that were deleted
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self._problem.layout()
 
     def __iter__(self) -> Iterator[Step[Operator]]:
         return self
@@ -276,13 +281,15 @@ class LeafSearchRun(Run):
         likelihoods = np.bincount(
             records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
         ).tolist()
-        log_priors = self._log_priors(graphs, leaves, self._problem.targets)
+        log_priors = self._log_priors(graphs.made(), leaves, self._problem.targets)
         return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
 
-    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64], targets: Sequence[int]) -> dict[int, float]:
+    def _log_priors(
+        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+    ) -> dict[int, float]:
         """Of these targets' graphs, with what it takes to part leaves; `leaves` are the records of all leaves."""
         problem, records = self._problem, self._leaves.records
-        found = {target: problem.log_prior(target, graphs.graph(target)) for target in targets}
+        found = {target: problem.log_prior(target, graphs[target]) for target in targets}
         if "O" in self.settings.operators:
             costs, leaves = problem.structure_prior.costs, leaves[np.isin(records["target"][leaves], targets)]
             own = records["target"][leaves]
@@ -321,28 +328,31 @@ class LeafSearchRun(Run):
 
     def _take_better(self, other: "LeafSearchRun") -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        both = (run._whole_scores(other._problem.targets) for run in (self, other))
-        scores, priors = zip(*both, strict=True)
-        chosen = {t for t in scores[1] if scores[1][t] > scores[0][t] + TIE}
+        before, targets = self._leaves, other._problem.targets
+        both = [(run, run._draw(run._leaves.n_steps)) for run in (self, other)]
+        made = [drawing.graphs.made() for _, drawing in both]
+        worth = [run._whole_scores(graphs, drawing.leaves, targets) for (run, drawing), graphs in zip(both, made, strict=True)]
+        scores, priors = zip(*worth, strict=True)
+        chosen = {t for t in targets if scores[1][t] > scores[0][t] + TIE}
         if not chosen:
-            self._leaves.begin_to_part()
+            before.begin_to_part()
             return
         gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
-        taken = self._handed_over(chosen, is_in=False).with_nodes_of(other._handed_over(chosen), chosen, *gained)
-        self._leaves.close()
-        self._begin(taken)
+        is_chosen = [np.isin(run._leaves.records["target"][drawing.leaves], list(chosen)) for run, drawing in both]
+        goes_on = ~is_chosen[0], is_chosen[1]
+        mine, its = (
+            Taken(**run._so_far(graphs, drawing.leaves), sets=run._leaves.hand_over(drawing.leaves, own))
+            for (run, drawing), graphs, own in zip(both, made, goes_on, strict=True)
+        )
+        before.close()
+        self._begin(mine.with_nodes_of(its, chosen, *gained))
+        self._leaves.adopt(before, both[0][1].leaves[goes_on[0]])
 
-    def _handed_over(self, chosen: set[int], is_in: bool = True) -> Taken:
-        """What it has come to, with the cases of the leaves of targets that are chosen, or are not."""
-        leaves = self._draw(self._leaves.n_steps).leaves
-        goes_on = np.isin(self._leaves.records["target"][leaves], list(chosen), invert=not is_in)
-        return replace(Taken.of(self.state()), sets=self._leaves.hand_over(leaves, goes_on))
-
-    def _whole_scores(self, targets: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
+    def _whole_scores(
+        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+    ) -> tuple[dict[int, float], dict[int, float]]:
         """The log score of these nodes with all their tests, and the part of it that is the structure prior's."""
-        drawing, records = self._draw(self._leaves.n_steps), self._leaves.records
-        leaves = drawing.leaves
-        log_priors = self._log_priors(drawing.graphs, leaves, targets)
+        log_priors, records = self._log_priors(graphs, leaves, targets), self._leaves.records
         likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
         return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
@@ -350,14 +360,19 @@ class LeafSearchRun(Run):
         """What it takes to go on from here, in plain values."""
         if self.settings.delete_parents:
             self._delete_parents()
-        drawing, parents = self._draw(self._leaves.n_steps), self._leaves.is_parent
+        drawing = self._draw(self._leaves.n_steps)
         graphs = drawing.graphs
+        parts = graphs.begin, graphs.tests, graphs.first, graphs.children
+        return self._so_far([part.tolist() for part in parts], drawing.leaves)
+
+    def _so_far(self, graphs: Any, leaves: NDArray[np.int64]) -> dict[str, Any]:
+        """What `Taken` tells, but for the cases of the leaves."""
         return {
-            "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
-            "regions": self._leaves.region_words(drawing.leaves),
-            "pieces": self._leaves.pieces(drawing.leaves),
+            "graphs": graphs,
+            "regions": self._leaves.region_words(leaves),
+            "pieces": self._leaves.pieces(leaves),
             "parts": self._leaves.parts,
-            "arcs": np.argwhere(parents)[:, ::-1].tolist(),
+            "arcs": np.argwhere(self._leaves.is_parent)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
             "n_deleted": self.n_deleted,

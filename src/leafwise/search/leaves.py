@@ -37,6 +37,7 @@ from leafwise.workers import Workers
 Integers = NDArray[np.int64]
 
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
+_STEPS = 4096  # likewise
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _COPYING_NS = 1.0  # to copy a cell
@@ -88,7 +89,7 @@ class Leaves:
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, state.STEP)
-        self._committed = np.zeros(0, np.int64)
+        self._committed = np.zeros(_STEPS, np.int64)
         self._regions = np.zeros(4 * _LEAVES, np.uint64)  # the first word is everything
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
@@ -104,6 +105,7 @@ class Leaves:
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
         self._priced = True  # since the nodes last looked for their best leaves
+        self._packed: Any = None  # the state as compiled code last had it
 
     @property
     def n_steps(self) -> int:
@@ -154,15 +156,16 @@ class Leaves:
 
     def region_words(self, records: Integers) -> list[list[int]]:
         """The same of several as it is kept: how many boxes, and the words."""
-        places = self.records[["region", "n_boxes", "n_words"]][records].tolist()
-        return [[n_boxes, *self._regions[begin : begin + n].tolist()] for begin, n_boxes, n in places]
+        words = self._regions[: self._totals[state.N_WORDS]].tolist()
+        places = zip(*(self.records[field][records].tolist() for field in ("region", "n_boxes", "n_words")), strict=True)
+        return [[n_boxes, *words[begin : begin + n]] for begin, n_boxes, n in places]
 
     def pieces(self, records: Integers) -> list[list[int]]:
         """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
 
         Partitions are numbered so that none is that of a leaf to come.
         """
-        own = self.records[list(_PIECE[:3])][records].tolist()
+        own = list(zip(*(self.records[field][records].tolist() for field in _PIECE[:3]), strict=True))
         numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
         return [[place, leaf[0], leaf[1], numbers[leaf[2]]] for place, leaf in enumerate(own) if leaf[0]]
 
@@ -199,10 +202,10 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
-        schedule.add_initial_leaves(targets, cases, planted.places, self._state())
+        cases, now = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING)), self._state()
+        schedule.add_initial_leaves(targets, cases, planted.places, now)
         if self._parents.is_parent.any():
-            acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
+            acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
         for record, states, part, partition in pieces:
             n_outcomes = 2 if part else states.bit_count()
             for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
@@ -249,6 +252,19 @@ class Leaves:
         cases: list[int] = self.records["cases"][records].tolist()
         self.records["cases"][records[goes_on]] = EVERYTHING
         return cases
+
+    def adopt(self, other: "Leaves", theirs: Integers) -> None:
+        """Begin with the counts that another search of the same problem has of these leaves, all of some targets."""
+        if self._local is None:
+            return
+        pool, cells, targets = self.histograms.pool, other.histograms.cells, other.records["target"][theirs]
+        mine = np.flatnonzero(np.isin(self.records["target"][: self._n_planted], targets)).tolist()
+        sizes, at = pool.sizes[self.nodes["size_class"][targets]].tolist(), int(pool.used[0])
+        for record, place, size in zip(mine, other.records["histogram"][theirs].tolist(), sizes, strict=True):
+            if place >= 0:
+                pool.cells[at : at + size] = cells[place : place + size]
+                self.records["histogram"][record], at = at, at + size
+        pool.used[0] = at
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
@@ -305,10 +321,8 @@ class Leaves:
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
-        self._shared = shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
-        self._owners = np.zeros(len(self.nodes), np.int64)
-        shared[state.NEXT] = state.CLOSED
-        priced, now = self._priced, self._state()
+        self._shared[state.NEXT] = state.CLOSED
+        shared, priced, now = self._shared, self._priced, self._state()
 
         def search(leads: bool) -> int:
             return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now)
@@ -318,6 +332,8 @@ class Leaves:
             status = self._workers.together(search) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
             shared[state.OVER] = 1
+            self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
+            self._owners = np.zeros(len(self.nodes), np.int64)
         self._priced = False
         return status
 
@@ -345,7 +361,7 @@ class Leaves:
         )
 
     def _state(self) -> Any:
-        """All of it, for compiled code."""
+        """All of it, for compiled code: packed anew where any of it is not what it was."""
         now = state.State(
             self.records,
             self._splits,
@@ -378,7 +394,9 @@ class Leaves:
             self._shared,
             self.rules,
         )
-        return Packed(now)
+        if self._packed is None or not _is_same(now, self._packed.fields):
+            self._packed = Packed(now)
+        return self._packed
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
@@ -499,6 +517,16 @@ class Leaves:
             self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two named tuples have the same arrays, and equal numbers."""
+    for a, b in zip(one, other, strict=True):
+        if a is not b and (
+            not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b
+        ):
+            return False
+    return True
 
 
 def _no_cases(n_variables: int) -> Cases:

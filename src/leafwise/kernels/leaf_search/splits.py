@@ -18,6 +18,7 @@ from leafwise.kernels.leaf_search.own_values import (
     Block,
     OwnScratch,
     begin_pieces,
+    bound_pieces,
     make_own_scratch,
     price_pieces,
 )
@@ -314,19 +315,24 @@ def _price_candidate(
     """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
     if scratch.own.n[0] == 0:
         _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-    else:
-        block = Block(
-            candidate.variable,
-            counts,
-            candidate.at,
-            totals,
-            scratch.own.no_weights,
-            np.int64(0),
-            scratch.region.shares,
-            candidate.first,
-            candidate.is_restricted,
-        )
-        price_pieces(split, leaf, block, most, scoring, scratch.own)
+    elif scoring.multiples.shape[0] == 0 or scratch.own.bounds[candidate.variable] > split["gain"]:
+        price_pieces(split, leaf, _block(candidate, counts, totals, scoring, scratch), most, scoring, scratch.own)
+
+
+@bare
+def _block(candidate: _Candidate, counts: Array, totals: Array, scoring: Scoring, scratch: PricingScratch) -> Block:
+    return Block(
+        candidate.variable,
+        counts,
+        candidate.at,
+        totals,
+        scratch.own.no_weights,
+        np.int64(0),
+        scratch.region.shares,
+        candidate.first,
+        candidate.is_restricted,
+        scoring.multiples.shape[0] > 0,
+    )
 
 
 @bare
@@ -532,6 +538,28 @@ def _price_tested(
                 _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
 
 
+@bare
+def _bound_candidates(leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: PricingScratch) -> None:
+    """Note what splits on each candidate can gain, of pieces, too: none of those that another surely gains more than."""
+    scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
+    which, sure, sure_of_tested = layout.of_target[target], -np.inf, -np.inf
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        bounds[variable] = -np.inf
+        if may_test(target, variable, scoring):
+            candidate = _candidate(variable, layout.bases[entry], leaf, scoring, scratch)
+            found = bound_pieces(leaf, _block(candidate, counts, totals, scoring, scratch), most, scoring, scratch.own)
+            bounds[variable] = found.most
+            if is_tested(target, variable, state.tested):
+                sure_of_tested = max(sure_of_tested, found.sure)
+            else:
+                sure = max(sure, found.sure)
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        if bounds[variable] < (sure_of_tested if is_tested(target, variable, state.tested) else sure):
+            bounds[variable] = -np.inf
+
+
 @inlined
 def _can_gain(split: Any, leaf: Any) -> bool:
     """Whether any split can gain more than the best so far: no child is more probable than one."""
@@ -550,6 +578,8 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
+    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0:
+        _bound_candidates(leaf, counts, totals, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
         clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
@@ -597,5 +627,8 @@ def price_tested(at: Int, variable: int, state: State, scratch: PricingScratch) 
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     candidate = _candidate(variable, base_of(variable, target, layout), leaf, scoring, scratch)
     split = state.splits[N_SLOTS * at + TESTED]
+    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0:
+        block = _block(candidate, counts, totals, scoring, scratch)
+        scratch.own.bounds[variable] = bound_pieces(leaf, block, leaf["max_children"], scoring, scratch.own).most
     _price_candidate(split, leaf, candidate, counts, totals, leaf["max_children"], scoring, rises, scratch)
     forget_tested(n_restricted, scratch.region)
