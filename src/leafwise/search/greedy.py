@@ -5,7 +5,7 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, groupby
@@ -29,7 +29,7 @@ from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
-from leafwise.search.leaves import Leaves
+from leafwise.search.leaves import Leaves, Prices
 from leafwise.search.own_form import own_tests
 from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
@@ -106,10 +106,14 @@ class LeafSearchRun(Run):
         settings: LeafSearch,
         workers: Workers,
         before: Mapping[str, Any] | Taken | None = None,
+        prices: Prices | None = None,
     ) -> None:
         taken = before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before)
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
+        self._prices = prices or Prices.of(
+            problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
+        )
         with self._clock:
             self._begin(taken)
 
@@ -141,14 +145,12 @@ class LeafSearchRun(Run):
         self._leaves = Leaves(
             counter,
             workers,
-            problem.prior,
-            problem.structure_prior,
+            self._prices,
             settings.operators,
             "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
-            problem.variables,
             layout,
             np.array(problem.targets),
         )
@@ -291,7 +293,7 @@ class LeafSearchRun(Run):
         problem, records = self._problem, self._leaves.records
         found = {target: problem.log_prior(target, graphs[target]) for target in targets}
         if "O" in self.settings.operators:
-            costs, leaves = problem.structure_prior.costs, leaves[np.isin(records["target"][leaves], targets)]
+            costs, leaves = problem.structure_prior.costs, leaves[self._are_of(targets, leaves)]
             own = records["target"][leaves]
             too_many = np.bincount(own, self._n_states[own] - records["n_outcomes"][leaves], len(self._n_states))
             found = {target: value - costs.log_kappa * float(too_many[target]) for target, value in found.items()}
@@ -299,6 +301,13 @@ class LeafSearchRun(Run):
             for target, _, states in set(switches.tolist()) if costs.tests else ():
                 reached = [state for state in range(states.bit_length()) if states >> state & 1]
                 found[target] -= LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+        return found
+
+    def _are_of(self, targets: Iterable[int], leaves: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these leaves belong to one of some targets."""
+        is_one = np.zeros(len(self._n_states), np.bool_)
+        is_one[list(targets)] = True
+        found: NDArray[np.bool_] = is_one[self._leaves.records["target"][leaves]]
         return found
 
     def _begin_to_part(self) -> None:
@@ -319,6 +328,7 @@ class LeafSearchRun(Run):
             replace(self.settings, seconds=None if left is None else max(left - self.seconds, 0.0)),
             self._workers,
             Taken(parts=True),
+            self._prices,
         )
         try:
             other.run()
@@ -328,25 +338,28 @@ class LeafSearchRun(Run):
 
     def _take_better(self, other: "LeafSearchRun") -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        before, targets = self._leaves, other._problem.targets
-        both = [(run, run._draw(run._leaves.n_steps)) for run in (self, other)]
-        made = [drawing.graphs.made() for _, drawing in both]
-        worth = [run._whole_scores(graphs, drawing.leaves, targets) for (run, drawing), graphs in zip(both, made, strict=True)]
-        scores, priors = zip(*worth, strict=True)
-        chosen = {t for t in targets if scores[1][t] > scores[0][t] + TIE}
+        before, mine, its = self._leaves, self._draw(self._leaves.n_steps), other._draw(other._leaves.n_steps)
+        graphs, its_graphs = mine.graphs.made(), its.graphs.made()
+        targets = [t for t in other._problem.targets if graphs[t] != its_graphs[t]]
+        scores, priors = self._whole_scores(graphs, mine.leaves, targets)
+        its_scores, its_priors = other._whole_scores(its_graphs, its.leaves, targets)
+        chosen = {t: its_graphs[t] for t in targets if its_scores[t] > scores[t] + TIE}
         if not chosen:
             before.begin_to_part()
             return
-        gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
-        is_chosen = [np.isin(run._leaves.records["target"][drawing.leaves], list(chosen)) for run, drawing in both]
-        goes_on = ~is_chosen[0], is_chosen[1]
-        mine, its = (
-            Taken(**run._so_far(graphs, drawing.leaves), sets=run._leaves.hand_over(drawing.leaves, own))
-            for (run, drawing), graphs, own in zip(both, made, goes_on, strict=True)
+        gain, log_prior = (
+            math.fsum(new[t] - old[t] for t in chosen) for new, old in ((its_scores, scores), (its_priors, priors))
         )
+        stay = mine.leaves[~self._are_of(chosen, mine.leaves)]
+        staying = self._handed_over({t: graph for t, graph in graphs.items() if t not in chosen}, stay)
+        coming = other._handed_over(chosen, its.leaves[other._are_of(chosen, its.leaves)])
         before.close()
-        self._begin(mine.with_nodes_of(its, chosen, *gained))
-        self._leaves.adopt(before, both[0][1].leaves[goes_on[0]])
+        self._begin(staying.with_nodes_of(coming, gain, log_prior))
+        self._leaves.adopt(before, stay)
+
+    def _handed_over(self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64]) -> Taken:
+        """What it has come to in some graphs, with the cases of their leaves."""
+        return Taken(**self._so_far(graphs, leaves), sets=self._leaves.hand_over(leaves))
 
     def _whole_scores(
         self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]

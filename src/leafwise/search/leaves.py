@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ from leafwise.regions import Region
 from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms
 from leafwise.search.planting import Planted, planted_sets, read_region, tests_above
-from leafwise.structure_priors import StructurePrior, log_ways, n_ordered
-from leafwise.table import Variable
+from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
+from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
@@ -45,6 +45,28 @@ _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that 
 _SHORTER = 2**14  # counts in the tables of several states together
 
 
+class Prices(NamedTuple):
+    """What prices depend on besides counts, whatever the targets and their candidates."""
+
+    prior: ParameterPrior
+    costs: Costs
+    rises: "_Rises"
+    per_variable: tuple[Integers, Integers, NDArray[np.float64]]
+
+    @classmethod
+    def of(
+        cls,
+        prior: ParameterPrior,
+        structure_prior: StructurePrior,
+        variables: tuple[Variable, ...],
+        counter: Counter,
+        with_pieces: bool,
+    ) -> "Prices":
+        n_states, costs = count_states(variables), structure_prior.costs
+        rises = _rises(prior, n_states, counter.n_cases, counter.unit, with_pieces)
+        return cls(prior, costs, rises, _per_variable(variables, n_states, costs.tests))
+
+
 class Leaves:
     """All leaves that are, those made ahead, and the log."""
 
@@ -52,23 +74,21 @@ class Leaves:
         self,
         counter: Counter,
         workers: Workers,
-        prior: ParameterPrior,
-        structure_prior: StructurePrior,
+        prices: "Prices",
         operators: str,
         parts: bool,
         rules: state.Rules,
         parents: ParentRules,
         n_candidates: Integers,
-        variables: tuple[Variable, ...],
         layout: Layout,
         targets: Integers,
     ) -> None:
         self.rules, self.targets = rules, targets
-        self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
+        self._counter, self._workers, self._prior, self._parents = counter, workers, prices.prior, parents
         self._local, self._session = counter.local, counter.session()
         n_states = layout.n_states
         n = len(n_states)
-        self._layout, self._costs = layout, structure_prior.costs
+        self._layout, self._prices, self._costs = layout, prices, prices.costs
         self.records = np.empty(max(4 * n, _LEAVES), state.LEAF)
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
         self.nodes = np.zeros(n, state.NODE)
@@ -78,8 +98,6 @@ class Leaves:
         self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
-        self._per_variable = _per_variable(variables, n_states, self._costs.tests)
         self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
@@ -245,12 +263,12 @@ class Leaves:
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
-    def hand_over(self, records: Integers, goes_on: NDArray[np.bool_]) -> list[int]:
-        """The sets of cases of these leaves, where a local counter has them; another search has some from now on."""
+    def hand_over(self, records: Integers) -> list[int]:
+        """The sets of cases of these leaves, where a local counter has them; another search has them from now on."""
         if self._local is None:
             return []
         cases: list[int] = self.records["cases"][records].tolist()
-        self.records["cases"][records[goes_on]] = EVERYTHING
+        self.records["cases"][records] = EVERYTHING
         return cases
 
     def adopt(self, other: "Leaves", theirs: Integers) -> None:
@@ -258,7 +276,9 @@ class Leaves:
         if self._local is None:
             return
         pool, cells, targets = self.histograms.pool, other.histograms.cells, other.records["target"][theirs]
-        mine = np.flatnonzero(np.isin(self.records["target"][: self._n_planted], targets)).tolist()
+        is_one = np.zeros(len(self.nodes), np.bool_)
+        is_one[targets] = True
+        mine = np.flatnonzero(is_one[self.records["target"][: self._n_planted]]).tolist()
         sizes, at = pool.sizes[self.nodes["size_class"][targets]].tolist(), int(pool.used[0])
         for record, place, size in zip(mine, other.records["histogram"][theirs].tolist(), sizes, strict=True):
             if place >= 0:
@@ -302,10 +322,10 @@ class Leaves:
         tests = [test for test in graph.tests if test >= 0]  # to part a leaf is paid for apart
         self.nodes[target]["n_tests"] = len(tests)
         if self._costs.tests or self._costs.parents:
-            row = np.zeros((1, len(self.nodes)), np.bool_)
-            row[0, tests] = True
-            self._tested[target] = _packed(row)[0]
-            self.nodes[target]["n_tested"] = row.sum()
+            different = set(tests)
+            words = sum(1 << test for test in different).to_bytes(8 * self._tested.shape[1], "little")
+            self._tested[target] = np.frombuffer(words, np.uint64)
+            self.nodes[target]["n_tested"] = len(different)
 
     def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
         """Which tests lead to each leaf of a node's graph."""
@@ -338,7 +358,7 @@ class Leaves:
         return status
 
     def _scoring(self) -> state.Scoring:
-        costs, table = self._costs, self._rises
+        costs, table = self._costs, self._prices.rises
         return state.Scoring(
             self._layout,
             self._allowed,
@@ -348,7 +368,7 @@ class Leaves:
             table.cells,
             table.totals,
             table.multiples,
-            *self._per_variable,
+            *self._prices.per_variable,
             self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
             costs.log_kappa,
             costs.shared,

@@ -485,14 +485,14 @@ def _offer_pieces(
             continue
         of_switch, of_part = -own.of_switch[at], -own.of_part[at]
         for k in range(rows.n):
-            row = rows.first + k * rows.step
+            row = np.uint64(rows.first + k * rows.step)
             if is_quick:
                 count, inside = own.counts[row, at], own.inside[row, at]
                 together = inside if size == 1 else rise(own.rises[at], count, scoring.rises)
                 of_switch += together + rise(own.others[at], own.totals[row] - count, scoring.rises) - own.wholes[row]
                 of_part += inside - together
             else:
-                in_switch, in_part = _terms(row, at, scoring, own)
+                in_switch, in_part = _terms(np.int64(row), at, scoring, own)
                 of_switch, of_part = of_switch + in_switch, of_part + in_part
         n_new = rows.n_possible + (1 if size == 1 else 2)
         here = of_switch + per_outcome + fixed
@@ -546,7 +546,7 @@ def _n_possible(block: Block, n_values: Int, own: OwnScratch) -> Int:
 
 
 @bare
-def _can_win(split: Any, parts: Int, kind: Int, value: Int, leaf: Any, block: Block, own: OwnScratch) -> bool:
+def _can_win(split: Any, parts: Int, kind: Int, value: Int, block: Block, own: OwnScratch) -> bool:
     """Whether a split, of the leaf as it is or of its pieces, can gain more than the best so far."""
     if not block.is_bounded:
         return True
@@ -569,7 +569,7 @@ def _price_ordered(
             for k in range(own.n[0]):
                 own.counts[FIRST, k] += own.counts[child, k]
                 own.exponents[FIRST, k] += own.exponents[child, k]
-            if value > 0 and _can_win(split, parts, kind, np.int64(value), leaf, block, own):
+            if value > 0 and _can_win(split, parts, kind, np.int64(value), block, own):
                 _add_up(np.int64(FIRST), leaf, scoring, own)
                 _fill_rest(np.int64(FIRST), np.int64(SECOND), leaf, scoring, own)
                 rows = _Rows(np.int64(FIRST), np.int64(SECOND - FIRST), np.int64(2), np.int64(2))
@@ -577,26 +577,37 @@ def _price_ordered(
 
 
 @bare
-def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
-    """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
-    variable, n_values, n_seen = block.variable, scoring.layout.n_states[block.variable], 0
+def _add_up_children(n_values: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> Int:
+    """All that follows from the children's outcomes; how many have cases."""
+    n_seen = np.int64(0)
     for value in range(n_values):
-        _fill_child(np.int64(value), leaf, block, scoring, own)
         _add_up(np.int64(CHILDREN + value), leaf, scoring, own)
         n_seen += own.totals[CHILDREN + value] > 0
-    if n_seen < 2:
+    return n_seen
+
+
+@bare
+def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
+    """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
+    variable, n_values, is_added = block.variable, scoring.layout.n_states[block.variable], not block.is_bounded
+    for value in range(n_values):
+        _fill_child(np.int64(value), leaf, block, scoring, own)
+    if is_added and _add_up_children(n_values, leaf, scoring, own) < 2:
         return
     n_possible = _n_possible(block, n_values, own)
     for parts in range(2 if own.n[1] > 0 else 1):
-        if scoring.complete and _can_win(split, parts, np.int64(COMPLETE), np.int64(0), leaf, block, own):
+        if scoring.complete and _can_win(split, parts, np.int64(COMPLETE), np.int64(0), block, own):
+            if not is_added:
+                _add_up_children(n_values, leaf, scoring, own)
+                is_added = True
             rows = _Rows(np.int64(CHILDREN), np.int64(1), n_values, n_possible)
             _offer(split, leaf, variable, np.int64(COMPLETE), np.int64(0), rows, parts == 1, most, scoring, own)
         if scoring.binary and not (scoring.complete and n_values == 2):
             for value in range(n_values):
                 child, kind = np.int64(CHILDREN + value), np.int64(ONE_STATE)
-                if 0 < own.totals[child] < own.totals[WHOLE] and _can_win(
-                    split, parts, kind, np.int64(value), leaf, block, own
-                ):
+                if _can_win(split, parts, kind, np.int64(value), block, own):
+                    if not is_added:
+                        _add_up(child, leaf, scoring, own)
                     if parts == 0 or block.is_bounded:
                         _fill_rest(child, child + n_values, leaf, scoring, own)
                     rows = _Rows(child, n_values, np.int64(2), np.int64(2))
@@ -616,11 +627,24 @@ class _Bound(NamedTuple):
 def _score_row(row: Int, of_rest: bool, whole: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> float:
     """Equation 5 for the counts of a row, or for what they leave of the leaf's."""
     n, value, all_counts, counts, cell = np.int64(0), 0.0, own.counts[WHOLE], own.counts[row], own.rises[0]
+    if leaf["part"] != 0:
+        for k in range(2):
+            count = all_counts[k] - counts[k] if of_rest else counts[k]
+            n, value = n + count, value + rise(own.rises[k], count, scoring.rises)
+        return value - rise(whole, n, scoring.rises)
+    values, start, base, length = (
+        scoring.rises.values,
+        scoring.rises.starts[cell],
+        scoring.rises.bases[cell],
+        scoring.rises.lengths[cell],
+    )
     for k in range(own.n[0]):
         count = all_counts[k] - counts[k] if of_rest else counts[k]
-        n, value = n + count, value + rise(cell, count, scoring.rises)
-        if leaf["part"] != 0:
-            cell = own.rises[1]
+        n += count
+        if count < length:
+            value += values[np.uint64(start + count)] - base
+        else:
+            value += rise(cell, count, scoring.rises)
     return value - rise(whole, n, scoring.rises)
 
 
@@ -703,9 +727,12 @@ def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnS
     gain = -own.values[WHOLE]
     for value in range(n_values):
         row = np.int64(CHILDREN + value)
+        own.split_bounds[:, ONE_STATE, block.at // r + value] = -np.inf
+        if own.totals[row] == 0:
+            continue
         of_child = _score_row(row, False, whole, leaf, scoring, own)
         gain += of_child
-        if scoring.binary and not is_complete and 0 < own.totals[row] < own.totals[WHOLE]:
+        if scoring.binary and not is_complete:
             here, kind = of_child + _score_row(row, True, whole, leaf, scoring, own), np.int64(ONE_STATE)
             here -= own.values[WHOLE]
             bound = _with_split(bound, here, kind, np.int64(value), two, two, leaf, block, most, scoring, own)

@@ -578,7 +578,8 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
-    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0:
+    least = min(threshold_of(leaf, node), node["tested_cost"]) if slot != FALLBACK else threshold_of(leaf, node)
+    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0 and -leaf["log_likelihood"] > least:
         _bound_candidates(leaf, counts, totals, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
