@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
+from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.counting import bits, listing, sets
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
@@ -107,7 +108,14 @@ class CpuCounter:
         sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
         costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
         histograms, cases = np.empty(int(room.sum()), np.int32), self.cases
-        self._workers.run(lambda begin, end: bits.count_sets(requests, begin, end, histograms, layout, cases), costs)
+        most_rows = max(self._sets["size"][of], default=0)
+
+        def count(begin: int, end: int) -> None:
+            scratch = bits.make_scratch(most_rows, self.n_states, cases.data)
+            bits.count_sets(requests, begin, end, histograms, layout, cases, scratch)
+
+        ready(bits.call(layout, cases))
+        self._workers.run(count, costs)
         return histograms
 
     @property

@@ -111,6 +111,7 @@ class LeafSearchRun(Run):
         taken = before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before)
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
+        self._scratches: list[Any] = []  # of threads, for this layout
         self._prices = prices or Prices.of(
             problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
         )
@@ -153,6 +154,7 @@ class LeafSearchRun(Run):
             problem.n_candidates,
             layout,
             np.array(problem.targets),
+            self._scratches,
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
         self._leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)

@@ -7,7 +7,8 @@ for many leaves at a time, and it goes on.
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,10 +19,12 @@ from leafwise import dag
 from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
+from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.references import Packed
+from leafwise.kernels.counting import bits
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.kernels.counting.sets import SET, Cases
-from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, state, weights
+from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, splits, state, weights
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
@@ -44,9 +47,11 @@ _COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _SHORTER = 2**14  # counts in the tables of several states together
 
+_ready = set[Any]()  # kinds of searches for which all functions are compiled
+
 
 class Prices(NamedTuple):
-    """What prices depend on besides counts, whatever the targets and their candidates."""
+    """What prices depend on besides counts: the same for a search, and for those of fewer targets, or candidates."""
 
     prior: ParameterPrior
     costs: Costs
@@ -82,8 +87,9 @@ class Leaves:
         n_candidates: Integers,
         layout: Layout,
         targets: Integers,
+        scratches: list[Any],
     ) -> None:
-        self.rules, self.targets = rules, targets
+        self.rules, self.targets, self._scratches = rules, targets, scratches
         self._counter, self._workers, self._prior, self._parents = counter, workers, prices.prior, parents
         self._local, self._session = counter.local, counter.session()
         n_states = layout.n_states
@@ -175,8 +181,8 @@ class Leaves:
     def region_words(self, records: Integers) -> list[list[int]]:
         """The same of several as it is kept: how many boxes, and the words."""
         words = self._regions[: self._totals[state.N_WORDS]].tolist()
-        places = zip(*(self.records[field][records].tolist() for field in ("region", "n_boxes", "n_words")), strict=True)
-        return [[n_boxes, *words[begin : begin + n]] for begin, n_boxes, n in places]
+        places = (self.records[field][records].tolist() for field in ("region", "n_boxes", "n_words"))
+        return [[n_boxes, *words[begin : begin + n]] for begin, n_boxes, n in zip(*places, strict=True)]
 
     def pieces(self, records: Integers) -> list[list[int]]:
         """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
@@ -220,7 +226,9 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        cases, now = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING)), self._state()
+        cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
+        self._make_ready()
+        now = self._state()
         schedule.add_initial_leaves(targets, cases, planted.places, now)
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
@@ -345,7 +353,8 @@ class Leaves:
         shared, priced, now = self._shared, self._priced, self._state()
 
         def search(leads: bool) -> int:
-            return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now)
+            with self._scratch() as scratch:
+                return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now, scratch)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
@@ -380,9 +389,40 @@ class Leaves:
             self.parts,
         )
 
+    @contextmanager
+    def _scratch(self) -> Iterator[Any]:
+        """Where a thread works, for compiled code."""
+        parts = "O" in self._operators
+        scratch = self._scratches.pop() if self._scratches else Packed(expand.make_scratch(self._fields(), parts))
+        yield scratch
+        self._scratches.append(scratch)
+
+    def _make_ready(self) -> None:
+        """Have the functions compiled that a search will call, if they are not."""
+        fields = self._fields()
+        data = fields.cases.data
+        key = data.columns.dtype, data.listed.dtype, self._local is None, "O" in self._operators
+        if key in _ready:
+            return
+        scratch = expand.make_scratch(fields, "O" in self._operators)
+        now, pricing = Packed(fields), Packed(scratch.pricing)
+        calls = [(schedule.advance, True, 0, 0.0, True, now, Packed(scratch)), *replay.calls()]
+        if self._local is not None:
+            calls.append(bits.call(self._layout, fields.cases))
+        if "O" in self._operators:
+            calls.append((splits.price_parted, 0, 0, 0, 0, 0, now, pricing))
+        ready(*calls, (splits.price_splits, 0, 0, 0, now, pricing))
+        _ready.add(key)
+
     def _state(self) -> Any:
         """All of it, for compiled code: packed anew where any of it is not what it was."""
-        now = state.State(
+        fields = self._fields()
+        if self._packed is None or not _is_same(fields, self._packed[0]):
+            self._packed = fields, Packed(fields)
+        return self._packed[1]
+
+    def _fields(self) -> state.State:
+        return state.State(
             self.records,
             self._splits,
             self.nodes,
@@ -414,9 +454,6 @@ class Leaves:
             self._shared,
             self.rules,
         )
-        if self._packed is None or not _is_same(now, self._packed.fields):
-            self._packed = Packed(now)
-        return self._packed
 
     def _make_room(self) -> None:
         """Make room where it was found to be short."""
@@ -470,7 +507,8 @@ class Leaves:
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
             groups = np.empty(int(self._layout.n_states[variables].sum()), np.int64)
             kid = np.empty(len(children), np.int64)
-            expand.plan_splits(split, groups, largest, kid, now)
+            with self._scratch() as scratch:
+                expand.plan_splits(split, groups, largest, kid, now, scratch)
             self._session.cut(parents, variables, groups, records["cases"][children[kid >= 0]])
             whole, n_children = children[kid < 0], self._splits["n_children"][split]
             if len(whole):  # pieces with all cases of the leaf that was parted
@@ -505,7 +543,12 @@ class Leaves:
         else:
             now = self._state()
             costs = _PRICING_NS * self._sizes(batch)
-            self._workers.run(lambda begin, end: expand.price_leaves(batch, begin, end, now), costs)
+
+            def price(begin: int, end: int) -> None:
+                with self._scratch() as scratch:
+                    expand.price_leaves(batch, begin, end, now, scratch)
+
+            self._workers.run(price, costs)
         self._priced = True
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
@@ -521,10 +564,12 @@ class Leaves:
         rows = [prior.exponents(target, region, layout) for target, region in zip(targets, regions, strict=True)]
         self._keep_exponents(batch, targets, rows)
         cells, starts, now = np.concatenate(rows), np.cumsum([0, *map(len, rows)]), self._state()
-        self._workers.run(
-            lambda begin, end: weights.price_by_weights(batch, begin, end, cells, starts, now),
-            np.array([_WEIGHING_NS * len(row) for row in rows]),
-        )
+
+        def weigh(begin: int, end: int) -> None:
+            with self._scratch() as scratch:
+                weights.price_by_weights(batch, begin, end, cells, starts, now, scratch)
+
+        self._workers.run(weigh, np.array([_WEIGHING_NS * len(row) for row in rows]))
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
         """The leaves' own exponents, for merges."""
@@ -542,9 +587,7 @@ class Leaves:
 def _is_same(one: Any, other: Any) -> bool:
     """Whether two named tuples have the same arrays, and equal numbers."""
     for a, b in zip(one, other, strict=True):
-        if a is not b and (
-            not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b
-        ):
+        if a is not b and (not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b):
             return False
     return True
 

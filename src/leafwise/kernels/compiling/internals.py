@@ -1,33 +1,49 @@
 """All that leafwise takes of numba's private parts: without promise, so `jit.py` knows how to do without.
 
 *Parts*: the code of functions that only compiled ones call is linked and optimised once, in the kernel, and what is
-known of types is kept from one to the next. *Files*: left alone, numba takes whatever its files hold, looks only at the
-file of the kernel itself, and gives up when a disk is full. Here every file ends in a digest of what is before it; and
-each kernel has a file of its own, written before it is listed, so that two processes that compile at the same time do
-not take each other's. *References*: named tuples of arrays, handed to compiled functions as one address instead of
-hundreds of arguments.
+known of types is kept from one to the next. *Separate functions* are called at an address that is filled in when they
+are there, so that another process can compile them meanwhile. *Files*: left alone, numba takes whatever its files hold,
+looks only at the file of the kernel itself, and gives up when a disk is full. Here every file ends in a digest of what
+is before it; and each kernel has a file of its own, written before it is listed, so that two processes that compile at
+the same time do not take each other's. *References*: named tuples of arrays, handed to compiled functions as one
+address instead of hundreds of arguments.
 """
 
+import inspect
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from ctypes import addressof, c_char
-from functools import cache
+from contextlib import contextmanager, nullcontext
+from ctypes import addressof, c_char, c_void_p
 from hashlib import sha256
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
-from typing import Any, ClassVar
+from typing import Any, get_type_hints
 
 import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import _dispatcher, extending, types
-from numba.core import caching, cgutils, codegen, compiler, imputils, typing
+from numba.core import (
+    caching,
+    cgutils,
+    codegen,
+    compiler,
+    compiler_machinery,
+    errors,
+    imputils,
+    typed_passes,
+    typing,
+    untyped_passes,
+)
+from numba.core import ir as ir_
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.typing import templates
 
+from leafwise.kernels.compiling.beside import helped
 from leafwise.kernels.compiling.sources import SOURCES, tell_all, warn_not_kept
 
 _caching: Any = caching  # numba's published types are for its users, and leave most of this out
@@ -35,11 +51,15 @@ _cgutils: Any = cgutils
 _codegen: Any = codegen
 _compile: Any = numba.njit
 _compiler: Any = compiler
+_compiler_machinery: Any = compiler_machinery
+_untyped_passes: Any = untyped_passes
 _extending: Any = extending
 _fingerprint: Any = _dispatcher.compute_fingerprint
 _imputils: Any = imputils
 _templates: Any = templates
 _typeof: Any = numba.typeof
+_types: Any = types
+_typed_passes: Any = typed_passes
 _typing: Any = typing
 _ADDRESS = ir.IntType(8).as_pointer()
 _OFFSET = ir.IntType(64)
@@ -88,27 +108,64 @@ class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
         passes.run(self._final_module, *options)
 
 
-class _Typing(_typing.Context):  # type: ignore[misc]
-    """What numba knows of types, and what each built-in function gives for arguments that it had before.
-
-    Left alone, numba asks dozens of rules anew for every sum.
-    """
-
-    _known: ClassVar[dict[Any, Any]] = {}
-
-    def __init__(self, typing: Any) -> None:
-        self.__dict__ = typing.__dict__
-
-    def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
-        if named or (isinstance(function, str | types.Type) and not isinstance(function, types.Function)):
-            return super().resolve_function_type(function, arguments, named)
-        key = function, tuple(arguments)
-        if self._known.get(key) is None:
-            self._known[key] = super().resolve_function_type(function, arguments, named)
-        return self._known[key]
+_resolve: Any = types.Function.get_call_type
+_resolved: dict[Any, Any] = {}
 
 
-_remembering = cache(_Typing)
+def _resolve_once(function: Any, context: Any, arguments: Any, named: Any) -> Any:
+    """What a built-in function gives for such arguments. Left alone, numba asks dozens of rules anew for every sum."""
+    key = function, tuple(arguments)
+    if named:
+        return _resolve(function, context, arguments, named)
+    if key not in _resolved:
+        try:
+            _resolved[key] = _resolve(function, context, arguments, named)
+        except errors.TypingError as error:
+            _resolved[key] = error
+    if isinstance(_resolved[key], errors.TypingError):
+        raise _resolved[key]
+    return _resolved[key]
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """For a while, let an attribute of a class be this."""
+    before = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        delattr(owner, name) if before is None else setattr(owner, name, before)
+
+
+@_compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
+class _Inlining(_untyped_passes.InlineInlinables):  # type: ignore[misc]
+    """Write functions where they are called. Left alone, numba copies each twice, and all its variables each time."""
+
+    _name = "leafwise_inlining"
+
+    def run_pass(self, state: Any) -> Any:
+        with _replaced(ir_.Block, "__deepcopy__", lambda block, _memo: block):
+            return super().run_pass(state)
+
+
+# What our functions need of numba's passes: they have no closures, no array expressions, nothing to unroll.
+_PASSES = (
+    _untyped_passes.TranslateByteCode,
+    _untyped_passes.FixupArgs,
+    _untyped_passes.IRProcessing,
+    _untyped_passes.RewriteSemanticConstants,
+    _untyped_passes.GenericRewrites,
+    _Inlining,
+    _untyped_passes.DeadBranchPrune,
+    _untyped_passes.ReconstructSSA,
+    _typed_passes.NopythonTypeInference,
+    _typed_passes.PreLowerStripPhis,
+    _typed_passes.IRLegalization,
+    _typed_passes.AnnotateTypes,
+    _typed_passes.NativeLowering,
+    _typed_passes.NoPythonBackend,
+)
 
 
 def _compiler_into(kind: Any) -> Any:
@@ -118,7 +175,18 @@ def _compiler_into(kind: Any) -> Any:
         def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
             library = kind(target.codegen(), "leafwise")
             library.enable_object_caching()
-            super().__init__(_remembering(typing), target, library, *others)
+            super().__init__(typing, target, library, *others)
+
+        def define_pipelines(self) -> Any:
+            passes = _compiler_machinery.PassManager("leafwise")
+            for kind in _PASSES:
+                passes.add_pass(kind, kind.name())
+            passes.finalize()
+            return [passes]
+
+        def compile_extra(self, function: Any) -> Any:
+            with _replaced(types.Function, "get_call_type", _resolve_once):
+                return super().compile_extra(function)
 
     return Compiler
 
@@ -149,6 +217,90 @@ def bare(function: Callable[..., Any]) -> Any:
     return _compile(**_PART, _nrt=False)(function)
 
 
+# Separate functions
+
+_RESULTS = {type(None): types.none, bool: types.boolean, int: types.int64, float: types.float64}
+_separate: dict[Callable[..., Any], "_Separate"] = {}
+_addresses: dict[str, c_void_p] = {}
+
+
+def _address(name: str) -> c_void_p:
+    """Where compiled code looks for the address of a function of that name; nothing is there until it is ready."""
+    if name not in _addresses:
+        _addresses[name] = c_void_p()
+        llvmlite.binding.add_symbol(name, addressof(_addresses[name]))
+    return _addresses[name]
+
+
+class _Separate:
+    """A function that is compiled alone; its callers load its address from a place that has its name."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.dispatcher = _compile(**_KERNEL)(function)
+        _keep(self.dispatcher)
+
+        def resolve(*arguments: Any) -> Any:
+            return _typing.signature(_RESULTS[get_type_hints(function)["return"]], *map(_widest, arguments))
+
+        resolve.pysig = inspect.signature(function)  # type: ignore[attr-defined]
+        _extending.type_callable(function)(lambda _context: resolve)
+        _extending.lower_builtin(function, _types.VarArg(types.Any))(self._emit_call)
+
+    def _emit_call(self, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result, kinds, convention = signature.return_type, signature.args, context.call_conv
+        name, known = self._name(kinds), builder.module.globals
+        _address(name)
+        address = builder.load(known[name] if name in known else ir.GlobalVariable(builder.module, _ADDRESS, name))
+        with builder.if_then(_cgutils.is_null(builder, address), likely=False):
+            convention.return_user_exc(builder, RuntimeError, (f"{name} is not ready",))
+        function = builder.bitcast(address, convention.get_function_type(result, kinds).as_pointer())
+        status, value = convention.call_function(builder, function, result, kinds, arguments)
+        with builder.if_then(status.is_error, likely=False):
+            convention.return_status_propagate(builder, status)
+        return _imputils.impl_ret_new_ref(context, builder, result, value)
+
+    def bind(self, kinds: tuple[Any, ...]) -> None:
+        """Let callers find it, compiled for these arguments."""
+        compiled = self.dispatcher.overloads[kinds]
+        _address(self._name(kinds)).value = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+    def _name(self, kinds: tuple[Any, ...]) -> str:
+        function = self.dispatcher.py_func
+        return f"{function.__module__}.{function.__qualname__}.{sha256(str(kinds).encode()).hexdigest()[:16]}"
+
+
+def _widest(kind: Any) -> Any:
+    """Integers of all kinds are handed over as the widest."""
+    return types.int64 if isinstance(kind, types.Integer) else _types.unliteral(kind)
+
+
+def separate(function: Callable[..., Any]) -> Any:
+    """Compile a function alone, for compiled ones to call once it is `ready`."""
+    _separate[function] = _Separate(function)
+    return function
+
+
+def dispatcher_of(function: Any) -> Any:
+    """Who compiles a function, separate or not."""
+    return _separate[function].dispatcher if function in _separate else function
+
+
+def ready(*calls: tuple[Any, ...]) -> None:
+    """Have functions compiled for such arguments, two at a time, unless they are on disk; callers find them then."""
+    wanted = [(function, tuple(_widest(_typeof(x)) for x in arguments)) for function, *arguments in calls]
+    wanted = [(function, kinds) for function, kinds in wanted if kinds not in dispatcher_of(function).overloads]
+    kept = [(f, kinds) for f, kinds in wanted if isinstance(dispatcher_of(f)._cache, _Cache)]
+    missing = deque((f.__module__, f.__name__, kinds) for f, kinds in kept if not dispatcher_of(f)._cache.holds(kinds))
+    with helped(missing) if len(missing) > 1 else nullcontext():
+        while missing:
+            module, name, kinds = missing.popleft()
+            dispatcher_of(getattr(import_module(module), name)).compile(kinds)
+    for function, kinds in wanted:
+        dispatcher_of(function).compile(kinds)
+        if function in _separate:
+            _separate[function].bind(kinds)
+
+
 # Files
 
 
@@ -169,8 +321,16 @@ class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         return super()._load_index() if _is_whole(self._index_path) else {}
 
+    def _save_data(self, name: str, data: Any) -> None:
+        super()._save_data(name, (list(_addresses), data))
+
     def _load_data(self, name: str) -> Any:
-        return super()._load_data(name) if _is_whole(self._data_path(name)) else None
+        if not _is_whole(self._data_path(name)):
+            return None
+        names, data = super()._load_data(name)
+        for place in names:  # that the code may refer to
+            _address(place)
+        return data
 
     @contextmanager
     def _open_for_write(self, path: str) -> Iterator[BytesIO]:
@@ -216,6 +376,10 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
             yield
         except OSError as error:
             warn_not_kept(str(error))
+
+    def holds(self, sig: Any) -> bool:
+        """Whether the code for such arguments is there."""
+        return self._index_key(sig, cpu_target.target_context.codegen()) in self._cache_file._load_index()
 
 
 def _keep(dispatcher: Any) -> None:

@@ -84,6 +84,22 @@ def bare(function: F) -> F:
     return cast(F, chosen.bare(function))
 
 
+def separate(function: F) -> F:
+    """Compile a function alone, for compiled ones to call after it was made `ready`; they do not wait to be compiled.
+
+    Its arguments are numbers, arrays and references, and it returns a number, or nothing.
+    """
+    return cast(F, chosen.separate(function))
+
+
+def ready(*calls: tuple[Any, ...]) -> None:
+    """Make functions ready to be called with such arguments: all separate ones, and others that there is time for.
+
+    What is not on disk is compiled, by two processes.
+    """
+    chosen.ready(*calls)
+
+
 def inlined(function: F) -> F:
     """Compile a function as if it were written where it is called: quicker to compile, if it is called in one place."""
     return cast(F, _compile(nogil=True, inline="always")(function))

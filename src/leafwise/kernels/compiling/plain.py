@@ -46,7 +46,11 @@ def part(function: Callable[..., Any]) -> Any:
     return _compile(nogil=True)(function)
 
 
-bare = part
+bare = separate = part
+
+
+def ready(*_calls: tuple[Any, ...]) -> None:
+    """Nothing to do: functions are compiled with those that call them."""
 
 
 @part

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, inlined, jit, part
-from leafwise.kernels.compiling.references import refer
+from leafwise.kernels.compiling.jit import bare, inlined, jit, separate
+from leafwise.kernels.compiling.references import Packed, refer
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting.arrays import Layout, Planes
@@ -175,13 +175,12 @@ class Scratch(NamedTuple):
     layout: Array  # ... which is this one
 
 
-@part
-def make_scratch(most_classes: int, most_rows: int, cases: Cases) -> Scratch:
-    """Room to count sets of so many cases, for targets of so many states."""
+def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
+    """Room to count sets of so many cases, for any target."""
     return Scratch(
-        np.empty((most_classes + 1, cases.data.words.shape[1]), np.uint64),
+        np.empty((max(n_states[data.first >= 0], default=2) + 1, data.words.shape[1]), np.uint64),
         np.empty(most_rows, np.int32),
-        np.empty(cases.data.counts.shape[0], np.int64),
+        np.empty(len(data.counts), np.int64),
         np.full(1, -1),
     )
 
@@ -203,9 +202,15 @@ def _by_columns(set_: Any, n_variables: int, cases: Cases) -> bool:
 
 
 @bare
-def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
-    """One histogram, by planes where these are cheaper, else by rows."""
-    data = cases.data
+def size_of(target: int, layout: Layout) -> int:
+    """How many cells a histogram of the target has."""
+    return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
+
+
+@separate
+def count_set(number: int, target: int, at: int, cells: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
+    """The histogram of a set, by planes where these are cheaper, else by rows; it begins at one of the cells."""
+    data, set_, out = cases.data, cases.sets[number], cells[at : at + size_of(target, layout)]
     n_classes = layout.n_states[target]
     which = layout.of_target[target]
     variables = layout.variables[layout.start[which] : layout.start[which + 1]]
@@ -254,27 +259,17 @@ def count_set(set_: Any, target: int, out: Array, layout: Layout, cases: Cases, 
             _count_column(scratch.rows[:n], data.columns[variable], own, n_classes, block)
 
 
-@bare
-def size_of(target: int, layout: Layout) -> int:
-    """How many cells a histogram of the target has."""
-    return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
-
-
-@bare
-def _count_sets(requests: Array, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
-    layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
-    for r in range(requests.shape[0]):
-        target = requests[r, 1]
-        out = histograms[requests[r, 2] : requests[r, 2] + size_of(target, layout)]
-        count_set(cases.sets[requests[r, 0]], target, out, layout, cases, scratch)
+def call(layout: Layout, cases: Cases) -> tuple[Any, ...]:
+    """A call of `count_set`, to make it ready."""
+    scratch = make_scratch(0, layout.n_states, cases.data)
+    return count_set, 0, 0, 0, np.empty(0, np.int32), Packed(layout), Packed(cases), Packed(scratch)
 
 
 @jit
-def count_sets(requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases) -> None:
+def count_sets(
+    requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch
+) -> None:
     """For each requested row (set, target, offset): the histogram of the set's cases."""
-    most_rows, most_classes = 0, 2
+    layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
     for r in range(begin, end):
-        most_rows = max(most_rows, cases.sets[requests[r, 0]]["size"])
-        if cases.data.first[requests[r, 1]] >= 0:
-            most_classes = max(most_classes, layout.n_states[requests[r, 1]])
-    _count_sets(requests[begin:end], histograms, layout, cases, make_scratch(most_classes, most_rows, cases))
+        count_set(requests[r, 0], requests[r, 1], requests[r, 2], histograms, layout, cases, scratch)

@@ -28,7 +28,7 @@ from leafwise.kernels.leaf_search.leaf_lists import (
 )
 from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
 from leafwise.kernels.leaf_search.own_values import n_kids, n_outcomes, part_cost
-from leafwise.kernels.leaf_search.splits import copy_split, is_tested, may_test, price_tested
+from leafwise.kernels.leaf_search.splits import copy_split, is_tested, may_test, price_splits
 from leafwise.kernels.leaf_search.state import (
     MERGE_STEP,
     N_SLOTS,
@@ -107,7 +107,7 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
     elif leaf["histogram"] >= 0 and not state.rules.weighs:
         before = old["variable"], old["kind"], old["state"], old["part"], old["piece"]
         first, n = old["first_child"], old["n_children"]
-        price_tested(at, variable, state, scratch.pricing)
+        price_splits(at, TESTED, variable, state, scratch.pricing)
         if before != (old["variable"], old["kind"], old["state"], old["part"], old["piece"]) and first >= 0:
             drop(first, n, state)
             old["first_child"] = -1

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leafwise.kernels.compiling.atomics import lock, swap, unlock
-from leafwise.kernels.compiling.jit import bare, inlined, jit, part
+from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.counting import bits
@@ -81,18 +81,13 @@ class Scratch(NamedTuple):
     spent: Array  # nanoseconds, roughly
 
 
-@part
-def make_scratch(state: State) -> Scratch:
-    """Room for all that one thread may have to do."""
-    layout, cases = state.scoring.layout, state.cases
-    most_states, most_classes = 2, 2
-    for variable in range(layout.n_states.shape[0]):
-        most_states = max(most_states, layout.n_states[variable])
-        if cases.data.first[variable] >= 0:
-            most_classes = max(most_classes, layout.n_states[variable])
+def make_scratch(state: State, parts: bool) -> Scratch:
+    """Room for all that one thread may have to do; `parts`: leaves may be parted, now or later."""
+    n_states, cases = state.scoring.layout.n_states, state.cases
+    most_states = max(2, n_states.max())
     return Scratch(
-        bits.make_scratch(most_classes, cases.n_cases, cases),
-        make_pricing_scratch(state.scoring),
+        bits.make_scratch(cases.n_cases, n_states, cases.data),
+        make_pricing_scratch(state.scoring, parts),
         np.empty(most_states, np.int64),
         np.empty(most_states + 2, np.int64),
         np.empty(most_states + 2, np.int64),
@@ -196,11 +191,10 @@ def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int,
 
 @bare
 def _count(leaf: Any, state: State, scratch: Scratch) -> None:
-    layout, cases = state.scoring.layout, state.cases
-    set_ = cases.sets[leaf["cases"]]
-    out = histogram_of(leaf, state)
-    count_set(set_, leaf["target"], out, layout, cases, scratch.counting)
-    scratch.spent[0] += 0.05 * out.shape[0] * min(set_["size"], cases.data.words.shape[1])
+    layout, cases, target = state.scoring.layout, state.cases, leaf["target"]
+    count_set(leaf["cases"], target, leaf["histogram"], state.pool.cells, layout, cases, scratch.counting)
+    n_words = min(cases.sets[leaf["cases"]]["size"], cases.data.words.shape[1])
+    scratch.spent[0] += 0.05 * size_of(target, layout) * n_words
 
 
 @bare
@@ -236,7 +230,7 @@ def _wait(row: Int, what: Int, state: State) -> None:
 @bare
 def price(at: Int, state: State, scratch: Scratch) -> None:
     """Find the best splits of a leaf that is counted."""
-    price_splits(at, np.int64(UNTESTED), state, scratch.pricing)
+    price_splits(at, UNTESTED, -1, state, scratch.pricing)
     choose_split(at, state.nodes[state.leaves[at]["target"]], state)
     scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
     free_if_spent(at, state)
@@ -547,15 +541,13 @@ def _plan_all(splits: Array, groups: Array, largest: Array, kids: Array, state: 
 
 
 @jit
-def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state: State) -> None:
+def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state: State, scratch: Scratch) -> None:
     """For each of these splits: the child that each state goes to, one split after the other, and its largest child.
 
     The largest child (the earliest of equal ones) need not be counted. `kids` tells which child each new leaf is; -1:
     it is a piece of a leaf that was parted, and has all its cases.
     """
-    scratch = make_scratch(refer(state))
     _plan_all(splits, groups, largest, kids, refer(state), refer(scratch))
-    scratch.spent[0] = 0.0  # until here it lives
 
 
 @jit
@@ -600,8 +592,6 @@ def _price_all(leaves: Array, state: State, scratch: Scratch) -> None:
 
 
 @jit
-def price_leaves(leaves: Array, begin: int, end: int, state: State) -> None:
+def price_leaves(leaves: Array, begin: int, end: int, state: State, scratch: Scratch) -> None:
     """Find the best splits of these leaves, which are counted."""
-    scratch = make_scratch(refer(state))
     _price_all(leaves[begin:end], refer(state), refer(scratch))
-    scratch.spent[0] = 0.0  # until here it lives

@@ -39,7 +39,7 @@ def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> In
             return none
         drop_children_of(fallback, state)
         state.scoring.allowed[target, contested] = 0
-        price_splits(at, np.int64(FALLBACK), state, scratch.pricing)
+        price_splits(at, FALLBACK, -1, state, scratch.pricing)
         state.scoring.allowed[target, contested] = 1
         leaf["excluded"] = contested
     gain = fallback["gain"] - node["untested_cost"] if fallback["variable"] >= 0 else 0.0

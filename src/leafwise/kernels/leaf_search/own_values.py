@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, part
+from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search.state import (
     BELOW,
     BELOW_OR_MISSING,
@@ -42,7 +43,7 @@ _SLACK = 1e-7  # of bounds: more than is lost to rounding
 class OwnScratch(NamedTuple):
     """Where one thread prices pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
 
-    n: Array  # outcomes, masks, states that the leaf is about
+    n: Array  # outcomes, masks, states that the leaf is about; and whether all candidates have bounds
     states: Array  # those that are listed,
     columns: Array  # ... and, of a switch, to which outcome each belongs
     masks: Array  # by which the leaf can be parted, column by column,
@@ -80,22 +81,15 @@ def _level(n_children: Int) -> Int:
     return level
 
 
-@part
-def make_own_scratch(scoring: Scoring) -> OwnScratch:
-    """Room for any leaf."""
-    most, n_rows, n_levels, n_variables, n_cells = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    if scoring.own:
-        n_cells = scoring.layout.n_rows.max()
-        n_variables = scoring.layout.n_states.shape[0]
-        for variable in range(n_variables):
-            n_rows = max(n_rows, CHILDREN + 2 * scoring.layout.n_states[variable])
-            n_levels = max(n_levels, 1 + _level(scoring.layout.n_states[variable]))
-            if scoring.layout.n_states[variable] <= MOST_STATES:
-                most = max(most, scoring.layout.n_states[variable])
+def make_own_scratch(layout: Layout, is_used: bool) -> OwnScratch:
+    """Room for any leaf; none, if it is not used."""
+    n_states, n_cells = layout.n_states if is_used else layout.n_states[:0], layout.n_rows.max() if is_used else 0
+    most, most_values = max(n_states[n_states <= MOST_STATES], default=0), max(n_states, default=0)
+    n_rows, n_levels = CHILDREN + 2 * most_values, 1 + int(most_values).bit_length()
     by_mask, by_row = np.empty((4, 2 * most), np.int64), np.empty((4, n_rows))
     worth, cells, least = np.empty((6, 2 * most)), np.empty((2, n_rows, 2 * most)), np.empty((2, n_levels, 2 * most))
     return OwnScratch(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
         by_mask[0],
@@ -110,7 +104,7 @@ def make_own_scratch(scoring: Scoring) -> OwnScratch:
         least[0],
         least[1],
         np.empty(n_levels),
-        np.empty(n_variables),
+        np.empty(len(n_states)),
         np.empty((2, BELOW_OR_MISSING + 1, n_cells)),
         worth[5],
         np.empty((n_rows, 2 * most), np.int64),
@@ -361,7 +355,7 @@ def _bound_level(level: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> No
 def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own: OwnScratch) -> None:
     """Make ready to price a leaf with these counts: its parts, and what its pieces are worth before."""
     r = scoring.layout.n_states[leaf["target"]]
-    own.n[0] = own.n[1] = 0
+    own.n[0] = own.n[1] = own.n[3] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
         return
     _list(leaf, totals, weights.shape[0] == 0, scoring, own)

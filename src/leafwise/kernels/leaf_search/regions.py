@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, part
+from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount
 
@@ -31,20 +31,15 @@ class RegionScratch(NamedTuple):
     table: Array  # ... which holds numbers of boxes
 
 
-@part
 def make_region_scratch(n_states: Array) -> RegionScratch:
     """Room to look into any region."""
-    n, most = n_states.shape[0], np.int64(1)
-    places = np.zeros(n + 1, np.int64)
-    for variable in range(n):
-        places[variable + 1] = places[variable] + n_states[variable]
-        most = max(most, n_states[variable])
+    n, places = len(n_states), np.append(0, np.cumsum(n_states))
     return RegionScratch(
         np.empty(n, np.int64),
         np.zeros(n, np.uint8),
         np.empty(places[n]),
         places,
-        np.empty((most + 63) // 64, np.uint64),
+        np.empty((n_states.max() + 63) // 64, np.uint64),
         np.empty(MOST_JOINED, np.int64),
         np.empty(MOST_JOINED, np.int64),
         np.empty(4 * MOST_JOINED, np.int64),

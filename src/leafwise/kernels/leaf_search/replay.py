@@ -17,6 +17,7 @@ from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.regions import has_state
 from leafwise.kernels.leaf_search.splits import child_of
+from leafwise.kernels.leaf_search.state import STEP
 
 _LEAF, OWN = -1, -2
 N_PIECES = 3
@@ -254,6 +255,14 @@ def _replay(
     for kid in range(n_kids):
         out.kids[kid] = place[out.kids[kid]] - 1
     return n
+
+
+def calls() -> list[tuple[Any, ...]]:
+    """Calls of the functions that look at what was found, to make them ready."""
+    some, none = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    start, out = Start(some, some, some, some, some), Replayed(some, some, some, some, some)
+    doubtful = find_doubtful, some, some, some, some, some, 0, none
+    return [doubtful, (replay, start, np.zeros(0, STEP), none, 0, some.view(np.uint64), some, False, out)]
 
 
 @jit

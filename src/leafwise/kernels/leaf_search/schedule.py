@@ -36,7 +36,6 @@ from leafwise.kernels.leaf_search.expand import (
     add_initial_leaf,
     make_children,
     make_merged,
-    make_scratch,
     price_again,
 )
 from leafwise.kernels.leaf_search.fallback import is_contested, slot_to_prepare, take_fallback
@@ -336,16 +335,15 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State
 
 
 @jit
-def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State) -> int:
+def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
     """Commit steps until there are n_steps, none gains, or the leader must look up.
 
     One thread leads, and the others come to help, with the same state. `priced`: leaves were priced since the last
     call.
     """
-    scratch = make_scratch(refer(state))
-    status = _advance(leads, n_steps, share, priced, refer(state), refer(scratch))
-    scratch.spent[0] = 0.0  # until here it lives
-    return status
+    scratch = refer(scratch)
+    scratch.spent[0] = 0.0
+    return _advance(leads, n_steps, share, priced, refer(state), scratch)
 
 
 @jit

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, inlined, part
+from leafwise.kernels.compiling.jit import bare, inlined, separate
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import lowest
 from leafwise.kernels.counting.arrays import Layout
@@ -41,6 +41,7 @@ _TABLE = 64  # counts for which BDeu's rises are kept in a table
 # Rows of a thread's own rises, after four for each number of states of a candidate.
 _OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)
 N_OWN_ROWS = 6
+_NONE, _ALL = -1, -2  # in the place of a variable
 
 
 class PricingScratch(NamedTuple):
@@ -52,14 +53,10 @@ class PricingScratch(NamedTuple):
     own: OwnScratch
 
 
-@part
-def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
-    """Room to price any leaf."""
-    n_states, n_arities, most = scoring.layout.n_states, 0, np.int64(1)
-    for variable in range(n_states.shape[0]):
-        n_arities = max(n_arities, scoring.arities[variable] + 1)
-        most = max(most, n_states[variable])
-    n_rows = 4 * n_arities + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
+def make_pricing_scratch(scoring: Scoring, parts: bool) -> PricingScratch:
+    """Room to price any leaf, and its pieces if it may be parted."""
+    n_states = scoring.layout.n_states
+    n_rows = 4 * (scoring.arities.max() + 1) + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
     rises = Rises(
         np.empty(n_rows * _TABLE),
         np.arange(n_rows) * _TABLE,
@@ -69,7 +66,8 @@ def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
         np.empty(n_rows),
         scoring.rises.unit,
     )
-    return PricingScratch(rises, make_region_scratch(n_states), np.empty(most, np.int64), make_own_scratch(scoring))
+    prefix, own = np.empty(n_states.max(), np.int64), make_own_scratch(scoring.layout, parts)
+    return PricingScratch(rises, make_region_scratch(n_states), prefix, own)
 
 
 @bare
@@ -301,41 +299,6 @@ def _price_variable(
 
 
 @bare
-def _price_candidate(
-    split: Any,
-    leaf: Any,
-    candidate: _Candidate,
-    counts: Array,
-    totals: Array,
-    most: Int,
-    scoring: Scoring,
-    rises: Rises,
-    scratch: PricingScratch,
-) -> None:
-    """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
-    if scratch.own.n[0] == 0:
-        _price_variable(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-    elif scoring.multiples.shape[0] == 0 or scratch.own.bounds[candidate.variable] > split["gain"]:
-        price_pieces(split, leaf, _block(candidate, counts, totals, scoring, scratch), most, scoring, scratch.own)
-
-
-@bare
-def _block(candidate: _Candidate, counts: Array, totals: Array, scoring: Scoring, scratch: PricingScratch) -> Block:
-    return Block(
-        candidate.variable,
-        counts,
-        candidate.at,
-        totals,
-        scratch.own.no_weights,
-        np.int64(0),
-        scratch.region.shares,
-        candidate.first,
-        candidate.is_restricted,
-        scoring.multiples.shape[0] > 0,
-    )
-
-
-@bare
 def base_of(variable: int, target: int, layout: Layout) -> int:
     """The row, counted in states, at which the variable's block begins in histograms of the target."""
     which = layout.of_target[target]
@@ -373,12 +336,109 @@ def _candidate(variable: Int, base: Int, leaf: Any, scoring: Scoring, scratch: P
 
 
 @inlined
+def _totals_of(target: Int, counts: Array, layout: Layout) -> Array:
+    """The last row of a histogram."""
+    return counts[layout.n_rows[layout.of_target[target]] * layout.n_states[target] :]
+
+
+@bare
+def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scoring, scratch: PricingScratch) -> Block:
+    return Block(
+        variable,
+        counts,
+        base * totals.shape[0],
+        totals,
+        scratch.own.no_weights,
+        np.int64(0),
+        scratch.region.shares,
+        scratch.region.places[variable],
+        scratch.region.is_tested[variable] != 0,
+        scoring.multiples.shape[0] > 0,
+    )
+
+
+@inlined
+def _bound_candidates(
+    leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: PricingScratch
+) -> None:
+    """Note what splits on each candidate can gain, of pieces, too; nothing, if another surely gains more."""
+    scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
+    which, sure, sure_of_tested = layout.of_target[target], -np.inf, -np.inf
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        bounds[variable] = -np.inf
+        if may_test(target, variable, scoring):
+            block = _block(variable, layout.bases[entry], counts, totals, scoring, scratch)
+            found = bound_pieces(leaf, block, most, scoring, scratch.own)
+            bounds[variable] = found.most
+            if is_tested(target, variable, state.tested):
+                sure_of_tested = max(sure_of_tested, found.sure)
+            else:
+                sure = max(sure, found.sure)
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        if bounds[variable] < (sure_of_tested if is_tested(target, variable, state.tested) else sure):
+            bounds[variable] = -np.inf
+    scratch.own.n[3] = 1
+
+
+@separate
+def price_parted(
+    at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: PricingScratch
+) -> None:
+    """Splits of the pieces that a leaf can be parted into, on one variable; _NONE, _ALL: make ready for some, or all.
+
+    Apart, since few searches part leaves: the others need not wait until it is compiled.
+    """
+    leaf, counts, own, scoring = state.leaves[at], histogram_of(state.leaves[at], state), scratch.own, state.scoring
+    totals, has_tables = _totals_of(leaf["target"], counts, scoring.layout), scoring.multiples.shape[0] > 0
+    if variable == _NONE:
+        begin_pieces(leaf, totals, own.no_weights, scoring, own)
+    elif variable == _ALL and has_tables:
+        _bound_candidates(leaf, counts, totals, most, state, scratch)
+    elif variable >= 0:
+        block, split = _block(variable, base, counts, totals, scoring, scratch), state.splits[N_SLOTS * at + slot]
+        if has_tables and own.n[3] == 0:
+            own.bounds[variable] = bound_pieces(leaf, block, most, scoring, own).most
+        if not has_tables or own.bounds[variable] > split["gain"]:
+            price_pieces(split, leaf, block, most, scoring, own)
+
+
+@inlined
+def _begin_parted(at: Int, state: State, scratch: PricingScratch) -> None:
+    scratch.own.n[0] = 0
+    if state.scoring.own:
+        price_parted(at, 0, _NONE, 0, 0, state, scratch)
+
+
+@bare
+def _price_candidate(
+    at: Int,
+    slot: Int,
+    variable: Int,
+    base: Int,
+    counts: Array,
+    totals: Array,
+    most: Int,
+    state: State,
+    rises: Rises,
+    scratch: PricingScratch,
+) -> None:
+    """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
+    if scratch.own.n[0] > 0:
+        price_parted(at, slot, variable, base, most, state, scratch)
+    else:
+        leaf, split = state.leaves[at], state.splits[N_SLOTS * at + slot]
+        candidate = _candidate(variable, base, leaf, state.scoring, scratch)
+        _price_variable(split, leaf, candidate, counts, totals, most, state.scoring, rises, scratch)
+
+
+@inlined
 def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScratch) -> None:
     """The log marginal likelihood of the leaf itself."""
     n_classes = totals.shape[0]
     for k in range(n_classes):
         scoring.counts[leaf["counts"] + k] = totals[k]
-    begin_pieces(leaf, totals, scratch.own.no_weights, scoring, scratch.own)
     if leaf["states"] != 0:
         leaf["log_likelihood"] = scratch.own.values[WHOLE]
         if scoring.equivalent_sample_size > 0.0:
@@ -534,30 +594,7 @@ def _price_tested(
             if _is_pair(variable, pair, scoring, scratch):
                 _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
             else:
-                candidate = _candidate(variable, base, leaf, scoring, scratch)
-                _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
-
-
-@bare
-def _bound_candidates(leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: PricingScratch) -> None:
-    """Note what splits on each candidate can gain, of pieces, too: none of those that another surely gains more than."""
-    scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
-    which, sure, sure_of_tested = layout.of_target[target], -np.inf, -np.inf
-    for entry in range(layout.start[which], layout.start[which + 1]):
-        variable = layout.variables[entry]
-        bounds[variable] = -np.inf
-        if may_test(target, variable, scoring):
-            candidate = _candidate(variable, layout.bases[entry], leaf, scoring, scratch)
-            found = bound_pieces(leaf, _block(candidate, counts, totals, scoring, scratch), most, scoring, scratch.own)
-            bounds[variable] = found.most
-            if is_tested(target, variable, state.tested):
-                sure_of_tested = max(sure_of_tested, found.sure)
-            else:
-                sure = max(sure, found.sure)
-    for entry in range(layout.start[which], layout.start[which + 1]):
-        variable = layout.variables[entry]
-        if bounds[variable] < (sure_of_tested if is_tested(target, variable, state.tested) else sure):
-            bounds[variable] = -np.inf
+                _price_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
 
 
 @inlined
@@ -566,21 +603,22 @@ def _can_gain(split: Any, leaf: Any) -> bool:
     return -leaf["log_likelihood"] > split["gain"]
 
 
-@bare
-def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> None:
+@inlined
+def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> None:
     """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
-    node, n_classes, which = state.nodes[target], layout.n_states[target], layout.of_target[target]
+    node, which = state.nodes[target], layout.of_target[target]
     counts, most = histogram_of(leaf, state), node["max_children"]
-    totals = counts[layout.n_rows[which] * n_classes :]
+    totals = _totals_of(target, counts, layout)
+    _begin_parted(at, state, scratch)
     _score_leaf(leaf, totals, scoring, scratch)
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
     least = min(threshold_of(leaf, node), node["tested_cost"]) if slot != FALLBACK else threshold_of(leaf, node)
-    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0 and -leaf["log_likelihood"] > least:
-        _bound_candidates(leaf, counts, totals, most, state, scratch)
+    if scratch.own.n[0] > 0 and -leaf["log_likelihood"] > least:
+        price_parted(at, 0, _ALL, 0, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
         clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
@@ -606,30 +644,36 @@ def price_splits(at: Int, slot: Int, state: State, scratch: PricingScratch) -> N
         if not may_test(target, variable, scoring) or is_tested(target, variable, state.tested):
             continue
         if not _is_pair(variable, pair, scoring, scratch):
-            candidate = _candidate(variable, base, leaf, scoring, scratch)
-            _price_candidate(split, leaf, candidate, counts, totals, most, scoring, rises, scratch)
+            _price_candidate(at, slot, variable, base, counts, totals, most, state, rises, scratch)
         elif _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
             few = _fewest(split, few, most_few, pair)
     forget_tested(n_restricted, scratch.region)
 
 
-@bare
-def price_tested(at: Int, variable: int, state: State, scratch: PricingScratch) -> None:
+@inlined
+def _price_one(at: Int, variable: Any, state: State, scratch: PricingScratch) -> None:
     """Offer the splits of a leaf on one variable that the node's graph tests now."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
-    n_classes, which = layout.n_states[target], layout.of_target[target]
-    counts = histogram_of(leaf, state)
-    totals = counts[layout.n_rows[which] * n_classes :]
-    begin_pieces(leaf, totals, scratch.own.no_weights, scoring, scratch.own)
+    counts, most = histogram_of(leaf, state), leaf["max_children"]
+    totals = _totals_of(target, counts, layout)
+    _begin_parted(at, state, scratch)
     if scoring.equivalent_sample_size > 0.0:
-        _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
+        _set_rises(leaf, _total(totals, np.int64(0), totals.shape[0]), scoring, scratch.rises)
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
-    candidate = _candidate(variable, base_of(variable, target, layout), leaf, scoring, scratch)
-    split = state.splits[N_SLOTS * at + TESTED]
-    if scratch.own.n[0] > 0 and scoring.multiples.shape[0] > 0:
-        block = _block(candidate, counts, totals, scoring, scratch)
-        scratch.own.bounds[variable] = bound_pieces(leaf, block, leaf["max_children"], scoring, scratch.own).most
-    _price_candidate(split, leaf, candidate, counts, totals, leaf["max_children"], scoring, rises, scratch)
+    base = base_of(variable, target, layout)
+    _price_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
     forget_tested(n_restricted, scratch.region)
+
+
+@separate
+def price_splits(at: Int, slot: Int, variable: Int, state: State, scratch: PricingScratch) -> None:
+    """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one.
+
+    If it is TESTED: offer those on one variable, which the node's graph tests now.
+    """
+    if slot == TESTED:
+        _price_one(at, variable, state, scratch)
+    else:
+        _price_all(at, slot, state, scratch)

@@ -11,8 +11,9 @@ import numpy as np
 from leafwise.kernels.compiling.jit import jit, part
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.leaf_search.expand import Scratch
 from leafwise.kernels.leaf_search.operators import choose_split
-from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, make_own_scratch, price_pieces
+from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, price_pieces
 from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
 from leafwise.kernels.leaf_search.state import (
     BELOW,
@@ -111,10 +112,12 @@ def _price_variable(
 
 
 @jit
-def price_by_weights(batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State) -> None:
+def price_by_weights(
+    batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State, scratch: Scratch
+) -> None:
     """Find the best splits of each leaf in the batch; its weights begin at starts[b]."""
     state = refer(state)
-    layout, pieces = state.scoring.layout, make_own_scratch(state.scoring)
+    layout, pieces = state.scoring.layout, refer(scratch).pricing.own
     for b in range(begin, end):
         at = batch[b]
         leaf = state.leaves[at]

@@ -1,0 +1,71 @@
+"""Another process that compiles functions, and keeps them on disk, while this one compiles others."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from threading import Thread
+from typing import Any
+
+Calls = deque[tuple[str, str, Any]]  # the module and the name of a function, and the types of its arguments
+
+
+@contextmanager
+def helped(calls: Calls) -> Iterator[None]:
+    """While this lasts, another process takes calls from the end, one by one; at the end, none is under way.
+
+    If there is no other process to be had, or it fails, nothing is lost: who does not find a function compiles it.
+    """
+    command = [sys.executable, "-m", __name__]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+    except OSError:
+        yield
+        return
+    feeder = Thread(target=_feed, args=(child, calls))
+    feeder.start()
+    try:
+        yield
+        feeder.join()
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _feed(child: subprocess.Popen[bytes], calls: Calls) -> None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        while calls:
+            pickle.dump(calls.pop(), child.stdin)
+            child.stdin.flush()
+            if not child.stdout.readline():
+                return
+    except (IndexError, OSError):  # another one took the last; it is gone
+        pass
+
+
+def main() -> None:
+    """Compile what standard input asks for, and say so each time."""
+    from leafwise.kernels.compiling.internals import dispatcher_of
+
+    while True:
+        module, name, kinds = pickle.load(sys.stdin.buffer)
+        dispatcher_of(getattr(import_module(module), name)).compile(kinds)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
