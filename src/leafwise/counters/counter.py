@@ -72,6 +72,10 @@ class LocalCounter(Counter, Protocol):
     def cases(self) -> Cases:
         """All sets and rows as arrays."""
 
+    @property
+    def no_cases(self) -> Cases:
+        """The same, empty: there at once, to tell what kinds of arrays they are."""
+
     def prepare(self) -> None:
         """Begin to lay the cases out, as they will be counted soon; there is time for it on another thread."""
 

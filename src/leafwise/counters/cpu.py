@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class CpuCounter:
         self._table = table
         self._workers = workers or Workers()
         self._laid_out: Callable[[], Planes] | None = None
+        self._can_count = False  # compiled functions are there
         self.n_states = table.n_states
 
     @cached_property
@@ -114,7 +116,9 @@ class CpuCounter:
             scratch = bits.make_scratch(most_rows, self.n_states, cases.data)
             bits.count_sets(requests, begin, end, histograms, layout, cases, scratch)
 
-        ready(bits.call(layout, cases))
+        if not self._can_count:
+            ready(bits.call(layout, cases))
+            self._can_count = True
         self._workers.run(count, costs)
         return histograms
 
@@ -131,6 +135,10 @@ class CpuCounter:
         self.prepare()
         assert self._laid_out is not None
         return self._laid_out()
+
+    @property
+    def no_cases(self) -> sets.Cases:
+        return sets.no_cases(len(self.n_states), self._table.codes.dtype.type, _kind_of_values(self._table))
 
     @property
     def cases(self) -> sets.Cases:
@@ -197,16 +205,21 @@ class CpuSession:
         return np.array([self.numbers[name] for name in names.tolist()], np.int64)
 
 
+def _kind_of_values(table: Table) -> type:
+    """What numbers of values are kept as."""
+    return np.uint16 if table.n_states.sum() <= 2**16 else np.int32
+
+
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
     n_states, n_words = table.n_states, -(-table.n_cases // 64)
     n_planes, n_blocks = int((n_states - 1)[n_states <= listing.MOST_PLANE_STATES].sum()), -(-n_words // listing.BLOCK)
     n_values, at_once = int(n_states.sum()), table.codes.size <= _FEW
-    kind = np.uint16 if n_values <= 2**16 else np.int32
+    kind = _kind_of_values(table)
     words = np.empty((n_planes, n_words), np.uint64)
     sizes = (table.n_variables, table.n_variables + 1, n_values, table.n_variables, table.n_cases + 1)
     first, values, counts, usual, begin = (np.empty(size, np.int64) for size in sizes)
-    room = np.empty(table.codes.size if at_once else 0, kind)  # what is not needed of it is never touched
+    room: NDArray[Any] = np.empty(table.codes.size if at_once else 0, kind)  # what is not needed of it is never touched
     data = Planes(table.codes, words, first, values, counts, usual, begin, room, 0.0)
     at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
     packed = workers.ahead(lambda: listing.lay_out(n_states, at_once, at, squares, data))

@@ -22,8 +22,8 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.references import Packed
 from leafwise.kernels.counting import bits
-from leafwise.kernels.counting.arrays import Layout, Planes, grown
-from leafwise.kernels.counting.sets import SET, Cases
+from leafwise.kernels.counting.arrays import Layout, grown
+from leafwise.kernels.counting.sets import Cases, no_cases
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, splits, state, weights
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring import rises
@@ -122,7 +122,7 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
-        self._no_cases = _no_cases(len(n_states))
+        self._no_cases = no_cases(len(n_states)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
@@ -389,46 +389,52 @@ class Leaves:
             self.parts,
         )
 
+    @property
+    def _cases(self) -> Cases:
+        return self._no_cases if self._local is None else self._local.cases
+
     @contextmanager
     def _scratch(self) -> Iterator[Any]:
         """Where a thread works, for compiled code."""
-        parts = "O" in self._operators
-        scratch = self._scratches.pop() if self._scratches else Packed(expand.make_scratch(self._fields(), parts))
+        if self._scratches:
+            scratch = self._scratches.pop()
+        else:
+            scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
         yield scratch
         self._scratches.append(scratch)
 
     def _make_ready(self) -> None:
         """Have the functions compiled that a search will call, if they are not."""
-        fields = self._fields()
+        fields = self._fields(self._no_cases)
         data = fields.cases.data
         key = data.columns.dtype, data.listed.dtype, self._local is None, "O" in self._operators
         if key in _ready:
             return
         scratch = expand.make_scratch(fields, "O" in self._operators)
         now, pricing = Packed(fields), Packed(scratch.pricing)
-        calls = [(schedule.advance, True, 0, 0.0, True, now, Packed(scratch)), *replay.calls()]
-        if self._local is not None:
-            calls.append(bits.call(self._layout, fields.cases))
+        calls: list[tuple[Any, ...]] = [(splits.price_splits, 0, 0, 0, now, pricing)]
         if "O" in self._operators:
             calls.append((splits.price_parted, 0, 0, 0, 0, 0, now, pricing))
-        ready(*calls, (splits.price_splits, 0, 0, 0, now, pricing))
+        if self._local is not None:
+            calls.append(bits.call(self._layout, fields.cases))
+        ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the longest last
         _ready.add(key)
 
     def _state(self) -> Any:
         """All of it, for compiled code: packed anew where any of it is not what it was."""
-        fields = self._fields()
+        fields = self._fields(self._cases)
         if self._packed is None or not _is_same(fields, self._packed[0]):
             self._packed = fields, Packed(fields)
         return self._packed[1]
 
-    def _fields(self) -> state.State:
+    def _fields(self, cases: Cases) -> state.State:
         return state.State(
             self.records,
             self._splits,
             self.nodes,
             self.targets,
             self.histograms.pool,
-            self._no_cases if self._local is None else self._local.cases,
+            cases,
             self._scoring(),
             self._exponents,
             self._regions,
@@ -590,24 +596,6 @@ def _is_same(one: Any, other: Any) -> bool:
         if a is not b and (not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b):
             return False
     return True
-
-
-def _no_cases(n_variables: int) -> Cases:
-    """What compiled code gets in the place of rows that are elsewhere."""
-    nothing, none = np.zeros(0, np.int64), np.full(n_variables, -1)
-    data = Planes(
-        np.zeros((n_variables, 0), np.uint8),
-        np.zeros((0, 0), np.uint64),
-        none,
-        nothing,
-        nothing,
-        none,
-        nothing,
-        np.zeros(0, np.uint16),
-        0.0,
-    )
-    masks, lists = np.zeros((0, 0), np.uint64), np.zeros(0, np.int32)
-    return Cases(np.zeros(0, SET), masks, nothing, lists, nothing, 0, data)
 
 
 def _count_up(sizes: Integers) -> Integers:

@@ -33,6 +33,15 @@ class Cases(NamedTuple):
     data: Planes
 
 
+def no_cases(n_variables: int, codes: type = np.uint8, listed: type = np.uint16) -> Cases:
+    """None at all, in arrays of the same types: where rows are elsewhere, or for functions that are yet to compile."""
+    nothing, none = np.zeros(0, np.int64), np.full(n_variables, -1)
+    words = np.zeros((0, 0), np.uint64)
+    columns: Array = np.zeros((n_variables, 0), codes)
+    data = Planes(columns, words, none, nothing, nothing, none, nothing, np.zeros(0, listed), 0.0)
+    return Cases(np.zeros(0, SET), words, nothing, np.zeros(0, np.int32), nothing, 0, data)
+
+
 @bare
 def takes_mask(size: int, n_cases: int) -> bool:
     """A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case."""
