@@ -50,7 +50,7 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     known: dict[bytes, int] = {}
     same = [known.setdefault(key, k) for k, key in enumerate(keys)]  # the first with the same needs
     firsts = list(known.values())
-    which, variables = needs[firsts].nonzero()
+    which, variables = map(np.ascontiguousarray, needs[firsts].nonzero())
     sizes, start = n_states[variables], np.searchsorted(which, np.arange(len(firsts) + 1))
     bases = np.cumsum(sizes) - sizes
     of_target = np.zeros(len(n_states), np.int64)
