@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Report, best_of, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.counting import bits
 from leafwise.search.histograms import make_layout
 from leafwise.table import Table, Variable
@@ -40,8 +41,8 @@ def forced(is_by_planes: bool) -> Callable[..., None]:
     compiled = numba.njit(nogil=True)
     names = dict(vars(bits))
     names["_by_planes"] = compiled(lambda _size, _n_variables, _n_classes, _data: is_by_planes)
-    for name in ("count_set", "_count_sets", "count_sets"):  # each calls the one before
-        names[name] = compiled(FunctionType(getattr(bits, name).py_func.__code__, names))
+    for name, function in (("count_set", bits.count_set), ("count_sets", bits.count_sets.py_func)):
+        names[name] = compiled(FunctionType(function.__code__, names))
     kernel: Callable[..., None] = names["count_sets"]
     return kernel
 
@@ -77,7 +78,9 @@ def random_sets(n_cases: int, kind: str, size: int) -> Sets:
     n_cells = (int(layout.n_rows[0]) + 1) * n_states
     requests = np.array([[first + k, 0, k * n_cells] for k in range(n_sets)])
     histograms = np.zeros(n_sets * n_cells, np.int32)
-    arguments = (requests, 0, n_sets, histograms, layout, counter.cases)
+    scratch = bits.make_scratch(size, counter.n_states, counter.cases.data)
+    arguments = (requests, 0, n_sets, histograms, layout, counter.cases, scratch)
+    ready(bits.call(layout, counter.cases))
     return Sets(n_sets, counter.cases.data.words.shape[1], counter.cases.data.n_listed, histograms, arguments)
 
 

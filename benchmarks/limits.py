@@ -19,6 +19,7 @@ from benchmarks import data
 from benchmarks.crossing import forced
 from benchmarks.report import Report, best_of, check, main
 from leafwise.counters.cpu import CpuCounter
+from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting import bits
 from leafwise.search.histograms import make_layout
@@ -135,16 +136,18 @@ def root_histograms(cases: Table, by_planes: Callable[..., None]) -> Request:
     """Count all cases, for every target by every other variable, with the library's kernel."""
     n = cases.n_variables
     counter = CpuCounter(cases, Workers(1))
-    layout = make_layout(1 - np.eye(n, dtype=np.uint8), counter._n_states, np.arange(n))
-    sizes = (layout.n_rows[layout.of_target] + 1) * counter._n_states
+    layout = make_layout(1 - np.eye(n, dtype=np.uint8), counter.n_states, np.arange(n))
+    sizes = (layout.n_rows[layout.of_target] + 1) * counter.n_states
     offsets = np.cumsum(sizes) - sizes
     histograms = np.zeros(int(sizes.sum()), np.int32)
     requests = np.stack([np.zeros(n, np.int64), np.arange(n), offsets], axis=1)
     planes = counter.cases.data
+    scratch = bits.make_scratch(cases.n_cases, counter.n_states, planes)
+    ready(bits.call(layout, counter.cases))
     seconds = []
     for kernel in (by_planes, bits.count_sets):
         histograms[:] = 0
-        seconds.append(best_of(REPEATS, partial(kernel, requests, 0, n, histograms, layout, counter.cases))[0])
+        seconds.append(best_of(REPEATS, partial(kernel, requests, 0, n, histograms, layout, counter.cases, scratch))[0])
         check_counts(cases, histograms, offsets)
     pairs = 2 * n * (n - 1) * planes.words.shape[1]
     size = f"{cases.n_cases:,} × {n}"

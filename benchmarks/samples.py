@@ -20,8 +20,9 @@ from typing import Any
 
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
+from leafwise.kernels.compiling.internals import dispatcher_of
 from leafwise.kernels.counting import bits, listing, sets
-from leafwise.kernels.leaf_search import acyclic, replay, schedule, weights
+from leafwise.kernels.leaf_search import acyclic, replay, schedule, splits, weights
 from leafwise.kernels.scoring import rises
 from leafwise.learner import start_search
 from leafwise.search.greedy import LeafSearch
@@ -33,6 +34,7 @@ CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
     *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
     *(listing.lay_out, listing.list_values),
+    *(bits.count_set, splits.price_splits),  # by these
 )
 
 
@@ -81,7 +83,7 @@ def tell_perf() -> Path:
     """Write down where all compiled functions lie, in the place where perf looks for it."""
     at: dict[int, str] = {}
     for kernel in CALLED:
-        for compiled in kernel.overloads.values():
+        for compiled in dispatcher_of(kernel).overloads.values():
             library = compiled.library
             names = [function.name for function in library._final_module.functions if not function.is_declaration]
             at.update({library.get_pointer_to_function(name): short_name(name) for name in names})

@@ -11,7 +11,7 @@ from importlib import import_module
 from threading import Thread
 from typing import Any
 
-Calls = deque[tuple[str, str, Any]]  # the module and the name of a function, and the types of its arguments
+Calls = deque[tuple[Any, tuple[Any, ...]]]  # functions, and the types of their arguments
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def helped(calls: Calls) -> Iterator[None]:
 
     If there is no other process to be had, or it fails, nothing is lost: who does not find a function compiles it.
     """
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-P", "-m", __name__]  # not from the folder that it happens to be in
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         child = subprocess.Popen(
@@ -40,7 +40,17 @@ def helped(calls: Calls) -> Iterator[None]:
         feeder.join()
     finally:
         child.kill()
+        feeder.join()
         child.communicate()
+
+
+def taken(calls: Calls) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Calls from the front, while there are any; another thread takes from the end."""
+    while True:
+        try:
+            yield calls.popleft()
+        except IndexError:
+            return
 
 
 def _feed(child: subprocess.Popen[bytes], calls: Calls) -> None:
@@ -48,7 +58,8 @@ def _feed(child: subprocess.Popen[bytes], calls: Calls) -> None:
     assert child.stdout is not None
     try:
         while calls:
-            pickle.dump(calls.pop(), child.stdin)
+            function, kinds = calls.pop()
+            pickle.dump((function.__module__, function.__name__, kinds), child.stdin)
             child.stdin.flush()
             if not child.stdout.readline():
                 return

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from ctypes import addressof, c_char, c_void_p
 from hashlib import sha256
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
@@ -43,7 +42,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.typing import templates
 
-from leafwise.kernels.compiling.beside import helped
+from leafwise.kernels.compiling.beside import helped, taken
 from leafwise.kernels.compiling.sources import SOURCES, tell_all, warn_not_kept
 
 _caching: Any = caching  # numba's published types are for its users, and leave most of this out
@@ -290,11 +289,10 @@ def ready(*calls: tuple[Any, ...]) -> None:
     wanted = [(function, tuple(_widest(_typeof(x)) for x in arguments)) for function, *arguments in calls]
     wanted = [(function, kinds) for function, kinds in wanted if kinds not in dispatcher_of(function).overloads]
     kept = [(f, kinds) for f, kinds in wanted if isinstance(dispatcher_of(f)._cache, _Cache)]
-    missing = deque((f.__module__, f.__name__, kinds) for f, kinds in kept if not dispatcher_of(f)._cache.holds(kinds))
+    missing = deque((f, kinds) for f, kinds in kept if not dispatcher_of(f)._cache.holds(kinds))
     with helped(missing) if len(missing) > 1 else nullcontext():
-        while missing:
-            module, name, kinds = missing.popleft()
-            dispatcher_of(getattr(import_module(module), name)).compile(kinds)
+        for function, kinds in taken(missing):
+            dispatcher_of(function).compile(kinds)
     for function, kinds in wanted:
         dispatcher_of(function).compile(kinds)
         if function in _separate:

@@ -2,7 +2,8 @@
 
 `jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
 only compiled ones call: they become part of these, and are optimised with them, all at once. `bare` parts are quicker
-to call, and `inlined` ones, if called once, to compile.
+to call, and `inlined` ones, if called once, to compile. `separate` functions are for compiled ones, too, but are not
+part of them: two processes can compile them side by side, and what is not called need not be compiled.
 
 That takes more than numba promises (`internals.py`). A release that has changed these parts is met by what it does
 promise (`plain.py`): slower, with the same answers. LEAFWISE_PLAIN_NUMBA=1 asks for that.
@@ -44,13 +45,18 @@ def _works() -> bool:
             pair.numbers[k] += pair.step
             return pair.numbers[k]
 
+        @internals.separate
+        def double(pair: Any, k: int) -> int:
+            return 2 * pair.numbers[k]
+
         @internals.jit
         def total(pair: Any) -> Any:
             pair = internals.refer(pair)
-            return add(pair, 0) + add(pair, 2)
+            return add(pair, 0) + add(pair, 2) + double(pair, 1)
 
         pair = _Pair(np.arange(3), np.int64(5))
-        return bool(total(pair) == 12 and total(internals.Packed(pair)) == 22)
+        internals.ready((double, internals.Packed(pair), 1))
+        return bool(total(pair) == 14 and total(internals.Packed(pair)) == 24)
     except _CHANGED as error:
         logging.getLogger(__name__).warning(
             "numba %s has changed inside (%s): kernels are compiled in a slower way.", numba.__version__, error

@@ -1,0 +1,79 @@
+"""Functions that are compiled on their own, some by a second process, and called by others."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+
+KERNELS = """
+from typing import Any, NamedTuple
+import numpy as np
+from leafwise.kernels.compiling.jit import bare, jit, ready, separate
+from leafwise.kernels.compiling.references import Packed, refer
+
+class Numbers(NamedTuple):
+    values: Any
+    step: int
+
+@separate
+def add(k: int, by: float, numbers: Any) -> float:
+    numbers.values[k] += numbers.step
+    return by * numbers.values[k]
+
+@bare
+def add_twice(numbers):
+    return add(0, 1.0, numbers) + add(np.int32(1), 10.0, numbers)
+
+@jit
+def total(numbers):
+    return add_twice(refer(numbers))
+
+def numbers(kind):
+    return Packed(Numbers(np.arange(2).astype(kind), 5))
+"""
+CALLS = """
+import sys
+from kernels import *
+some, others = numbers(np.int64), numbers(np.float32)
+ready((total, some), (add, 0, 1.0, some))
+ready((total, others), (add, 0, 1.0, others))
+print(total(some), total(others), total(some), len(total.stats.cache_hits) if hasattr(total, "stats") else "")
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "kernels.py").write_text(KERNELS)
+
+    def run(script, **changed):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": str(tmp_path), **changed}
+        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+        return done.stdout, done.stderr
+
+    return run
+
+
+def test_each_caller_calls_what_was_compiled_for_its_arguments(run):
+    """The second time all comes from disk: by then, addresses are elsewhere."""
+    assert run(CALLS) == ("65.0 65.0 120.0 0\n", "")
+    assert run(CALLS) == ("65.0 65.0 120.0 2\n", "")
+
+
+@pytest.mark.parametrize("executable", ["'/nowhere'", "'/bin/false'"])
+def test_without_a_second_process_the_first_compiles_all(executable, run):
+    assert run(f"import sys; sys.executable = {executable};" + CALLS) == ("65.0 65.0 120.0 0\n", "")
+    assert run(CALLS) == ("65.0 65.0 120.0 2\n", "")
+
+
+def test_what_is_not_ready_is_not_called(run):
+    out, error = run("from kernels import *; total(numbers(np.int64))")
+    assert out == ""
+    assert "RuntimeError: kernels.add" in error
+    assert "is not ready" in error
+
+
+def test_plain_numba_gives_the_same(run):
+    assert run(CALLS, LEAFWISE_PLAIN_NUMBA="1")[0].startswith("65.0 65.0 120.0")
