@@ -698,10 +698,9 @@ def _bound_ordered(
 
 
 @bare
-def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> _Bound:
-    """What splits on one variable gain, of the leaf as it is or of its pieces: where exponents come from tables."""
-    r, n_values, n_seen = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable], np.int64(0)
-    whole, two, bound = scoring.multiples[r, own.n[2]], np.int64(2), _Bound(-np.inf, -np.inf)
+def _count_children(leaf: Any, block: Block, r: Int, n_values: Int, own: OwnScratch) -> Int:
+    """The outcomes' counts in the children that the variable's states would make; how many have cases."""
+    n_seen = np.int64(0)
     for value in range(n_values):
         row, at, n = CHILDREN + value, block.at + value * r, np.int64(0)
         if leaf["part"] == 0:
@@ -715,6 +714,15 @@ def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnS
             n = own.counts[row, 0] + own.counts[row, 1]
         own.totals[row] = n
         n_seen += n > 0
+    return n_seen
+
+
+@bare
+def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> _Bound:
+    """What splits on one variable gain, of the leaf as it is or of its pieces: where exponents come from tables."""
+    r, n_values = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable]
+    whole, two, bound = scoring.multiples[r, own.n[2]], np.int64(2), _Bound(-np.inf, -np.inf)
+    n_seen = _count_children(leaf, block, r, n_values, own)
     if n_seen < 2:
         return bound
     is_complete = scoring.complete and n_values == 2
