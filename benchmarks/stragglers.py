@@ -1,14 +1,14 @@
 """A search on many workers: a simulation of rounds and stragglers, fitted to a local run and held against another.
 
 A round ends when the slowest worker has counted, and its counts have come up a tree of sums. What a worker counts is
-linear in its rows: one histogram is timed on one core. What a round costs besides is that of a local cluster of one
-worker; the model then foretells two workers, and a billion rows × 2,000 variables on 100. The machine should be idle.
-`LEAFWISE_CLUSTER=200000x30` is the size of the local runs.
+linear in its rows; how long a histogram takes, and a round besides, is that of a local cluster of one worker, and how
+unequal workers are that of the next larger one. The model then foretells more of them, and a billion rows × 2,000
+variables on 100. The machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30` is the size
+of the local runs, `LEAFWISE_WORKERS=1,2` how many workers they have.
 """
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +16,17 @@ from pathlib import Path
 import numpy as np
 
 os.environ.setdefault("LEAFWISE_CLUSTER", "200000x30")
+os.environ.setdefault("LEAFWISE_WORKERS", "1,2")
 
 from benchmarks import cluster
 from benchmarks.report import Report, main
+from leafwise.counters.dask import _FEW_WORKERS
 
 ROWS, VARIABLES, WORKERS, CORES = 1_000_000_000, 2_000, 100, 16
 LATENCY = 0.002  # seconds for a message within a data centre, handled by Python,
 BANDWIDTH = 1e9  # ... and bytes a second
 # Of 1,000,000 × 2,000, by `python -m benchmarks gpu`: batches, histograms and seconds on one GPU.
-BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_799, 274_317, 94.1, 0.014, 8
+BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_771, 274_337, 26.6, 0.0045, 8
 
 
 @dataclass(frozen=True)
@@ -42,28 +44,9 @@ class Model:
         mean_of_log = -(self.spread**2) / 2  # so that the mean is 1
         late = random.lognormal(mean_of_log, self.spread, (min(n_rounds, 5000), n_workers)).max(axis=1).mean()
         n_bytes = n_histograms / n_rounds * n_variables * 2 * 2 * 4
-        tree = np.ceil(np.log2(n_workers)) * (LATENCY + n_bytes / BANDWIDTH) if n_workers > 1 else 0.0
+        n_sums = np.ceil(np.log2(n_workers)) if n_workers > _FEW_WORKERS else 0  # one after the other
+        tree = n_sums * (LATENCY + n_bytes / BANDWIDTH)
         return float(n_rounds * (self.round + work * late + tree))
-
-
-def counting() -> float:
-    """Seconds of one core for a histogram, for each row and variable: of all cases, of binary variables, by planes."""
-    from benchmarks import data
-    from leafwise.counters.cpu import CpuCounter
-    from leafwise.inference.sampling import sample
-    from leafwise.search.histograms import make_layout
-    from leafwise.workers import Workers
-
-    n_rows, n = 1_000_000, 50
-    table = sample(data.random_network(n, most_states=2), n_rows, seed=1)
-    session = CpuCounter(table, Workers(1)).session()
-    layout = make_layout(1 - np.eye(n, dtype=np.uint8), table.n_states, np.arange(n))
-    of, targets, spent = np.zeros(n, np.int64), np.arange(n), []
-    for _ in range(3):
-        began = time.process_time()
-        session.count(of, targets, layout)
-        spent.append(time.process_time() - began)
-    return min(spent) / (n * n_rows * n)
 
 
 def growth() -> float:
@@ -88,17 +71,17 @@ def measure() -> Iterator[Report]:
     runs = {}
     with tempfile.TemporaryDirectory() as place:
         cluster.make(Path(place))
-        for n_workers in (1, 2):
+        for n_workers in cluster.WORKERS:
             _, report, _ = cluster.learned(Path(place), n_workers)
             runs[n_workers] = report
-    one, two = runs[1], runs[2]
+    one, several = runs[1], min(n for n in runs if n > 1)
     rows, variables = cluster.N_CASES, cluster.N_VARIABLES
-    cost = counting()
-    own = {w: cost * report["histograms"] * rows / w * variables for w, report in runs.items()}
-    a_round = (one["seconds"]["count"] - own[1]) / one["round_trips"]
-    behind = two["seconds"]["count_on_workers"] / (one["seconds"]["count_on_workers"] / 2)
-    spread = float(np.log(max(1.0, behind))) / 0.56  # what the larger of two normals has on average
-    model = Model(cost, a_round, min(spread, 1.0))
+    on_workers = one["seconds"]["count_on_workers"]
+    a_round = (one["seconds"]["count"] - on_workers) / one["round_trips"]
+    behind = runs[several]["seconds"]["count_on_workers"] / (on_workers / several)
+    latest = np.random.default_rng(1).normal(size=(100_000, several)).max(axis=1).mean()
+    spread = float(np.log(max(1.0, behind)) / latest)
+    model = Model(on_workers / (one["histograms"] * rows * variables), a_round, min(spread, 1.0))
     lines = []
     for n_workers, report in runs.items():
         told = model.seconds(report["round_trips"], report["histograms"], rows, variables, n_workers)

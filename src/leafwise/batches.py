@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 Bytes = NDArray[np.uint8]
 _MOST = 127  # values of a column that is kept in bytes
 _MISSING = 255
-_FEW = 1 << 16  # cells that are packed without compiled code, which takes its time to be there
-_SPAN = 4096  # whole numbers between the first and these, more or less, are packed without asking Arrow
+_FEW = 8  # values that are counted one by one
+_SAME = bytearray(range(256))
+_BLOCK = 1 << 16  # bytes that are recoded at a time: they stay in the processor's cache
 
 _listeners: list[Callable[[int], None]] = []
 
@@ -145,8 +146,8 @@ class Packing:
             what = f"lacks column {lacks[0]!r}" if lacks else f"has {len(part.names)} columns, not {len(first.names)}"
             raise ValueError(f"{part.title} {what} of {first.title}: give files with the same columns")
         for name, chunks in zip(part.names, part.cells, strict=True):
-            for chunk in chunks:
-                kind = "" if part.tokens else _type(chunk.type)  # a text file has none
+            for chunk in () if part.tokens else chunks:  # text files have no types
+                kind = _type(chunk.type)
                 known, where = self._types.setdefault(name, (kind, part.title)) if kind else (kind, part.title)
                 if known != kind:
                     raise ValueError(
@@ -236,16 +237,24 @@ def recode(row: Bytes, codes: Bytes) -> None:
     """Put another code in the place of each, all 256 of which are given.
 
     >>> row = np.array([0, 1, 1], np.uint8)
-    >>> recode(row, np.arange(256, dtype=np.uint8)[::-1])
+    >>> recode(row, np.arange(255, -1, -1, dtype=np.uint8))
     >>> row
     array([255, 254, 254], dtype=uint8)
     """
-    if len(row) < _FEW:
-        row[:] = codes[row]
-    else:
-        from leafwise.kernels.counting import labels
+    table = codes.tobytes()
+    for begin in range(0, len(row), _BLOCK):
+        block = row[begin : begin + _BLOCK]
+        block[:] = np.frombuffer(block.tobytes().translate(table), np.uint8)
 
-        labels.recode(row, codes)
+
+def _tally(cells: Bytes, n: int, has_missing: bool) -> list[int]:
+    """How often each byte below n occurs, and then 255; there are no others."""
+    if n > _FEW:
+        counts = np.bincount(cells, minlength=256).tolist()
+        return [*counts[:n], counts[_MISSING]]
+    counts = [int(np.count_nonzero(cells == value)) for value in range(n - (not has_missing))]
+    rest = len(cells) - sum(counts)
+    return [*counts, rest] if has_missing else [*counts, rest, 0]
 
 
 def _type(kind: "pa.DataType") -> str:
@@ -276,10 +285,8 @@ class _Values:
         self._codes: dict[Any, int] = {}
         self._pieces: list[pa.Array] = []  # the same values, in this order
         self.counts = np.zeros(256, np.int64)
-        self._places: Bytes | None = None  # codes of whole numbers, from
-        self._least = 0  # ... this one on
         self._wide: list[pa.Array] | None = None  # all cells, once there are too many values
-        self._ordered, self._n = True, 0
+        self._ordered = True
 
     @property
     def seen(self) -> "pa.Array | None":
@@ -296,7 +303,6 @@ class _Values:
 
         if not len(chunk):
             return
-        self._n += len(chunk)
         self._ordered &= pa.types.is_dictionary(chunk.type) and chunk.type.ordered
         if self._wide is None and pa.types.is_null(chunk.type):
             row[begin:] = _MISSING
@@ -309,33 +315,33 @@ class _Values:
             self._wide.append(chunk if is_encoded else chunk.dictionary_encode())
 
     def _add_numbers(self, chunk: "pa.Array", out: Bytes) -> bool:
-        """Pack whole numbers that are near each other, if they are; as fast as they can be read."""
+        """Pack whole numbers that are near each other, if they are; without asking Arrow for a dictionary."""
         import pyarrow as pa
 
         kind = chunk.type
-        if self._n < _FEW or not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or chunk.null_count:
+        if not pa.types.is_integer(kind) or pa.types.is_uint64(kind) or chunk.null_count:
             return False
-        from leafwise.kernels.counting import labels
-
         if self._pieces and self._pieces[0].type != pa.int64():
             return False
         cells = np.frombuffer(chunk.buffers()[1], str(kind))[chunk.offset : chunk.offset + len(chunk)]
-        if self._places is None:
-            self._least, self._places = int(cells[0]) - _SPAN // 2, np.full(_SPAN, labels.UNKNOWN, np.uint8)
-            for value, code in self._codes.items():
-                if not 0 <= value - self._least < _SPAN:
-                    return False
-                self._places[value - self._least] = code
-        seen, n, counts = np.empty(_MOST, np.int64), len(self._codes), self.counts.copy()
-        places = self._places.copy()
-        n_seen = labels.pack_numbers(cells, self._least, places, seen, n, out, counts)
-        if n_seen < 0:
+        least = int(cells.min())
+        n = int(cells.max()) - least + 1
+        if n > _MISSING:
             return False
-        if n_seen > n:
-            new = seen[n:n_seen].copy()
-            self._pieces.append(_whole_numbers(new))
-            self._codes.update(zip(new.tolist(), range(n, n_seen), strict=True))
-        self._places, self.counts = places, counts
+        np.copyto(out, cells, casting="unsafe")
+        out -= np.uint8(least % 256)
+        counts = _tally(out, n, has_missing=False)
+        values = [least + place for place in range(n) if counts[place]]
+        new = [value for value in values if value not in self._codes]
+        if len(self._codes) + len(new) > _MOST:
+            return False
+        if new:
+            self._pieces.append(_whole_numbers(np.array(new)))
+            self._codes.update(zip(new, range(len(self._codes), _MOST), strict=False))
+        table = bytearray(_SAME)
+        for value in values:
+            table[value - least] = self._codes[value]
+        self._take(table, counts, out)
         return True
 
     def _add(self, chunk: "pa.Array", out: Bytes) -> bool:
@@ -347,29 +353,36 @@ class _Values:
             values = values.cast(pa.int64())
         if len(values) > _MOST or (self._pieces and self._pieces[0].type != values.type):
             return False
-        codes, new = np.full(len(values) + 1, _MISSING, np.uint8), []
-        for place, value in enumerate(values.to_pylist()):
-            if value is not None:
-                key = value.hex() if isinstance(value, float) else value  # tells zeros apart, and knows NaN again
-                if key not in self._codes:
-                    self._codes[key] = len(self._codes)
-                    new.append(place)
-                codes[place] = min(self._codes[key], _MISSING)
+        found, new = values.to_pylist(), []
+        keys = [value.hex() if isinstance(value, float) else value for value in found]  # zeros apart, NaN known again
+        for place, key in enumerate(keys):
+            if key is not None and key not in self._codes:
+                self._codes[key] = 0
+                new.append(place)
         if len(self._codes) > _MOST:
             for _ in new:  # as if they had not come
                 self._codes.popitem()
             return False
         if new:
-            self._pieces.append(values.take(_whole_numbers(np.array(new, np.int64))))
-        self._places = None  # it does not know them
-        if self._n < _FEW:
-            out[:] = codes[cells]
-            self.counts += np.bincount(out, minlength=256)
-        else:
-            from leafwise.kernels.counting import labels
-
-            labels.pack_places(cells, codes, out, self.counts)
+            if not self._ordered:  # as their states will be
+                new.sort(key=keys.__getitem__)
+            self._pieces.append(values.take(_whole_numbers(np.array(new))))
+            n = len(self._codes)
+            self._codes.update(zip((keys[place] for place in new), range(n - len(new), n), strict=True))
+        table = bytearray(_SAME)
+        for place, key in enumerate(keys):
+            table[place] = _MISSING if key is None else self._codes[key]
+        np.copyto(out, cells, casting="unsafe")  # a missing cell, -1, is byte 255
+        self._take(table, _tally(out, len(values), chunk.null_count > 0), out)
         return True
+
+    def _take(self, table: bytearray, counts: list[int], out: Bytes) -> None:
+        """Give bytes that are counted the codes of the table."""
+        for code, count in zip(table, counts[:-1], strict=False):
+            self.counts[code] += count
+        self.counts[_MISSING] += counts[-1]
+        if table != _SAME:
+            recode(out, np.frombuffer(table, np.uint8))
 
     def _widen(self, packed: Bytes) -> None:
         """Keep cells as Arrow does from now on."""

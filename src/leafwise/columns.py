@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 PARQUET_ENDINGS = (".parquet", ".pq")
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
-_CELLS = 1 << 23  # of a batch of a Parquet file
+_CELLS = 1 << 22  # of a batch of a Parquet file: more are not in the processor's cache when they are packed
 _BYTES_A_CELL = 4  # that Arrow takes for a cell at least
 # By the decimal sign: numbers that may have thousands, what parts these, and what they must have to be written anew.
 _GROUPED = {

@@ -32,6 +32,7 @@ _FEW_WHOLE = 5  # whole numbers that are states in any case
 _LEAST_ROWS = 10  # to see that values tell rows apart
 _WORDS, _SIGNS = 4, 40  # that a text has on average, from which on it is free
 _LOOKED_AT = 1000  # texts
+_FIRST_CASES = 1000  # that may tell columns apart
 _NAME_OF_KEY = re.compile(r"(?i:(?:^|[^a-z])(?:id|index|key|uuid|guid)(?:[^a-z]|$))|[a-z](?:Id|ID)$")
 
 
@@ -159,7 +160,8 @@ def _kind(column: Column, counts: Integers, choices: Choices) -> _Kind:
         return _kind_of_numbers(column, counts, choices, column.numbers)
     if choices.names(column.name):
         words = [text for text in column.labels if number(text) is None] or list(column.labels)
-        raise ValueError(f"column {column.name!r} is not numeric (it has {some(words, 3)}): take it out of bins")
+        found = some(sorted(words), 3)
+        raise ValueError(f"column {column.name!r} is not numeric (it has {found}): take it out of bins")
     looked_at = [column.labels[i] for i in seen[:_LOOKED_AT].tolist()]
     if are_dates(looked_at):
         return _kind_of_dates(column, counts, choices)
@@ -351,9 +353,11 @@ def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
     """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
     first: dict[bytes, str] = {}
     copies = {}
-    counts = [np.sort(kind.counts[:-1][kind.counts[:-1] > 0]).tobytes() for kind in understood]
-    often = Counter(counts)  # copies have the same counts, and few others do
-    for kind, own in zip(understood, counts, strict=True):
+    looks = [
+        (np.sort(kind.counts[:-1][kind.counts[:-1] > 0]).tobytes(), _pattern(kind, _FIRST_CASES)) for kind in understood
+    ]
+    often = Counter(looks)  # copies have the same counts and first cases, and few others do
+    for kind, own in zip(understood, looks, strict=True):
         pattern = _pattern(kind) if often[own] > 1 else None
         if pattern is not None:
             earlier = first.setdefault(pattern, kind.column.name)
@@ -362,19 +366,20 @@ def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
     return copies
 
 
-def _pattern(kind: _Kind) -> bytes | None:
-    """A digest of what a column tells apart: labels in order of appearance, many numbers by rank; None if nothing."""
+def _pattern(kind: _Kind, most: int | None = None) -> bytes | None:
+    """A digest of what a column tells apart, in its first cases or all: labels in order of appearance, many numbers by
+    rank; None if nothing."""
     n_values, n = int(np.count_nonzero(kind.counts[:-1])), len(kind.column.codes)
     if n_values < 2:
         return None
     if 2 * n_values <= n:
-        codes = kind.column.codes.astype(np.int64)
+        codes = kind.column.codes[:most].astype(np.int64)
         last = np.full(len(kind.counts), n, np.int64)
-        last[codes[::-1]] = np.arange(n)[::-1]  # the last that is written is the first case
+        last[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is written is the first case
         rank = np.empty(len(last), np.int32)
         rank[np.argsort(last, kind="stable")] = np.arange(len(last))
         rank[-1] = -1
         return blake2b(rank[codes].tobytes()).digest()
     if kind.numbers is None:  # nearly all texts differ: so do those of any other such column
         return None
-    return blake2b(kind.numbers.places.tobytes(), person=b"numbers").digest()
+    return blake2b(kind.numbers.places[:most].tobytes(), person=b"numbers").digest()

@@ -283,12 +283,14 @@ def test_deleting_parents_keeps_required_ones(problem):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_search_with_many_steps_rolled_back(schedule, monkeypatch):
-    """Hundreds of leaves, arcs that rule each other out: running far ahead, hardly, and with few histograms kept."""
+    """Hundreds of leaves, arcs that rule each other out: running far ahead, hardly, with few histograms or none."""
     table = leafwise.sample(alarm(), 1500, seed=5)
     found = []
-    for ahead, plenty in ((0.5, 2**26), (0.05, 2**26), (0.99, 2**26), (0.2, -1)):
+    much = 2**26
+    for ahead, plenty, too_many in ((0.5, much, much), (0.05, much, much), (0.99, -1, much), (0.2, -1, -1)):
         monkeypatch.setattr(cpu.CpuCounter, "lookahead", ahead)
         monkeypatch.setattr("leafwise.search.histograms._PLENTY", plenty)
+        monkeypatch.setattr("leafwise.search.histograms._TOO_MANY", too_many)
         found.append(learn(table, search=LeafSearch("CBM", schedule), structure_prior="uniform"))
     assert all(network == found[0] for network in found[1:])
     assert total(found[0], table) == pytest.approx(found[0].learned["log_score"], abs=1e-6)

@@ -59,8 +59,8 @@ def any_column(random, n):
 
 
 @examples(60)
-@given(random=generators(), few=st.sampled_from([1, 1 << 16]), missing=st.sampled_from(["error", "state", "drop"]))
-def test_parquet_in_batches_is_parquet_at_once(random, few, missing, tmp_path_factory):
+@given(random=generators(), missing=st.sampled_from(["error", "state", "drop"]))
+def test_parquet_in_batches_is_parquet_at_once(random, missing, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     sizes = random.integers(1, 60, random.integers(1, 4)).tolist()
     whole = {f"x{k}": any_column(random, sum(sizes)) for k in range(random.integers(1, 5))}
@@ -70,14 +70,13 @@ def test_parquet_in_batches_is_parquet_at_once(random, few, missing, tmp_path_fa
         parquet.write_table(part, folder / f"part-{number}.parquet", row_group_size=int(random.integers(1, 40)))
         begin += size
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_FEW", few)
         patch.setattr(columns, "_CELLS", int(random.integers(1, 50)))
         same([str(path) for path in sorted(folder.iterdir())], missing=missing)
 
 
 @examples(40)
-@given(random=generators(), few=st.sampled_from([1, 1 << 16]), packed=st.booleans())
-def test_long_text_in_blocks_is_text_at_once(random, few, packed, tmp_path_factory):
+@given(random=generators(), packed=st.booleans())
+def test_long_text_in_blocks_is_text_at_once(random, packed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     words = ["a", "b", "NA", '"NA"', " 7", "1,5", '"x, y"', "é", "3", "3.0", "03", '"two\nlines"']
     n, sign = int(random.integers(1, 200)), str(random.choice([",", ";", "\t"]))
@@ -88,7 +87,6 @@ def test_long_text_in_blocks_is_text_at_once(random, few, packed, tmp_path_facto
     path = folder / ("cases.csv.gz" if packed else "cases.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_FEW", few)
         patch.setattr(text_files, "_LONG_BYTES", 0)
         same(str(path), missing="state", states="*")
 

@@ -33,7 +33,10 @@ class Session(Protocol):
         """The unions of first[r] and second[r], disjoint sets, one request after the other."""
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
-        """The histograms of each set in `of`, for its target, one after the other, laid out by `layout`."""
+        """The histograms of each set in `of`, for its target, one after the other, laid out by `layout`.
+
+        The next call may write over them.
+        """
 
     def release(self, gone: Integers) -> None:
         """Forget sets that nobody will ask for again; those that are forgotten already do not matter."""

@@ -1,9 +1,9 @@
 """Counting on a Dask cluster: its workers hold the rows in shards, packed; what comes back is the sum of their counts.
 
-A round is one batch of requests to every worker, and a tree of sums. Workers remember sets of cases between rounds, and
-may die at any time: a worker that lacks a shard, or has not heard all of a session, says so. The shard is then read
-again, its sets are rebuilt from their history, and the round is asked for once more. Knows the contract of counters,
-tables read in shards, and Dask, to which this is the only door.
+A round is one batch of requests to every worker, and the sum of what they count, by a tree where they are many.
+Workers remember sets of cases between rounds, and may die at any time: a worker that lacks a shard, or has not heard
+all of a session, says so. The shard is then read again, its sets are rebuilt from their history, and the round is asked
+for once more. Knows the contract of counters, tables read in shards, and Dask, to which this is the only door.
 """
 
 import threading
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple, Unpack
 
@@ -32,6 +33,7 @@ from leafwise.workers import Workers
 _ATTEMPTS = 50  # to have one thing done, while workers die
 _ANSWER = 10.0  # seconds, for a scheduler to be there
 _PATIENCE = 60.0  # seconds without any worker
+_FEW_WORKERS = 16  # whose counts are summed here
 _SPARE = 4096  # sets that nobody will ask for again, whose history is kept yet
 Operation = tuple[str, tuple[Integers, ...]]  # cut, join or release, and its arguments
 
@@ -259,22 +261,41 @@ class DaskSession:
         raise ConnectionError(f"workers died in {_ATTEMPTS} rounds one after the other: have they enough memory?")
 
     def _ask(self, round_: "_Round") -> "_Sum":
-        """Ask every worker for its shards, and for the sum of all, two by two."""
+        """Ask every worker for its shards, and sum what they count: here, or where they are many, two by two."""
         counter = self._counter
         shards_of: dict[str, list[int]] = {}
         for number, home in counter.homes.items():
             shards_of.setdefault(home, []).append(number)
+        counter.report["bytes_sent"] += len(shards_of) * round_.nbytes
+        if len(shards_of) <= _FEW_WORKERS:
+            return self._ask_at_once(shards_of, round_)
         futures = [
             counter.send(_count, counter.run, numbers, self._number, round_, to=home)
             for home, numbers in shards_of.items()
         ]
-        counter.report["bytes_sent"] += len(futures) * round_.nbytes
         while len(futures) > 1:
             pairs = zip(futures[::2], futures[1::2], strict=False)
             added = [counter.client.submit(_add, *pair, pure=False) for pair in pairs]
             futures = added + futures[len(futures) // 2 * 2 :]
         found: _Sum = counter.result(futures[0])
         return found
+
+    def _ask_at_once(self, shards_of: dict[str, list[int]], round_: "_Round") -> "_Sum":
+        """Without tasks: Dask's scheduler gathers them for some milliseconds on each way, and a tree has several."""
+        counter = self._counter
+        try:
+            found = counter.client.run(
+                _count_here, counter.run, shards_of, self._number, round_, workers=list(shards_of), on_error="return"
+            )
+        except OSError:
+            raise ConnectionError("the Dask scheduler is gone: start it again") from None
+        sums = []
+        for home, numbers in shards_of.items():
+            one = found.get(home, OSError())
+            if isinstance(one, BaseException) and not isinstance(one, OSError):
+                raise one
+            sums.append(_Sum(None, numbers, 0.0) if isinstance(one, OSError) else one)  # it died
+        return reduce(_add, sums)
 
     def close(self) -> None:
         client = self._counter.client
@@ -477,6 +498,15 @@ def _count(run: str, numbers: list[int], session: int, round_: _Round) -> _Sum:
         else:
             total = counts if total is None else total + counts
     return _Sum(None if lacking else total, lacking, time.perf_counter() - began)
+
+
+async def _count_here(
+    run: str, shards_of: dict[str, list[int]], session: int, round_: _Round, dask_worker: Any
+) -> _Sum:
+    """The same beside whatever else the worker does."""
+    import asyncio
+
+    return await asyncio.to_thread(_count, run, shards_of[dask_worker.address], session, round_)
 
 
 def _count_shard(held: _Held, session: int, round_: _Round) -> NDArray[np.int32] | None:

@@ -1,11 +1,11 @@
 """Counting on a GPU, by CuPy. Knows the table and the contract of counters; the kernels are in `gpu_kernels`.
 
 Bit planes, rows and sets of cases live on the device; histograms come back. A set is a mask, or, when it holds few
-cases, a list of row numbers, as on this machine's cores.
+cases, a list of row numbers, as on this machine's cores. A union stays unmade until it is cut or counted, which most
+never are: until then it holds its parts.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -14,27 +14,21 @@ from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Integers
 from leafwise.errors import AdvisedError
-from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout, grown
 from leafwise.table import Table
 
 _SPARE = 2**30  # bytes that are left to the device's other users
 _FIRST_LISTS = 2**22  # rows
+_FIRST_NAMES = 2**14
 _MOST_CELLS = 2**28  # of histograms at a time
-
-
-@dataclass(frozen=True, slots=True)
-class _Set:
-    """A set of cases: a row of the masks, or a slice of the lists."""
-
-    is_mask: bool
-    at: int
-    size: int
+_UNKNOWN, _MASK, _LIST, _UNION = range(4)  # what a set is
+_Entries = tuple[Any, Any, Any]  # of a layout, on the device
 
 
 class GpuCounter:
     """A `Counter` over a table that is copied to a GPU."""
 
-    lookahead = 0.03  # a batch costs little more than one request
+    lookahead = 0.3  # less makes hardly fewer batches
     local = None
 
     def __init__(self, table: Table, unit: float = 1.0) -> None:
@@ -42,13 +36,16 @@ class GpuCounter:
         self.cupy = _cupy()
         self.n_states = table.n_states
         self.n_words = -(-table.n_cases // 64)
+        self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # of a row
+        self.is_binary = bool((table.n_states == 2).all()) and table.codes.itemsize == 1
+        self.most_listed = table.n_cases // (8 if self.is_binary else 32)  # cases of a set that is a list
         self._check_room()
 
     @property
     def n_bytes(self) -> int:
         """What the table takes on the device."""
         n_planes = int((self.n_states - 1).sum())
-        return n_planes * self.n_words * 8 + 2 * self._table.codes.nbytes
+        return n_planes * self.n_words * 8 + self._table.codes.nbytes + self.n_cases * self.n_octets * 8
 
     def session(self) -> "GpuSession":
         return GpuSession(self)
@@ -69,13 +66,13 @@ class GpuCounter:
     @cached_property
     def data(self) -> tuple[Any, Any]:
         """Bit planes, and codes row by row."""
-        from leafwise.counters import gpu_kernels as kernels
-
-        cp = self.cupy
+        cp, kernels = self.cupy, _kernels()
         columns = cp.asarray(self._table.codes)
         variables = np.repeat(np.arange(len(self.n_states)), self.n_states - 1)
         states = np.concatenate([np.arange(1, r) for r in self.n_states.tolist()] or [np.zeros(0, np.int64)])
         planes = cp.empty((max(1, len(variables)), self.n_words), np.uint64)
+        rows = cp.zeros((self.n_cases, self.n_octets * 8 // columns.itemsize), columns.dtype)
+        rows[:, : len(columns)] = columns.T
         blocks = -(-self.n_words // kernels.THREADS)
         for begin in range(0, len(variables), 2**15):
             some = slice(begin, begin + 2**15)
@@ -91,7 +88,7 @@ class GpuCounter:
                     planes[some],
                 ),
             )
-        return planes, cp.ascontiguousarray(columns.T)
+        return planes, rows
 
     def _check_room(self) -> None:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
@@ -108,9 +105,7 @@ class GpuSession:
     """Sets of a `GpuCounter` by a search's own names."""
 
     def __init__(self, counter: GpuCounter) -> None:
-        from leafwise.counters import gpu_kernels
-
-        self._kernels, self._counter, self._cp = gpu_kernels, counter, counter.cupy
+        self._kernels, self._counter, self._cp = _kernels(), counter, counter.cupy
         cp, n_words = self._cp, counter.n_words
         n_masks = max(16, min(4096, 2**28 // (8 * n_words)))
         self._masks = cp.empty((n_masks, n_words), np.uint64)
@@ -119,212 +114,291 @@ class GpuSession:
             self._masks[0, -1] = np.uint64((1 << counter.n_cases % 64) - 1)
         self._free = list(range(n_masks - 1, 0, -1))
         self._lists, self._n_listed = cp.empty(_FIRST_LISTS, np.int32), 0
-        self._sets = {EVERYTHING: _Set(True, 0, counter.n_cases)}
+        # By name: what each set is, the row of the masks or where in the lists it begins, and its size.
+        self._kind = np.zeros(_FIRST_NAMES, np.uint8)
+        self._at, self._size = np.zeros(_FIRST_NAMES, np.int64), np.zeros(_FIRST_NAMES, np.int64)
+        self._kind[EVERYTHING], self._size[EVERYTHING] = _MASK, counter.n_cases
+        self._parts: dict[int, tuple[int, int]] = {}  # of each union
+        self._holders: dict[int, int] = {}  # how many unions hold a set
+        self._released: set[int] = set()  # of the sets that are held, those that nobody else will ask for
+        self._laid_out: Layout | None = None  # by what is on the device:
+        self._layouts: dict[int, _Entries] = {}
+        self._room = self._pinned(0)
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
-        self.release(children)
+        self._begin(children)
+        self._make_unions(parents)
         r = self._counter.n_states[variables]
         at = np.cumsum(r) - r
         n_children = np.maximum.reduceat(groups, at) + 1
-        firsts = np.cumsum(n_children) - n_children
-        is_mask = np.array([self._sets[name].is_mask for name in parents.tolist()])
+        owners = np.arange(len(parents)).repeat(n_children)
+        which = np.arange(len(owners)) - (np.cumsum(n_children) - n_children)[owners]  # child of its parent
+        is_mask = self._kind[parents] == _MASK
         for these, cut in ((is_mask, self._cut_masks), (~is_mask, self._cut_lists)):
             if these.any():
-                which = [slice(f, f + n) for f, n in zip(firsts[these], n_children[these], strict=True)]
-                names = np.concatenate([children[part] for part in which])
-                cut(parents[these].tolist(), variables[these], groups, at[these], n_children[these], names)
+                some = these[owners]
+                cut(parents, variables, groups, at, owners[some], which[some], children[some])
 
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
-        self.release(unions)
-        depths: dict[int, int] = {}  # a union may be joined again in the same batch
+        self._begin(unions)
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
-            depths[union] = 1 + max(depths.get(one, -1), depths.get(two, -1))
-        of_union = np.array([depths[union] for union in unions.tolist()])
-        for depth in range(max(depths.values(), default=-1) + 1):
-            pairs, names = np.stack([first, second])[:, of_union == depth], unions[of_union == depth]
-            sizes = np.array([sum(self._sets[name].size for name in pair) for pair in pairs.T.tolist()])
-            is_mask = np.array([self._takes_mask(size) for size in sizes.tolist()])
-            for these, join in ((is_mask, self._join_as_masks), (~is_mask, self._join_as_lists)):
-                if these.any():
-                    join(pairs[:, these], sizes[these], names[these].tolist())
-
-    def _join_as_masks(self, pairs: Integers, sizes: Integers, unions: list[int]) -> None:
-        cp, kernels, n_words = self._cp, self._kernels, self._counter.n_words
-        slots = self._slots(len(unions))
-        sets = [[self._sets[name] for name in row] for row in pairs.tolist()]
-        masks = [np.array([set_.at if set_.is_mask else -1 for set_ in row], np.int64) for row in sets]
-        given = [cp.asarray(part) for part in (*masks, slots)]
-        threads = (kernels.THREADS,)
-        grid = (len(unions), -(-n_words // kernels.THREADS))
-        kernels.unite(grid, threads, (*given, np.int64(n_words), self._masks))
-        lists = [
-            (set_.at, set_.size, slot)
-            for row in sets
-            for set_, slot in zip(row, slots.tolist(), strict=True)
-            if not set_.is_mask and set_.size
-        ]
-        if lists:
-            parts = [cp.asarray(np.array(part, np.int64)) for part in zip(*lists, strict=True)]
-            grid = (len(lists), -(-max(size for _, size, _ in lists) // kernels.THREADS))
-            kernels.mark(grid, threads, (*parts, self._lists, self._masks))
-        for name, slot, size in zip(unions, slots.tolist(), sizes.tolist(), strict=True):
-            self._sets[name] = _Set(True, slot, size)
-
-    def _join_as_lists(self, pairs: Integers, sizes: Integers, unions: list[int]) -> None:
-        begins = self._list_room(sizes.tolist())
-        one, two = ([self._sets[name] for name in row] for row in pairs.tolist())  # they may have moved
-        goals = [*begins, *(begin + set_.size for begin, set_ in zip(begins, one, strict=True))]
-        self._move([*one, *two], np.array(goals, np.int64), self._lists)
-        for name, begin, size in zip(unions, begins, sizes.tolist(), strict=True):
-            self._sets[name] = _Set(False, begin, size)
-
-    def _move(self, sets: list[_Set], goals: Integers, lists: Any) -> None:
-        """Copy lists to where they shall begin in these."""
-        lengths = np.array([set_.size for set_ in sets], np.int64)
-        if lengths.any():
-            begins = np.array([set_.at for set_ in sets], np.int64)
-            given = [self._cp.asarray(part) for part in (begins, goals, lengths)]
-            threads = self._kernels.THREADS
-            self._kernels.move_lists(
-                (len(sets), -(-int(lengths.max()) // threads)), (threads,), (*given, self._lists, lists)
-            )
+            self._kind[union], self._size[union] = _UNION, self._size[one] + self._size[two]
+            self._parts[union] = one, two
+            for part in (one, two):
+                self._holders[part] = self._holders.get(part, 0) + 1
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
+        self._make_unions(of)
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         ends = np.cumsum(room)
-        out = np.empty(int(ends[-1]), np.int32)
+        if ends[-1] > len(self._room):
+            self._room = self._pinned(max(int(ends[-1]), 2 * len(self._room)))
         begin = 0
         while begin < len(of):
             done = int(ends[begin - 1]) if begin else 0
             end = max(begin + 1, int(np.searchsorted(ends, done + _MOST_CELLS, "right")))
-            counts = self._count(of[begin:end], targets[begin:end], ends[begin:end] - room[begin:end] - done, layout)
-            counts.get(out=out[done : int(ends[end - 1])])
+            places, n_cells = (ends - room)[begin:end] - done, int(ends[end - 1]) - done
+            counts = self._count(of[begin:end], targets[begin:end], places, n_cells, layout)
+            counts.get(out=self._room[done : done + n_cells])
             begin = end
-        return out
+        counts_of_all: NDArray[np.int32] = self._room[: int(ends[-1])]
+        return counts_of_all
 
     def release(self, gone: Integers) -> None:
-        for name in gone.tolist():
-            if name != EVERYTHING and (set_ := self._sets.pop(name, None)) is not None and set_.is_mask:
-                self._free.append(set_.at)
+        waiting = gone[(gone != EVERYTHING) & (gone < len(self._kind))].tolist()
+        while waiting:
+            name = waiting.pop()
+            if name in self._holders:
+                self._released.add(name)
+                continue
+            if self._kind[name] == _MASK:
+                self._free.append(int(self._at[name]))
+            elif self._kind[name] == _UNION:
+                waiting += self._let_go(name)
+            self._kind[name] = _UNKNOWN
 
     def close(self) -> None:
-        self._sets.clear()
-        self._masks = self._lists = None
+        self._kind[:] = _UNKNOWN
+        self._masks = self._lists = self._room = None
 
-    def _takes_mask(self, size: int) -> bool:
-        return size * 32 >= self._counter.n_cases
+    def _begin(self, names: Integers) -> None:
+        """Forget sets of these names, which a request that is repeated has left, and make room for them."""
+        self.release(names)
+        if (most := int(names.max(initial=0)) + 1) > len(self._kind):
+            self._kind, self._at, self._size = (grown(of, most) for of in (self._kind, self._at, self._size))
 
-    def _count(self, of: Integers, targets: Integers, offsets: Integers, layout: Layout) -> Any:
+    def _let_go(self, union: int) -> list[int]:
+        """A union holds its parts no longer; those that nobody needs now."""
+        gone = []
+        for part in self._parts.pop(union):
+            self._holders[part] -= 1
+            if not self._holders[part]:
+                del self._holders[part]
+                if part in self._released:
+                    self._released.remove(part)
+                    gone.append(part)
+        return gone
+
+    def _make_unions(self, names: Integers) -> None:
+        """Make those of these sets that are unions."""
+        unions = np.unique(names[self._kind[names] == _UNION])
+        if not len(unions):
+            return
+        parts, owners = [], []
+        for owner, union in enumerate(unions.tolist()):
+            waiting = [union]
+            while waiting:
+                name = waiting.pop()
+                if self._kind[name] == _UNION:
+                    waiting += self._parts[name]
+                elif self._size[name]:
+                    parts.append(name)
+                    owners.append(owner)
+        given, of_union = np.array(parts, np.int64), np.array(owners, np.int64)
+        takes_mask = self._size[unions] > self._counter.most_listed
+        for these, join in ((takes_mask, self._join_as_masks), (~takes_mask, self._join_as_lists)):
+            if these.any():
+                some = these[of_union]
+                join(unions[these], given[some], (np.cumsum(these) - 1)[of_union[some]])
+        self._kind[unions] = np.where(takes_mask, _MASK, _LIST)
+        gone = [part for union in unions.tolist() for part in self._let_go(union)]
+        self.release(np.array(gone, np.int64))
+
+    def _join_as_masks(self, unions: Integers, parts: Integers, owners: Integers) -> None:
+        kernels, n_words = self._kernels, self._counter.n_words
+        slots = self._slots(len(unions))
+        is_mask = self._kind[parts] == _MASK
+        begins = np.searchsorted(owners[is_mask], np.arange(len(unions) + 1))
+        given = self._given(begins, self._at[parts[is_mask]], slots)
+        grid, threads = (len(unions), -(-n_words // kernels.THREADS)), (kernels.THREADS,)
+        kernels.unite(grid, threads, (*given, np.int64(n_words), self._masks))
+        lists = parts[~is_mask]
+        if len(lists):
+            sizes = self._size[lists]
+            given = self._given(self._at[lists], sizes, slots[owners[~is_mask]])
+            grid = (len(lists), -(-int(sizes.max()) // kernels.THREADS))
+            kernels.mark(grid, threads, (*given, self._lists, self._masks))
+        self._at[unions] = slots
+
+    def _join_as_lists(self, unions: Integers, parts: Integers, owners: Integers) -> None:
+        begins, sizes = self._list_room(self._size[unions]), self._size[parts]
+        before = np.cumsum(sizes) - sizes
+        first = np.searchsorted(owners, owners)  # of the same union
+        self._move(parts, begins[owners] + before - before[first], self._lists)
+        self._at[unions] = begins
+
+    def _move(self, sets: Integers, goals: Integers, lists: Any) -> None:
+        """Copy lists to where they shall begin in these."""
+        lengths = self._size[sets]
+        if lengths.any():
+            threads = self._kernels.THREADS
+            grid = (len(sets), -(-int(lengths.max()) // threads))
+            given = self._given(self._at[sets], goals, lengths)
+            self._kernels.move_lists(grid, (threads,), (*given, self._lists, lists))
+
+    def _given(self, *parts: Integers) -> list[Any]:
+        """These on the device, in one copy."""
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        whole = self._cp.asarray(np.concatenate(parts))
+        return [whole[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
+
+    def _pinned(self, n: int) -> Any:
+        """Room for counts that the device can write to by itself."""
+        from cupyx import empty_pinned
+
+        return empty_pinned(max(n, 1), np.int32)
+
+    def _count(self, of: Integers, targets: Integers, offsets: Integers, n_cells: int, layout: Layout) -> Any:
         """Histograms of sets, on the device."""
-        cp = self._cp
-        sets = [self._sets[name] for name in of.tolist()]
-        n_cells = int(offsets[-1] + (layout.n_rows[layout.of_target[targets[-1]]] + 1) * layout.n_states[targets[-1]])
-        out = cp.zeros(n_cells, np.int32)
-        which, is_mask = layout.of_target[targets], np.array([set_.is_mask for set_ in sets])
+        out = self._cp.zeros(n_cells, np.int32)
+        which, is_mask = layout.of_target[targets], self._kind[of] == _MASK
+        binary = self._counter.is_binary
+        masks = self._count_binary_masks if binary else self._count_masks
+        lists = self._count_binary_lists if binary else self._count_lists
         for number in np.unique(which).tolist():
-            entries = slice(int(layout.start[number]), int(layout.start[number + 1]))
-            variables, bases = cp.asarray(layout.variables[entries]), cp.asarray(layout.bases[entries])
             n_rows = np.int64(layout.n_rows[number])
-            for kind, count in ((True, self._count_masks), (False, self._count_lists)):
+            for kind, count in ((True, masks), (False, lists)):
                 some = np.flatnonzero((which == number) & (is_mask == kind))
                 if len(some):
-                    at, sizes = (np.array([getattr(sets[k], f) for k in some], np.int64) for f in ("at", "size"))
-                    given = [cp.asarray(part) for part in (at, sizes, targets[some], offsets[some])]
-                    count(given, variables, bases, n_rows, int(sizes.max()), out)
+                    sizes = self._size[of[some]]
+                    given = self._given(self._at[of[some]], sizes, targets[some], offsets[some])
+                    count(given, self._layout(number, layout), n_rows, int(sizes.max()), out)
         return out
 
-    def _count_masks(self, given: list[Any], variables: Any, bases: Any, n_rows: Any, _size: int, out: Any) -> None:
-        kernels, counter, (planes, _) = self._kernels, self._counter, self._counter.data
-        (slots, sizes, targets, offsets), n, n_entries = given, len(given[0]), len(variables)
-        n_words, threads = np.int64(counter.n_words), (kernels.THREADS,)
+    def _layout(self, number: int, layout: Layout) -> _Entries:
+        """On the device: the variables of a layout, where each begins, and the same of all variables, or -1."""
+        if layout is not self._laid_out:
+            self._laid_out, self._layouts = layout, {}
+        if number not in self._layouts:
+            entries = slice(int(layout.start[number]), int(layout.start[number + 1]))
+            of_variable = np.full(len(layout.n_states), -1)
+            of_variable[layout.variables[entries]] = layout.bases[entries]
+            arrays = layout.variables[entries], layout.bases[entries], of_variable
+            self._layouts[number] = tuple(map(self._cp.asarray, arrays))
+        return self._layouts[number]
+
+    def _count_binary_masks(self, given: list[Any], layout: _Entries, n_rows: Any, _: int, out: Any) -> None:
+        kernels, counter, n = self._kernels, self._counter, len(given[0])
+        n_groups = -(-len(counter.n_states) // kernels.PLANES)
+        common = (layout[2], self._masks, counter.data[0], np.int64(counter.n_words), n_rows, out)
+        grid = (n, -(-n_groups // kernels.WARPS))
+        kernels.count_binary_masks(grid, (kernels.THREADS,), (*given, np.int64(len(counter.n_states)), *common))
+        self._subtract(given, layout, n_rows, out)
+
+    def _count_masks(self, given: list[Any], layout: _Entries, n_rows: Any, _: int, out: Any) -> None:
+        kernels, counter, (planes, _rows) = self._kernels, self._counter, self._counter.data
+        (slots, sizes, targets, offsets), n, (variables, bases, _all) = given, len(given[0]), layout
+        n_entries, n_words = len(variables), np.int64(counter.n_words)
         common = (counter.states, counter.first, self._masks, planes, n_words)
         if n_entries:
             entries = (slots, targets, offsets, variables, bases)
-            kernels.count_masks(
-                (n, -(-n_entries // kernels.WARPS)), threads, (*entries, *common, np.int64(n_entries), out)
-            )
+            grid = (n, -(-n_entries // kernels.WARPS))
+            kernels.count_masks(grid, (kernels.THREADS,), (*entries, *common, np.int64(n_entries), out))
         kernels.count_totals((n,), (32,), (slots, sizes, targets, offsets, *common, n_rows, out))
-        if n_entries:
-            arguments = (targets, offsets, variables, bases, counter.states, np.int64(n_entries), n_rows, out)
-            kernels.subtract((n, -(-n_entries // kernels.THREADS)), threads, arguments)
+        self._subtract(given, layout, n_rows, out)
 
-    def _count_lists(self, given: list[Any], variables: Any, bases: Any, n_rows: Any, size: int, out: Any) -> None:
-        kernels, (_, rows) = self._kernels, self._counter.data
-        (begins, sizes, targets, offsets), n_entries = given, len(variables)
-        arguments = (begins, sizes, targets, offsets, variables, bases, self._counter.states, self._lists, rows)
-        grid = (len(begins), -(-(n_entries + 1) // kernels.THREADS), max(1, -(-size // kernels.CHUNK)))
+    def _subtract(self, given: list[Any], layout: _Entries, n_rows: Any, out: Any) -> None:
+        """The rows of first states."""
+        kernels, (variables, bases, _all), n = self._kernels, layout, len(given[0])
+        if len(variables):
+            arguments = (*given[2:], variables, bases, self._counter.states, np.int64(len(variables)), n_rows, out)
+            kernels.subtract((n, -(-len(variables) // kernels.THREADS)), (kernels.THREADS,), arguments)
+
+    def _count_binary_lists(self, given: list[Any], layout: _Entries, n_rows: Any, size: int, out: Any) -> None:
+        kernels, counter, rows, n = self._kernels, self._counter, self._counter.data[1], len(given[0])
+        threads = min(kernels.THREADS, -(-counter.n_octets // 32) * 32)
+        grid = (n, max(1, -(-size // kernels.SUMMED)), -(-counter.n_octets // threads))
+        sizes = np.int64(len(counter.n_states)), np.int64(counter.n_octets), n_rows
+        octets = rows.view(np.uint64)
+        kernels.count_binary_lists(grid, (threads,), (*given, layout[2], self._lists, rows, octets, *sizes, out))
+        self._subtract(given, layout, n_rows, out)
+
+    def _count_lists(self, given: list[Any], layout: _Entries, n_rows: Any, size: int, out: Any) -> None:
+        kernels, rows, (variables, bases, _all) = self._kernels, self._counter.data[1], layout
+        arguments = (*given, variables, bases, self._counter.states, self._lists, rows)
+        n_entries = len(variables)
+        grid = (len(given[0]), -(-(n_entries + 1) // kernels.THREADS), max(1, -(-size // kernels.CHUNK)))
         kernels.count_lists(grid, (kernels.THREADS,), (*arguments, np.int64(n_entries), n_rows, out))
 
     def _cut_masks(
         self,
-        parents: list[int],
+        parents: Integers,
         variables: Integers,
         groups: Integers,
         at: Integers,
-        n_children: Integers,
+        owners: Integers,
+        which: Integers,
         names: Integers,
     ) -> None:
         """Children of masks: masks at first, then lists where these are small."""
         cp, kernels, counter = self._cp, self._kernels, self._counter
-        which = np.concatenate([np.arange(n) for n in n_children])
-        slots = self._slots(len(names))
-        sizes = cp.zeros(len(names), np.int32)
-        owners = np.repeat(np.arange(len(parents)), n_children)
-        blocks = -(-counter.n_words // kernels.THREADS)
-        given = [
-            np.array([self._sets[name].at for name in parents], np.int64)[owners],
-            variables[owners],
-            which,
-            groups,
-            at[owners],
-            slots,
-        ]
-        arguments = (*(cp.asarray(part) for part in given), counter.states, counter.first, self._masks, counter.data[0])
-        kernels.cut_masks((len(names), blocks), (kernels.THREADS,), (*arguments, np.int64(counter.n_words), sizes))
+        slots, sizes = self._slots(len(names)), cp.zeros(len(names), np.int32)
+        grid, threads = (len(names), -(-counter.n_words // kernels.THREADS)), (kernels.THREADS,)
+        given = self._given(self._at[parents[owners]], variables[owners], which, groups, at[owners], slots)
+        common = (counter.states, counter.first, self._masks, counter.data[0], np.int64(counter.n_words))
+        kernels.cut_masks(grid, threads, (*given, *common, sizes))
         found = sizes.get().astype(np.int64)
-        small = np.flatnonzero(found * 32 < counter.n_cases)
-        for k in np.flatnonzero(found * 32 >= counter.n_cases).tolist():
-            self._sets[int(names[k])] = _Set(True, int(slots[k]), int(found[k]))
-        if len(small):
-            begins = self._list_room(found[small].tolist())
-            given = [slots[small], np.array(begins, np.int64)]
+        is_small = found <= counter.most_listed
+        self._kind[names], self._at[names], self._size[names] = np.where(is_small, _UNKNOWN, _MASK), slots, found
+        if is_small.any():
+            small = names[is_small]
+            begins = self._list_room(found[is_small])
+            given = self._given(slots[is_small], begins)
             fill = cp.zeros(len(small), np.int32)
-            arguments = (*(cp.asarray(part) for part in given), self._masks, np.int64(counter.n_words), fill)
-            kernels.list_masks((len(small), blocks), (kernels.THREADS,), (*arguments, self._lists))
-            for k, begin in zip(small.tolist(), begins, strict=True):
-                self._sets[int(names[k])] = _Set(False, begin, int(found[k]))
-                self._free.append(int(slots[k]))
+            grid = (len(small), grid[1])
+            kernels.list_masks(grid, threads, (*given, self._masks, np.int64(counter.n_words), fill, self._lists))
+            self._kind[small], self._at[small] = _LIST, begins
+            self._free += slots[is_small].tolist()
 
     def _cut_lists(
         self,
-        parents: list[int],
+        parents: Integers,
         variables: Integers,
         groups: Integers,
         at: Integers,
-        n_children: Integers,
+        owners: Integers,
+        which: Integers,
         names: Integers,
     ) -> None:
         """Children of lists are lists."""
-        cp, kernels, counter = self._cp, self._kernels, self._counter
-        firsts = np.cumsum(n_children) - n_children
+        cp, kernels = self._cp, self._kernels
+        cuts = np.unique(owners)
+        firsts, own = np.flatnonzero(which == 0), parents[cuts]
+        rows, largest = self._counter.data[1], int(self._size[own].max())
+        grid = (len(own), max(1, -(-largest // kernels.THREADS)))
 
-        def run(is_counting: int, begins: Any, fill: Any) -> None:
-            now = [self._sets[name] for name in parents]  # they may have moved
-            given = [np.array([getattr(set_, field) for set_ in now], np.int64) for field in ("at", "size")]
-            parts = [cp.asarray(part) for part in (*given, variables, groups, at, firsts)]
-            grid = (len(now), max(1, -(-int(given[1].max()) // kernels.THREADS)))
-            rows = counter.data[1]
-            kernels.cut_lists(
-                grid, (kernels.THREADS,), (*parts, self._lists, rows, np.int64(is_counting), begins, fill)
-            )
+        def run(is_counting: int, begins: Integers, fill: Any) -> None:
+            lists = self._at[own], self._size[own]  # they may have moved
+            *given, goals = self._given(*lists, variables[cuts], groups, at[cuts], firsts, begins)
+            arguments = (*given, self._lists, rows, np.int64(is_counting), goals, fill)
+            kernels.cut_lists(grid, (kernels.THREADS,), arguments)
 
         sizes = cp.zeros(len(names), np.int32)
-        run(1, cp.zeros(1, np.int64), sizes)
-        found = sizes.get().tolist()
+        run(1, np.zeros(1, np.int64), sizes)
+        found = sizes.get().astype(np.int64)
         begins = self._list_room(found)
-        run(0, cp.asarray(np.array(begins, np.int64)), cp.zeros(len(names), np.int32))
-        for name, begin, size in zip(names.tolist(), begins, found, strict=True):
-            self._sets[name] = _Set(False, begin, size)
+        run(0, begins, cp.zeros(len(names), np.int32))
+        self._kind[names], self._at[names], self._size[names] = _LIST, begins, found
 
     def _slots(self, n: int) -> Integers:
         """Room for so many masks."""
@@ -334,27 +408,32 @@ class GpuSession:
             masks[:old] = self._masks
             self._masks = masks
             self._free = [*range(len(masks) - 1, old - 1, -1), *self._free]
-        slots = [self._free.pop() for _ in range(n)]
+        slots, self._free = self._free[-n:], self._free[:-n]
         return np.array(slots, np.int64)
 
-    def _list_room(self, sizes: Iterable[int]) -> list[int]:
+    def _list_room(self, sizes: Integers) -> Integers:
         """Where lists of these sizes begin; all others may move."""
-        total = int(sum(sizes := list(sizes)))
-        if self._n_listed + total > len(self._lists):
-            names = [name for name, set_ in self._sets.items() if not set_.is_mask]
-            live = [self._sets[name] for name in names]
-            in_use = sum(set_.size for set_ in live)
-            lists = self._cp.empty(max(len(self._lists), 2 * (in_use + total)), np.int32)
+        ends = np.cumsum(sizes)
+        if self._n_listed + int(ends[-1]) > len(self._lists):
+            live = np.flatnonzero(self._kind == _LIST)
+            goals = np.cumsum(self._size[live]) - self._size[live]
+            in_use = int(self._size[live].sum())
+            lists = self._cp.empty(max(len(self._lists), 2 * (in_use + int(ends[-1]))), np.int32)
             if in_use:
-                lengths = np.array([set_.size for set_ in live], np.int64)
-                new = np.cumsum(lengths) - lengths
-                self._move(live, new, lists)
-                for name, set_, begin in zip(names, live, new.tolist(), strict=True):
-                    self._sets[name] = _Set(False, begin, set_.size)
+                self._move(live, goals, lists)
+                self._at[live] = goals
             self._lists, self._n_listed = lists, in_use
-        begins = [self._n_listed + before for before in np.cumsum([0, *sizes])[:-1].tolist()]
-        self._n_listed += total
+        begins: Integers = self._n_listed + ends - sizes
+        self._n_listed += int(ends[-1])
         return begins
+
+
+def _kernels() -> Any:
+    """The kernels, without CuPy's word that its compiler may change."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "cupyx.jit.rawkernel is experimental", FutureWarning)
+        from leafwise.counters import gpu_kernels
+    return gpu_kernels
 
 
 def _cupy() -> Any:

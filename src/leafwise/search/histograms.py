@@ -10,7 +10,8 @@ Integers = NDArray[np.int64]
 
 
 _ROOM = 2**21  # cells to begin with; memory is not touched before it is used
-_PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back
+_PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
+_TOO_MANY = 2**28  # ... and beyond that, 1 GB, all of them, once they are priced
 
 
 class Histograms:
@@ -30,7 +31,7 @@ class Histograms:
 
     @property
     def pool(self) -> Pool:
-        return Pool(self.cells, self._free, self._sizes, self._used, _PLENTY)
+        return Pool(self.cells, self._free, self._sizes, self._used, _PLENTY, _TOO_MANY)
 
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""

@@ -43,6 +43,7 @@ _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _STEPS = 4096  # likewise
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
+_LOOKING_NS = 200.0  # to look at a leaf
 _COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _SHORTER = 2**14  # counts in the tables of several states together
@@ -128,7 +129,7 @@ class Leaves:
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
-        self._priced = True  # since the nodes last looked for their best leaves
+        self._priced = True  # since all nodes last looked for their best leaves
         self._packed: Any = None  # the state as compiled code last had it
 
     @property
@@ -493,17 +494,18 @@ class Leaves:
         first, n_children = splits["first_child"], splits["n_children"]
         children = first.repeat(n_children) + _count_up(n_children)
         batch = np.concatenate([to_price, children, self.nodes["merged"][merged]]).astype(np.int64)
+        now = self._state()
         if self.rules.remote:
-            self._fill(batch, split, children)
+            self._fill(batch, split, children, now)
         if len(batch):
-            self._price(batch)
+            self._price(batch, now)
         totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         if self.histograms.are_plenty:
-            schedule.free_spent(batch, self._state())
+            schedule.free_spent(batch, now)
 
-    def _fill(self, batch: Integers, split: Integers, children: Integers) -> None:
+    def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
         """Have sets of cases joined, cut and counted for these leaves, some of which are children of splits."""
-        records, totals, now = self.records, self._totals, self._state()
+        records, totals = self.records, self._totals
         joined = self._joined[: totals[state.N_JOINED]]
         if len(joined):
             self._session.join(*joined.T.copy())
@@ -542,20 +544,21 @@ class Leaves:
             self._session.release(records["cases"][dropped])
             self._n_released = int(totals[state.N_DROPPED])
 
-    def _price(self, batch: Integers) -> None:
-        """Find the best splits of leaves that are counted."""
+    def _price(self, batch: Integers, now: Any) -> None:
+        """Find the best splits of leaves that are counted, and what their nodes gain."""
         if isinstance(self._prior, PriorNetwork):
             self._weigh(batch, self._prior)
-        else:
-            now = self._state()
-            costs = _PRICING_NS * self._sizes(batch)
+            self._priced = True
+            return
 
-            def price(begin: int, end: int) -> None:
-                with self._scratch() as scratch:
-                    expand.price_leaves(batch, begin, end, now, scratch)
+        def price(begin: int, end: int) -> None:
+            with self._scratch() as scratch:
+                expand.price_leaves(batch, begin, end, now, scratch)
 
-            self._workers.run(price, costs)
-        self._priced = True
+        self._workers.run(price, _PRICING_NS * self._sizes(batch))
+        targets = np.unique(self.records["target"][batch])
+        costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
+        self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
         """How many cells the histograms of these leaves have."""

@@ -81,9 +81,13 @@ def free_histogram(leaf: Any, state: State) -> None:
 
 @bare
 def free_if_spent(at: Int, state: State) -> None:
-    """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again."""
-    if state.pool.used[0] > state.pool.plenty:
-        for slot in range(FALLBACK):
+    """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again.
+
+    Where there are too many, that of any leaf: a split must count again, too.
+    """
+    pool = state.pool
+    if pool.used[0] > pool.plenty:
+        for slot in range(FALLBACK if pool.used[0] <= pool.too_many or state.rules.remote else 0):
             if state.splits[N_SLOTS * at + slot]["variable"] >= 0:
                 return
         free_histogram(state.leaves[at], state)

@@ -360,6 +360,15 @@ def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State
 
 
 @jit
+def refresh_nodes(targets: Array, begin: int, end: int, state: State) -> None:
+    """The best operators of these nodes, after some of their leaves were priced."""
+    state = refer(state)
+    for k in range(begin, end):
+        refresh_node(targets[k], state)
+        note_next(targets[k], state)
+
+
+@jit
 def free_spent(batch: Array, state: State) -> None:
     """Give back those histograms that may not be needed again."""
     state = refer(state)

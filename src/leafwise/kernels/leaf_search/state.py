@@ -147,7 +147,8 @@ class Pool(NamedTuple):
     free: Array  # for each size, where the first free histogram is; -1: none. It holds where the next one is
     sizes: Array
     used: Array  # so many cells, and so many of the leaves' own counts
-    plenty: int  # cells: beyond that, histograms that may not be needed again are given back
+    plenty: int  # cells: beyond that, histograms that may not be needed again are given back,
+    too_many: int  # ... and beyond that all of them, once they are priced, if rows are here to count again
 
 
 class Scoring(NamedTuple):
