@@ -171,6 +171,10 @@ INFER_OR_STATE = Advice(
 SUM_OVER = Advice(("missing", "unknown"), " to sum over them when a network is evaluated")
 
 
+class MissingCells(AdvisedError):
+    """Cells are missing that must not be; the first part of the message says where."""
+
+
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:
     """The columns where no checked one has a missing cell: an error, or the rows without any."""
     counts = {column.name: column.n_missing for column in checked}
@@ -178,7 +182,7 @@ def complete(columns: list[Column], checked: Sequence[Column], missing: str, adv
     if not counts:
         return columns
     if missing == "error":
-        raise AdvisedError(
+        raise MissingCells(
             f"missing cells in {_counted(counts)}: pass ",
             advice,
             ", or ",

@@ -12,7 +12,8 @@ from leafwise.columns import Column
 from leafwise.dates import days
 from leafwise.description import Description
 from leafwise.encoding import Reading, read_beside
-from leafwise.errors import AdvisedError
+from leafwise.errors import Advice, AdvisedError
+from leafwise.new_data import SUM_OVER, MissingCells
 from leafwise.table import Table, Variable, brief, first_repeated
 
 Integers = NDArray[np.int64]
@@ -57,7 +58,13 @@ def read_series(
             ", or fill the cells in",
         )
     wanted = {what: name for what, name in (("by", by), ("time", time)) if name is not None}
-    table, understood, beside = read_beside(source, wanted, variables=variables, **reading)
+    try:
+        table, understood, beside = read_beside(source, wanted, variables=variables, **reading)
+    except MissingCells as error:
+        state = Advice(("missing", "state"), " to make missing a state of its own")
+        advice = SUM_OVER if variables is not None else state
+        more = ", or fill them in: no row of a series may be left out"
+        raise AdvisedError(error.advice.parts[0], advice, more) from None
     own, names = np.zeros(table.n_cases, np.int64), ["the series"]
     if "by" in beside:
         found, first, own = np.unique(_whole(beside["by"]), return_index=True, return_inverse=True)

@@ -82,6 +82,7 @@ def test_times_that_go_on_step_by_step(times):
         ([["p", "soon", 0], ["p", "later", 1]], {}, "column 'x2' holds 'soon' as a time"),
         ([["p", "2024-01-01", 0], ["p", "2024-01-02", 1], ["p", "2024-01-04", 1]], {}, "to '2024-01-04'"),
         ([["p", 1, 0], ["p", 2, 1]], {"missing": "drop"}, "missing='drop' was given for series"),
+        ([["p", 1, None], ["p", 2, 1]], {}, "missing cells in column 'x3' (1): pass missing='state'"),
         ([["p", 1, 0], ["p", 2, 1]], {"target": "x3"}, "target and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"networks": 3}, "networks and lags=1 were both given"),
         ([["p", 1, 0], ["p", 2, 1]], {"lags": 0}, "lags is 0"),

@@ -195,7 +195,8 @@ class CpuSession:
 
     def release(self, gone: Integers) -> None:
         known = [self.numbers.pop(name) for name in gone.tolist() if name != EVERYTHING and name in self.numbers]
-        self._counter.release_numbers(np.array(known, np.int64))
+        if known:
+            self._counter.release_numbers(np.array(known, np.int64))
 
     def close(self) -> None:
         self.release(np.array(list(self.numbers), np.int64))

@@ -5,7 +5,7 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, groupby
@@ -20,6 +20,7 @@ from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring.dirichlet import TIE
@@ -28,7 +29,7 @@ from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.growth import Deletion, Drawing, operator, start_of
-from leafwise.search.leaves import Leaves
+from leafwise.search.leaves import Leaves, Prices
 from leafwise.search.own_form import own_tests
 from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
@@ -105,10 +106,15 @@ class LeafSearchRun(Run):
         settings: LeafSearch,
         workers: Workers,
         before: Mapping[str, Any] | Taken | None = None,
+        prices: Prices | None = None,
     ) -> None:
         taken = before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before)
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
+        self._scratches: list[Any] = []  # of threads, for this layout
+        self._prices = prices or Prices.of(
+            problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
+        )
         with self._clock:
             self._begin(taken)
 
@@ -118,7 +124,7 @@ class LeafSearchRun(Run):
         self._taken = taken
         if counter.local is not None:
             counter.local.prepare()
-        layout = problem.layout()
+        layout = self._layout
         self._n_states = layout.n_states
         limits, start = problem.parents, problem.start
         if taken.graphs:
@@ -140,16 +146,15 @@ class LeafSearchRun(Run):
         self._leaves = Leaves(
             counter,
             workers,
-            problem.prior,
-            problem.structure_prior,
+            self._prices,
             settings.operators,
             "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
-            problem.variables,
             layout,
             np.array(problem.targets),
+            self._scratches,
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
         self._leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)
@@ -159,6 +164,10 @@ class LeafSearchRun(Run):
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
         self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
         self._refund = taken.refund  # for tests that went with the parents that were deleted
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self._problem.layout()
 
     def __iter__(self) -> Iterator[Step[Operator]]:
         return self
@@ -276,15 +285,17 @@ class LeafSearchRun(Run):
         likelihoods = np.bincount(
             records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
         ).tolist()
-        log_priors = self._log_priors(graphs, leaves, self._problem.targets)
+        log_priors = self._log_priors(graphs.made(), leaves, self._problem.targets)
         return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
 
-    def _log_priors(self, graphs: DrawnGraphs, leaves: NDArray[np.int64], targets: Sequence[int]) -> dict[int, float]:
+    def _log_priors(
+        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+    ) -> dict[int, float]:
         """Of these targets' graphs, with what it takes to part leaves; `leaves` are the records of all leaves."""
         problem, records = self._problem, self._leaves.records
-        found = {target: problem.log_prior(target, graphs.graph(target)) for target in targets}
+        found = {target: problem.log_prior(target, graphs[target]) for target in targets}
         if "O" in self.settings.operators:
-            costs, leaves = problem.structure_prior.costs, leaves[np.isin(records["target"][leaves], targets)]
+            costs, leaves = problem.structure_prior.costs, leaves[self._are_of(targets, leaves)]
             own = records["target"][leaves]
             too_many = np.bincount(own, self._n_states[own] - records["n_outcomes"][leaves], len(self._n_states))
             found = {target: value - costs.log_kappa * float(too_many[target]) for target, value in found.items()}
@@ -292,6 +303,13 @@ class LeafSearchRun(Run):
             for target, _, states in set(switches.tolist()) if costs.tests else ():
                 reached = [state for state in range(states.bit_length()) if states >> state & 1]
                 found[target] -= LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+        return found
+
+    def _are_of(self, targets: Iterable[int], leaves: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these leaves belong to one of some targets."""
+        is_one = np.zeros(len(self._n_states), np.bool_)
+        is_one[list(targets)] = True
+        found: NDArray[np.bool_] = is_one[self._leaves.records["target"][leaves]]
         return found
 
     def _begin_to_part(self) -> None:
@@ -312,6 +330,7 @@ class LeafSearchRun(Run):
             replace(self.settings, seconds=None if left is None else max(left - self.seconds, 0.0)),
             self._workers,
             Taken(parts=True),
+            self._prices,
         )
         try:
             other.run()
@@ -321,28 +340,34 @@ class LeafSearchRun(Run):
 
     def _take_better(self, other: "LeafSearchRun") -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        both = (run._whole_scores(other._problem.targets) for run in (self, other))
-        scores, priors = zip(*both, strict=True)
-        chosen = {t for t in scores[1] if scores[1][t] > scores[0][t] + TIE}
+        before, mine, its = self._leaves, self._draw(self._leaves.n_steps), other._draw(other._leaves.n_steps)
+        graphs, its_graphs = mine.graphs.made(), its.graphs.made()
+        targets = [t for t in other._problem.targets if graphs[t] != its_graphs[t]]
+        scores, priors = self._whole_scores(graphs, mine.leaves, targets)
+        its_scores, its_priors = other._whole_scores(its_graphs, its.leaves, targets)
+        chosen = {t: its_graphs[t] for t in targets if its_scores[t] > scores[t] + TIE}
         if not chosen:
-            self._leaves.begin_to_part()
+            before.begin_to_part()
             return
-        gained = (math.fsum(found[1][t] - found[0][t] for t in chosen) for found in (scores, priors))
-        taken = self._handed_over(chosen, is_in=False).with_nodes_of(other._handed_over(chosen), chosen, *gained)
-        self._leaves.close()
-        self._begin(taken)
+        gain, log_prior = (
+            math.fsum(new[t] - old[t] for t in chosen) for new, old in ((its_scores, scores), (its_priors, priors))
+        )
+        stay = mine.leaves[~self._are_of(chosen, mine.leaves)]
+        staying = self._handed_over({t: graph for t, graph in graphs.items() if t not in chosen}, stay)
+        coming = other._handed_over(chosen, its.leaves[other._are_of(chosen, its.leaves)])
+        before.close()
+        self._begin(staying.with_nodes_of(coming, gain, log_prior))
+        self._leaves.adopt(before, stay)
 
-    def _handed_over(self, chosen: set[int], is_in: bool = True) -> Taken:
-        """What it has come to, with the cases of the leaves of targets that are chosen, or are not."""
-        leaves = self._draw(self._leaves.n_steps).leaves
-        goes_on = np.isin(self._leaves.records["target"][leaves], list(chosen), invert=not is_in)
-        return replace(Taken.of(self.state()), sets=self._leaves.hand_over(leaves, goes_on))
+    def _handed_over(self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64]) -> Taken:
+        """What it has come to in some graphs, with the cases of their leaves."""
+        return Taken(**self._so_far(graphs, leaves), sets=self._leaves.hand_over(leaves))
 
-    def _whole_scores(self, targets: Sequence[int]) -> tuple[dict[int, float], dict[int, float]]:
+    def _whole_scores(
+        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+    ) -> tuple[dict[int, float], dict[int, float]]:
         """The log score of these nodes with all their tests, and the part of it that is the structure prior's."""
-        drawing, records = self._draw(self._leaves.n_steps), self._leaves.records
-        leaves = drawing.leaves
-        log_priors = self._log_priors(drawing.graphs, leaves, targets)
+        log_priors, records = self._log_priors(graphs, leaves, targets), self._leaves.records
         likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
         return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
@@ -350,14 +375,19 @@ class LeafSearchRun(Run):
         """What it takes to go on from here, in plain values."""
         if self.settings.delete_parents:
             self._delete_parents()
-        drawing, parents = self._draw(self._leaves.n_steps), self._leaves.is_parent
+        drawing = self._draw(self._leaves.n_steps)
         graphs = drawing.graphs
+        parts = graphs.begin, graphs.tests, graphs.first, graphs.children
+        return self._so_far([part.tolist() for part in parts], drawing.leaves)
+
+    def _so_far(self, graphs: Any, leaves: NDArray[np.int64]) -> dict[str, Any]:
+        """What `Taken` tells, but for the cases of the leaves."""
         return {
-            "graphs": [part.tolist() for part in (graphs.begin, graphs.tests, graphs.first, graphs.children)],
-            "regions": self._leaves.region_words(drawing.leaves),
-            "pieces": self._leaves.pieces(drawing.leaves),
+            "graphs": graphs,
+            "regions": self._leaves.region_words(leaves),
+            "pieces": self._leaves.pieces(leaves),
             "parts": self._leaves.parts,
-            "arcs": np.argwhere(parents)[:, ::-1].tolist(),
+            "arcs": np.argwhere(self._leaves.is_parent)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
             "n_merges": self.n_merges,
             "n_deleted": self.n_deleted,

@@ -51,10 +51,10 @@ def make_layout(allowed: NDArray[np.uint8], n_states: Integers, targets: Integer
     known: dict[bytes, int] = {}
     same = [known.setdefault(key, k) for k, key in enumerate(keys)]  # the first with the same needs
     firsts = list(known.values())
-    rows = [needs[k].nonzero()[0] for k in firsts]
+    which, variables = map(np.ascontiguousarray, needs[firsts].nonzero())
+    sizes, start = n_states[variables], np.searchsorted(which, np.arange(len(firsts) + 1))
+    bases = np.cumsum(sizes) - sizes
     of_target = np.zeros(len(n_states), np.int64)
     of_target[targets] = np.searchsorted(firsts, same)
-    n_rows = np.array([int(n_states[row].sum()) for row in rows])
-    bases = [np.cumsum(n_states[row]) - n_states[row] for row in rows]
-    start = np.cumsum([0, *map(len, rows)])
-    return Layout(of_target, start, np.concatenate(rows), np.concatenate(bases), n_rows, n_states)
+    n_rows = np.diff(np.append(bases, sizes.sum())[start])
+    return Layout(of_target, start, variables, bases - (np.cumsum(n_rows) - n_rows)[which], n_rows, n_states)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +33,14 @@ from leafwise.regions import Region
 from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms
 from leafwise.search.planting import Planted, planted_sets, read_region, tests_above
-from leafwise.structure_priors import StructurePrior, log_ways, n_ordered
-from leafwise.table import Variable
+from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
+from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
+_STEPS = 4096  # likewise
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
@@ -50,6 +51,28 @@ _SHORTER = 2**14  # counts in the tables of several states together
 _ready = set[Any]()  # kinds of searches for which all functions are compiled
 
 
+class Prices(NamedTuple):
+    """What prices depend on besides counts: the same for a search, and for those of fewer targets, or candidates."""
+
+    prior: ParameterPrior
+    costs: Costs
+    rises: "_Rises"
+    per_variable: tuple[Integers, Integers, NDArray[np.float64]]
+
+    @classmethod
+    def of(
+        cls,
+        prior: ParameterPrior,
+        structure_prior: StructurePrior,
+        variables: tuple[Variable, ...],
+        counter: Counter,
+        with_pieces: bool,
+    ) -> "Prices":
+        n_states, costs = count_states(variables), structure_prior.costs
+        rises = _rises(prior, n_states, counter.n_cases, counter.unit, with_pieces)
+        return cls(prior, costs, rises, _per_variable(variables, n_states, costs.tests))
+
+
 class Leaves:
     """All leaves that are, those made ahead, and the log."""
 
@@ -57,23 +80,22 @@ class Leaves:
         self,
         counter: Counter,
         workers: Workers,
-        prior: ParameterPrior,
-        structure_prior: StructurePrior,
+        prices: "Prices",
         operators: str,
         parts: bool,
         rules: state.Rules,
         parents: ParentRules,
         n_candidates: Integers,
-        variables: tuple[Variable, ...],
         layout: Layout,
         targets: Integers,
+        scratches: list[Any],
     ) -> None:
-        self.rules, self.targets = rules, targets
-        self._counter, self._workers, self._prior, self._parents = counter, workers, prior, parents
+        self.rules, self.targets, self._scratches = rules, targets, scratches
+        self._counter, self._workers, self._prior, self._parents = counter, workers, prices.prior, parents
         self._local, self._session = counter.local, counter.session()
         n_states = layout.n_states
         n = len(n_states)
-        self._layout, self._costs = layout, structure_prior.costs
+        self._layout, self._prices, self._costs = layout, prices, prices.costs
         self.records = np.empty(max(4 * n, _LEAVES), state.LEAF)
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
         self.nodes = np.zeros(n, state.NODE)
@@ -83,8 +105,6 @@ class Leaves:
         self.nodes["max_children"] = rules.most_children
         self.histograms = Histograms(self._layout, self.nodes)
         self._allowed = parents.allowed.copy()
-        self._rises = _rises(prior, n_states, counter.n_cases, counter.unit, "O" in operators)
-        self._per_variable = _per_variable(variables, n_states, self._costs.tests)
         self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
         self._above = np.zeros((n, -(-n // 64)), np.uint64)
@@ -94,7 +114,7 @@ class Leaves:
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._log = np.zeros(0, state.STEP)
-        self._committed = np.zeros(0, np.int64)
+        self._committed = np.zeros(_STEPS, np.int64)
         self._regions = np.zeros(4 * _LEAVES, np.uint64)  # the first word is everything
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
@@ -109,8 +129,8 @@ class Leaves:
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
-        self._scratches: list[Any] = []  # that no thread works with
         self._priced = True  # since all nodes last looked for their best leaves
+        self._packed: Any = None  # the state as compiled code last had it
 
     @property
     def n_steps(self) -> int:
@@ -161,15 +181,16 @@ class Leaves:
 
     def region_words(self, records: Integers) -> list[list[int]]:
         """The same of several as it is kept: how many boxes, and the words."""
-        places = self.records[["region", "n_boxes", "n_words"]][records].tolist()
-        return [[n_boxes, *self._regions[begin : begin + n].tolist()] for begin, n_boxes, n in places]
+        words = self._regions[: self._totals[state.N_WORDS]].tolist()
+        places = (self.records[field][records].tolist() for field in ("region", "n_boxes", "n_words"))
+        return [[n_boxes, *words[begin : begin + n]] for begin, n_boxes, n in zip(*places, strict=True)]
 
     def pieces(self, records: Integers) -> list[list[int]]:
         """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
 
         Partitions are numbered so that none is that of a leaf to come.
         """
-        own = self.records[list(_PIECE[:3])][records].tolist()
+        own = list(zip(*(self.records[field][records].tolist() for field in _PIECE[:3]), strict=True))
         numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
         return [[place, leaf[0], leaf[1], numbers[leaf[2]]] for place, leaf in enumerate(own) if leaf[0]]
 
@@ -208,9 +229,10 @@ class Leaves:
             self._note_tests(target, graph)
         cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
         self._make_ready()
-        schedule.add_initial_leaves(targets, cases, planted.places, self._state())
+        now = self._state()
+        schedule.add_initial_leaves(targets, cases, planted.places, now)
         if self._parents.is_parent.any():
-            acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], self._state())
+            acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
         for record, states, part, partition in pieces:
             n_outcomes = 2 if part else states.bit_count()
             for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
@@ -236,7 +258,6 @@ class Leaves:
     def begin_to_part(self) -> None:
         """From now on leaves may be parted, too: nothing gains without that."""
         self.parts = self._priced = True
-        self._scratches.clear()
         schedule.start_afresh(self.targets, self._state())
 
     def price_planted(self) -> None:
@@ -251,13 +272,28 @@ class Leaves:
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
-    def hand_over(self, records: Integers, goes_on: NDArray[np.bool_]) -> list[int]:
-        """The sets of cases of these leaves, where a local counter has them; another search has some from now on."""
+    def hand_over(self, records: Integers) -> list[int]:
+        """The sets of cases of these leaves, where a local counter has them; another search has them from now on."""
         if self._local is None:
             return []
         cases: list[int] = self.records["cases"][records].tolist()
-        self.records["cases"][records[goes_on]] = EVERYTHING
+        self.records["cases"][records] = EVERYTHING
         return cases
+
+    def adopt(self, other: "Leaves", theirs: Integers) -> None:
+        """Begin with the counts that another search of the same problem has of these leaves, all of some targets."""
+        if self._local is None:
+            return
+        pool, cells, targets = self.histograms.pool, other.histograms.cells, other.records["target"][theirs]
+        is_one = np.zeros(len(self.nodes), np.bool_)
+        is_one[targets] = True
+        mine = np.flatnonzero(is_one[self.records["target"][: self._n_planted]]).tolist()
+        sizes, at = pool.sizes[self.nodes["size_class"][targets]].tolist(), int(pool.used[0])
+        for record, place, size in zip(mine, other.records["histogram"][theirs].tolist(), sizes, strict=True):
+            if place >= 0:
+                pool.cells[at : at + size] = cells[place : place + size]
+                self.records["histogram"][record], at = at, at + size
+        pool.used[0] = at
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
@@ -295,10 +331,10 @@ class Leaves:
         tests = [test for test in graph.tests if test >= 0]  # to part a leaf is paid for apart
         self.nodes[target]["n_tests"] = len(tests)
         if self._costs.tests or self._costs.parents:
-            row = np.zeros((1, len(self.nodes)), np.bool_)
-            row[0, tests] = True
-            self._tested[target] = _packed(row)[0]
-            self.nodes[target]["n_tested"] = row.sum()
+            different = set(tests)
+            words = sum(1 << test for test in different).to_bytes(8 * self._tested.shape[1], "little")
+            self._tested[target] = np.frombuffer(words, np.uint64)
+            self.nodes[target]["n_tested"] = len(different)
 
     def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
         """Which tests lead to each leaf of a node's graph."""
@@ -314,10 +350,8 @@ class Leaves:
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
-        self._shared = shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
-        self._owners = np.zeros(len(self.nodes), np.int64)
-        shared[state.NEXT] = state.CLOSED
-        priced, now = self._priced, self._state()
+        self._shared[state.NEXT] = state.CLOSED
+        shared, priced, now = self._shared, self._priced, self._state()
 
         def search(leads: bool) -> int:
             with self._scratch() as scratch:
@@ -328,11 +362,13 @@ class Leaves:
             status = self._workers.together(search) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
             shared[state.OVER] = 1
+            self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
+            self._owners = np.zeros(len(self.nodes), np.int64)
         self._priced = False
         return status
 
     def _scoring(self) -> state.Scoring:
-        costs, table = self._costs, self._rises
+        costs, table = self._costs, self._prices.rises
         return state.Scoring(
             self._layout,
             self._allowed,
@@ -342,7 +378,7 @@ class Leaves:
             table.cells,
             table.totals,
             table.multiples,
-            *self._per_variable,
+            *self._prices.per_variable,
             self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
             costs.log_kappa,
             costs.shared,
@@ -361,7 +397,10 @@ class Leaves:
     @contextmanager
     def _scratch(self) -> Iterator[Any]:
         """Where a thread works, for compiled code."""
-        scratch = self._scratches.pop() if self._scratches else Packed(expand.make_scratch(self._fields(self._cases)))
+        if self._scratches:
+            scratch = self._scratches.pop()
+        else:
+            scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
         yield scratch
         self._scratches.append(scratch)
 
@@ -372,7 +411,7 @@ class Leaves:
         key = data.columns.dtype, data.listed.dtype, self._local is None, "O" in self._operators
         if key in _ready:
             return
-        scratch = expand.make_scratch(fields)
+        scratch = expand.make_scratch(fields, "O" in self._operators)
         now, pricing = Packed(fields), Packed(scratch.pricing)
         calls: list[tuple[Any, ...]] = [(splits.price_splits, 0, 0, 0, now, pricing)]
         if "O" in self._operators:
@@ -383,8 +422,11 @@ class Leaves:
         _ready.add(key)
 
     def _state(self) -> Any:
-        """All of it, for compiled code."""
-        return Packed(self._fields(self._cases))
+        """All of it, for compiled code: packed anew where any of it is not what it was."""
+        fields = self._fields(self._cases)
+        if self._packed is None or not _is_same(fields, self._packed[0]):
+            self._packed = fields, Packed(fields)
+        return self._packed[1]
 
     def _fields(self, cases: Cases) -> state.State:
         return state.State(
@@ -549,6 +591,14 @@ class Leaves:
             self._exponents = grown(self._exponents, end)
         self._exponents[self._n_exponents : end] = np.concatenate(own)
         self._n_exponents = end
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two named tuples have the same arrays, and equal numbers."""
+    for a, b in zip(one, other, strict=True):
+        if a is not b and (not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b):
+            return False
+    return True
 
 
 def _count_up(sizes: Integers) -> Integers:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -39,24 +40,24 @@ class Taken:
         graphs = DrawnGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
         return cls(**{**state, "graphs": graphs.made()})
 
-    def with_nodes_of(self, other: "Taken", chosen: set[int], gain: float, log_prior: float) -> "Taken":
-        """The same with the graphs of some targets from another search, which parts leaves, and gain so much more."""
+    def with_nodes_of(self, other: "Taken", gain: float, log_prior: float) -> "Taken":
+        """The same with the graphs of other targets from another search, which parts leaves, and gain so much more."""
         regions: list[Words] = []
         pieces: list[list[int]] = []
         sets: list[int] = []
-        mine, its = self._leaves_of_targets(), other._leaves_of_targets()
-        for target in sorted(self.graphs):
-            source, (first, end, own_pieces) = (other, its[target]) if target in chosen else (self, mine[target])
+        of_targets = {t: (source, own) for source in (self, other) for t, own in source._leaves_of_targets().items()}
+        for _, (source, (first, end, own_pieces)) in sorted(of_targets.items(), key=itemgetter(0)):
             pieces += [[place - first + len(regions), *about] for place, *about in own_pieces]
             regions += source.regions[first:end]
             sets += source.sets[first:end]
         return replace(
             self,
-            graphs={target: (other if target in chosen else self).graphs[target] for target in sorted(self.graphs)},
+            graphs=dict(sorted({**self.graphs, **other.graphs}.items())),
             regions=regions,
             pieces=pieces,
             parts=True,
-            arcs=[arc for arc in self.arcs if arc[1] not in chosen] + [arc for arc in other.arcs if arc[1] in chosen],
+            arcs=[arc for arc in self.arcs if arc[1] not in other.graphs]
+            + [arc for arc in other.arcs if arc[1] in other.graphs],
             gain=self.gain + gain,
             log_prior=self.log_prior + log_prior,
             sets=sets,

@@ -81,13 +81,13 @@ class Scratch(NamedTuple):
     spent: Array  # nanoseconds, roughly
 
 
-def make_scratch(state: State) -> Scratch:
-    """Room for all that one thread may have to do."""
+def make_scratch(state: State, parts: bool) -> Scratch:
+    """Room for all that one thread may have to do; `parts`: leaves may be parted, now or later."""
     n_states, cases = state.scoring.layout.n_states, state.cases
     most_states = max(2, n_states.max())
     return Scratch(
         bits.make_scratch(cases.n_cases, n_states, cases.data),
-        make_pricing_scratch(state.scoring),
+        make_pricing_scratch(state.scoring, parts),
         np.empty(most_states, np.int64),
         np.empty(most_states + 2, np.int64),
         np.empty(most_states + 2, np.int64),

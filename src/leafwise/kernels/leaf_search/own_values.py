@@ -20,6 +20,7 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search.state import (
     BELOW,
     BELOW_OR_MISSING,
@@ -42,7 +43,7 @@ _SLACK = 1e-7  # of bounds: more than is lost to rounding
 class OwnScratch(NamedTuple):
     """Where one thread prices pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
 
-    n: Array  # outcomes, masks, states that the leaf is about
+    n: Array  # outcomes, masks, states that the leaf is about; and whether all candidates have bounds
     states: Array  # those that are listed,
     columns: Array  # ... and, of a switch, to which outcome each belongs
     masks: Array  # by which the leaf can be parted, column by column,
@@ -54,7 +55,12 @@ class OwnScratch(NamedTuple):
     most_switch: Array  # ... what splitting these can gain,
     most_part: Array
     most_rest: Array
-    least: Array  # ... and what splitting switch and part gains, at least, if there are two children
+    least_outside: Array  # ... what splitting switch and part gains, at least, by level: if there are 2^level children
+    least_inside: Array  # ... and part and rest
+    leeways: Array  # by level: how much more than the leaf itself any of its pieces can gain; -1: not known yet
+    bounds: Array  # by variable: what no split on it gains more than,
+    split_bounds: Array  # ... and by split: of the leaf as it is (0) and of its pieces (1), by kind, row and state
+    spreads: Array
     counts: Array  # by row and column
     exponents: Array
     inside: Array  # rises of states, one by one
@@ -66,14 +72,24 @@ class OwnScratch(NamedTuple):
     no_weights: Array
 
 
-def make_own_scratch(n_states: Array, is_used: bool) -> OwnScratch:
+@bare
+def _level(n_children: Int) -> Int:
+    """Of which the lower bounds hold for so many children."""
+    level = np.int64(0)
+    while np.int64(1) << level < n_children:
+        level += 1
+    return level
+
+
+def make_own_scratch(layout: Layout, is_used: bool) -> OwnScratch:
     """Room for any leaf; none, if it is not used."""
-    most = max(n_states[n_states <= MOST_STATES], default=0) if is_used else 0
-    n_rows = CHILDREN + 2 * n_states.max() if is_used else 0
+    n_states, n_cells = layout.n_states if is_used else layout.n_states[:0], layout.n_rows.max() if is_used else 0
+    most, most_values = max(n_states[n_states <= MOST_STATES], default=0), max(n_states, default=0)
+    n_rows, n_levels = CHILDREN + 2 * most_values, 1 + int(most_values).bit_length()
     by_mask, by_row = np.empty((4, 2 * most), np.int64), np.empty((4, n_rows))
-    worth, cells = np.empty((6, 2 * most)), np.empty((2, n_rows, 2 * most))
+    worth, cells, least = np.empty((6, 2 * most)), np.empty((2, n_rows, 2 * most)), np.empty((2, n_levels, 2 * most))
     return OwnScratch(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
         by_mask[0],
@@ -85,6 +101,11 @@ def make_own_scratch(n_states: Array, is_used: bool) -> OwnScratch:
         worth[2],
         worth[3],
         worth[4],
+        least[0],
+        least[1],
+        np.empty(n_levels),
+        np.empty(len(n_states)),
+        np.empty((2, BELOW_OR_MISSING + 1, n_cells)),
         worth[5],
         np.empty((n_rows, 2 * most), np.int64),
         cells[0],
@@ -231,10 +252,13 @@ def _rise_of(n: Int, exponent: float, count: Int, r: Int, scoring: Scoring) -> f
 
 
 @bare
-def _of_halves(row: Int, count: Int, rises: Rises) -> float:
-    """Twice the rise of half the count, less that of the count."""
-    exponent, x = rises.exponents[row], count * rises.unit
-    return 2.0 * log_gamma(exponent + x / 2) - log_gamma(exponent + x) - rises.log_gammas[row]
+def _spread(row: Int, count: Int, level: Int, rises: Rises) -> float:
+    """What the rises of 2^level equal shares of a count add up to, less the rise of the count."""
+    if count == 0:
+        return 0.0
+    n = np.int64(1) << level
+    of_share = log_gamma(rises.exponents[row] + count * rises.unit / n) - rises.log_gammas[row]
+    return n * of_share - rise(row, count, rises)
 
 
 @bare
@@ -282,12 +306,13 @@ def _terms(row: Int, at: Int, scoring: Scoring, own: OwnScratch) -> tuple[float,
 @bare
 def _set_bounds(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
     """What pieces are worth, and can gain at all; where exponents depend on the child, nothing is known of that."""
-    n, rises, halves = own.totals[WHOLE], scoring.rises, 0.0
+    n, rises = own.totals[WHOLE], scoring.rises
+    for level in range(own.leeways.shape[0]):
+        own.leeways[level] = -1.0
     for at in range(own.n[1]):
         of_switch, of_part = _terms(np.int64(WHOLE), at, scoring, own)
         own.of_switch[at], own.of_part[at] = of_switch, of_part
         own.most_switch[at] = own.most_part[at] = own.most_rest[at] = np.inf
-        own.least[at] = -np.inf
         if scoring.multiples.shape[0] == 0:
             continue
         count = own.counts[WHOLE, at]
@@ -295,22 +320,42 @@ def _set_bounds(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
         own.most_switch[at] = own.wholes[WHOLE] - rise(whole, count, rises) - rise(whole, n - count, rises) + _SLACK
         own.most_part[at] = _SLACK - of_part
         own.most_rest[at] = _SLACK - (own.values[WHOLE] - of_switch - of_part)
-        column = at if own.sizes[at] == 1 else own.sizes[at] - 1
-        here = _of_halves(own.rises[column], own.counts[WHOLE, column], rises)
-        halves = here if own.sizes[at] == 1 else here + (own.least[0] if own.sizes[at] == 2 else halves)
-        own.least[at] = halves
+
+
+@bare
+def _bound_level(level: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
+    """What splitting pieces into 2^level children, or fewer, gains at least, and so at most beyond the whole leaf.
+
+    What all pieces gain is what the leaf does.
+    """
+    n, rises, counts, all_cells, cells = own.totals[WHOLE], scoring.rises, own.counts[WHOLE], 0.0, 0.0
+    whole = _spread(scoring.multiples[scoring.layout.n_states[leaf["target"]], own.n[2]], n, level, rises)
+    for k in range(own.n[0]):
+        own.spreads[k] = _spread(own.rises[k], counts[k], level, rises)
+        all_cells += own.spreads[k]
+    leeway = 0.0
     for at in range(own.n[1]):
-        if scoring.multiples.shape[0] > 0:
-            whole = scoring.multiples[scoring.layout.n_states[leaf["target"]], own.n[2]]
-            own.least[at] += _of_halves(own.others[at], n - own.counts[WHOLE, at], rises)
-            own.least[at] -= _of_halves(whole, n, rises) + _SLACK
+        size, together = own.sizes[at], own.spreads[at]
+        if size == 1:
+            cells = together
+        else:
+            cells = own.spreads[size - 1] + (own.spreads[0] if size == 2 else cells)
+            together = _spread(own.rises[at], counts[at], level, rises)
+        rest = _spread(own.others[at], n - counts[at], level, rises)
+        own.least_outside[level, at] = cells + rest - whole - _SLACK
+        own.least_inside[level, at] = all_cells - together - rest - _SLACK
+        of_others = min(own.least_outside[level, at], own.least_inside[level, at])
+        if size > 1:
+            of_others = min(of_others, together + all_cells - cells - whole - _SLACK)
+        leeway = max(leeway, -of_others)
+    own.leeways[level] = leeway
 
 
 @bare
 def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own: OwnScratch) -> None:
     """Make ready to price a leaf with these counts: its parts, and what its pieces are worth before."""
     r = scoring.layout.n_states[leaf["target"]]
-    own.n[0] = own.n[1] = 0
+    own.n[0] = own.n[1] = own.n[3] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
         return
     _list(leaf, totals, weights.shape[0] == 0, scoring, own)
@@ -335,6 +380,7 @@ class Block(NamedTuple):
     shares: Array  # of all assignments, for each state,
     first_share: Int
     is_restricted: bool  # ... if tests on the way restrict the variable; else it is the same for all
+    is_bounded: bool  # whether it is known what splits can gain
 
 
 @bare
@@ -357,14 +403,13 @@ def _fill(
 
 @bare
 def _fill_child(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch) -> None:
-    """The row of the child that one state would make."""
+    """The outcomes of the child that one state would make."""
     r = scoring.layout.n_states[leaf["target"]]
     exponent = leaf["exponent"] / scoring.layout.n_states[block.variable]
     if block.is_restricted:
         exponent = block.shares[block.first_share + value] * scoring.equivalent_sample_size / r
     at, weights_at, row = block.at + value * r, block.weights_at + value * r, CHILDREN + value
     _fill(row, block.counts, at, block.weights, weights_at, exponent, leaf, own)
-    _add_up(row, leaf, scoring, own)
 
 
 @bare
@@ -395,6 +440,16 @@ class _Rows(NamedTuple):
 
 
 @bare
+def _n_with(at: Int, piece: Int, rows: _Rows, own: OwnScratch) -> Int:
+    """How many children have cases of a piece."""
+    n = np.int64(0)
+    for k in range(rows.n):
+        row = rows.first + k * rows.step
+        n += own.counts[row, at] > 0 if piece == PART else own.totals[row] > own.counts[row, at]
+    return n
+
+
+@bare
 def _offer_pieces(
     split: Any,
     variable: Int,
@@ -402,6 +457,7 @@ def _offer_pieces(
     value: Int,
     rows: _Rows,
     gain: float,
+    level: Int,
     most: Int,
     scoring: Scoring,
     own: OwnScratch,
@@ -411,35 +467,35 @@ def _offer_pieces(
     per_outcome = (rows.n_possible - 1) * scoring.log_kappa
     for at in range(own.n[1]):
         size, mask, need = own.sizes[at], own.masks[at], split["gain"] - fixed
-        most_rest = own.most_rest[at]
-        if rows.n == 2:
-            most_rest = min(most_rest, gain - own.least[at])
+        most_switch, most_rest = own.most_switch[at], own.most_rest[at]
+        if is_quick:
+            most_switch = min(most_switch, gain - own.least_inside[level, at])
+            most_rest = min(most_rest, gain - own.least_outside[level, at])
         if (
-            own.most_switch[at] + per_outcome <= need
+            most_switch + per_outcome <= need
             and most_rest + (n_states - size - 1) * per_outcome <= need
             and (size == 1 or own.most_part[at] + (size - 1) * per_outcome <= need)
         ):
             continue
         of_switch, of_part = -own.of_switch[at], -own.of_part[at]
-        n_with_part, n_with_rest = 0, 0
         for k in range(rows.n):
-            row = rows.first + k * rows.step
-            count, total = own.counts[row, at], own.totals[row]
-            if is_quick and size == 1:
-                of_switch += own.inside[row, at] + rise(own.others[at], total - count, scoring.rises) - own.wholes[row]
+            row = np.uint64(rows.first + k * rows.step)
+            if is_quick:
+                count, inside = own.counts[row, at], own.inside[row, at]
+                together = inside if size == 1 else rise(own.rises[at], count, scoring.rises)
+                of_switch += together + rise(own.others[at], own.totals[row] - count, scoring.rises) - own.wholes[row]
+                of_part += inside - together
             else:
-                in_switch, in_part = _terms(row, at, scoring, own)
+                in_switch, in_part = _terms(np.int64(row), at, scoring, own)
                 of_switch, of_part = of_switch + in_switch, of_part + in_part
-            n_with_part += count > 0
-            n_with_rest += total > count
         n_new = rows.n_possible + (1 if size == 1 else 2)
         here = of_switch + per_outcome + fixed
         _take(split, here, variable, kind, value, n_new, mask, np.int64(SWITCH), most)
-        if size > 1 and n_with_part > 1:
-            here = of_part + (size - 1) * per_outcome + fixed
+        here = of_part + (size - 1) * per_outcome + fixed
+        if size > 1 and here > split["gain"] and _n_with(at, np.int64(PART), rows, own) > 1:
             _take(split, here, variable, kind, value, n_new, mask, np.int64(PART), most)
-        if n_with_rest > 1:
-            here = gain - of_switch - of_part + (n_states - size - 1) * per_outcome + fixed
+        here = gain - of_switch - of_part + (n_states - size - 1) * per_outcome + fixed
+        if here > split["gain"] and _n_with(at, np.int64(REST), rows, own) > 1:
             _take(split, here, variable, kind, value, n_new, mask, np.int64(REST), most)
 
 
@@ -464,7 +520,10 @@ def _offer(
     if n_seen < 2:
         return
     if parts:
-        _offer_pieces(split, variable, kind, value, rows, gain, most, scoring, own)
+        level = _level(np.int64(n_seen))
+        if scoring.multiples.shape[0] > 0 and own.leeways[level] < 0.0:
+            _bound_level(level, leaf, scoring, own)
+        _offer_pieces(split, variable, kind, value, rows, gain, level, most, scoring, own)
         return
     gain += (rows.n_possible - 1) * (leaf["n_outcomes"] - 1) * scoring.log_kappa - scoring.log_ways[variable]
     _take(split, gain, variable, kind, value, rows.n_possible, np.int64(0), np.int64(0), most)
@@ -481,12 +540,22 @@ def _n_possible(block: Block, n_values: Int, own: OwnScratch) -> Int:
 
 
 @bare
+def _can_win(split: Any, parts: Int, kind: Int, value: Int, block: Block, own: OwnScratch) -> bool:
+    """Whether a split, of the leaf as it is or of its pieces, can gain more than the best so far."""
+    if not block.is_bounded:
+        return True
+    row = block.at // block.totals.shape[0] + value
+    return bool(own.split_bounds[parts, kind, row] > split["gain"])
+
+
+@bare
 def _price_ordered(
-    split: Any, leaf: Any, block: Block, parts: bool, most: Int, scoring: Scoring, own: OwnScratch
+    split: Any, leaf: Any, block: Block, parts: Int, most: Int, scoring: Scoring, own: OwnScratch
 ) -> None:
     """Offer all splits below a state of a variable; missing cells on either side."""
     n_values, n_ordered = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable]
     for side in range(1 if n_ordered == n_values else 2):
+        kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
         for k in range(own.n[0]):
             own.counts[FIRST, k], own.exponents[FIRST, k] = 0, 0.0
         for value in range(1 - side, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
@@ -494,38 +563,188 @@ def _price_ordered(
             for k in range(own.n[0]):
                 own.counts[FIRST, k] += own.counts[child, k]
                 own.exponents[FIRST, k] += own.exponents[child, k]
-            if value > 0:
+            if value > 0 and _can_win(split, parts, kind, np.int64(value), block, own):
                 _add_up(np.int64(FIRST), leaf, scoring, own)
                 _fill_rest(np.int64(FIRST), np.int64(SECOND), leaf, scoring, own)
-                kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
                 rows = _Rows(np.int64(FIRST), np.int64(SECOND - FIRST), np.int64(2), np.int64(2))
-                _offer(split, leaf, block.variable, kind, np.int64(value), rows, parts, most, scoring, own)
+                _offer(split, leaf, block.variable, kind, np.int64(value), rows, parts == 1, most, scoring, own)
+
+
+@bare
+def _add_up_children(n_values: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> Int:
+    """All that follows from the children's outcomes; how many have cases."""
+    n_seen = np.int64(0)
+    for value in range(n_values):
+        _add_up(np.int64(CHILDREN + value), leaf, scoring, own)
+        n_seen += own.totals[CHILDREN + value] > 0
+    return n_seen
 
 
 @bare
 def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
     """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
-    variable, n_values, n_seen = block.variable, scoring.layout.n_states[block.variable], 0
+    variable, n_values, is_added = block.variable, scoring.layout.n_states[block.variable], not block.is_bounded
     for value in range(n_values):
         _fill_child(np.int64(value), leaf, block, scoring, own)
-        n_seen += own.totals[CHILDREN + value] > 0
-    if n_seen < 2:
+    if is_added and _add_up_children(n_values, leaf, scoring, own) < 2:
         return
     n_possible = _n_possible(block, n_values, own)
     for parts in range(2 if own.n[1] > 0 else 1):
-        if scoring.complete:
+        if scoring.complete and _can_win(split, parts, np.int64(COMPLETE), np.int64(0), block, own):
+            if not is_added:
+                _add_up_children(n_values, leaf, scoring, own)
+                is_added = True
             rows = _Rows(np.int64(CHILDREN), np.int64(1), n_values, n_possible)
             _offer(split, leaf, variable, np.int64(COMPLETE), np.int64(0), rows, parts == 1, most, scoring, own)
         if scoring.binary and not (scoring.complete and n_values == 2):
             for value in range(n_values):
                 child, kind = np.int64(CHILDREN + value), np.int64(ONE_STATE)
-                if 0 < own.totals[child] < own.totals[WHOLE]:
-                    if parts == 0:
+                if _can_win(split, parts, kind, np.int64(value), block, own):
+                    if not is_added:
+                        _add_up(child, leaf, scoring, own)
+                    if parts == 0 or block.is_bounded:
                         _fill_rest(child, child + n_values, leaf, scoring, own)
                     rows = _Rows(child, n_values, np.int64(2), np.int64(2))
                     _offer(split, leaf, variable, kind, np.int64(value), rows, parts == 1, most, scoring, own)
         if scoring.ordered and scoring.n_ordered[variable] > 2:
-            _price_ordered(split, leaf, block, parts == 1, most, scoring, own)
+            _price_ordered(split, leaf, block, parts, most, scoring, own)
+
+
+class _Bound(NamedTuple):
+    """Of the splits on one variable."""
+
+    most: float  # what none gains more than, of the leaf or of a piece
+    sure: float  # what one gains, of the leaf as it is
+
+
+@bare
+def _score_row(row: Int, of_rest: bool, whole: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> float:
+    """Equation 5 for the counts of a row, or for what they leave of the leaf's."""
+    n, value, all_counts, counts, cell = np.int64(0), 0.0, own.counts[WHOLE], own.counts[row], own.rises[0]
+    if leaf["part"] != 0:
+        for k in range(2):
+            count = all_counts[k] - counts[k] if of_rest else counts[k]
+            n, value = n + count, value + rise(own.rises[k], count, scoring.rises)
+        return value - rise(whole, n, scoring.rises)
+    values, start, base, length = (
+        scoring.rises.values,
+        scoring.rises.starts[cell],
+        scoring.rises.bases[cell],
+        scoring.rises.lengths[cell],
+    )
+    for k in range(own.n[0]):
+        count = all_counts[k] - counts[k] if of_rest else counts[k]
+        n += count
+        if count < length:
+            value += values[np.uint64(start + count)] - base
+        else:
+            value += rise(cell, count, scoring.rises)
+    return value - rise(whole, n, scoring.rises)
+
+
+@bare
+def _with_split(
+    bound: _Bound,
+    gain: float,
+    kind: Int,
+    value: Int,
+    n_seen: Int,
+    n_possible: Int,
+    leaf: Any,
+    block: Block,
+    most: Int,
+    scoring: Scoring,
+    own: OwnScratch,
+) -> _Bound:
+    """The bound with one more split, which gains so much likelihood, and has so many children with cases."""
+    per_outcome, row = (n_possible - 1) * scoring.log_kappa, block.at // block.totals.shape[0] + value
+    gain -= scoring.log_ways[block.variable]
+    here, of_pieces = gain + (leaf["n_outcomes"] - 1) * per_outcome, -np.inf
+    if own.n[1] > 0:
+        level = _level(n_seen)
+        if own.leeways[level] < 0.0:
+            _bound_level(level, leaf, scoring, own)
+        of_pieces = gain + own.leeways[level] + per_outcome - own.cost[0]
+    own.split_bounds[0, kind, row], own.split_bounds[1, kind, row] = here + _SLACK, of_pieces
+    sure = max(bound.sure, here - _SLACK) if n_possible <= most else bound.sure
+    return _Bound(max(bound.most, here + _SLACK, of_pieces), sure)
+
+
+@bare
+def _bound_ordered(
+    bound: _Bound, leaf: Any, block: Block, whole: Int, most: Int, scoring: Scoring, own: OwnScratch
+) -> _Bound:
+    """The bound with all splits below a state."""
+    n_values, n_ordered, two = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable], np.int64(2)
+    first, n = np.int64(FIRST), own.totals[WHOLE]
+    for side in range(1 if n_ordered == n_values else 2):
+        total, kind = np.int64(0), np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
+        for k in range(own.n[0]):
+            own.counts[FIRST, k] = 0
+        for value in range(1 - side, n_ordered if n_ordered == n_values or side == 1 else n_ordered + 1):
+            child = CHILDREN + (n_values - 1 if value == 0 else value - 1)
+            total += own.totals[child]
+            for k in range(own.n[0]):
+                own.counts[FIRST, k] += own.counts[child, k]
+            gain = -np.inf
+            if 0 < total < n:
+                gain = _score_row(first, False, whole, leaf, scoring, own)
+                gain += _score_row(first, True, whole, leaf, scoring, own)
+                gain -= own.values[WHOLE]
+            if value > 0:
+                place = np.int64(value)
+                bound = _with_split(bound, gain, kind, place, two, two, leaf, block, most, scoring, own)
+    return bound
+
+
+@bare
+def _count_children(leaf: Any, block: Block, r: Int, n_values: Int, own: OwnScratch) -> Int:
+    """The outcomes' counts in the children that the variable's states would make; how many have cases."""
+    n_seen = np.int64(0)
+    for value in range(n_values):
+        row, at, n = CHILDREN + value, block.at + value * r, np.int64(0)
+        if leaf["part"] == 0:
+            for k in range(own.n[0]):
+                own.counts[row, k] = block.counts[at + own.states[k]]
+                n += own.counts[row, k]
+        else:
+            own.counts[row, 0] = own.counts[row, 1] = 0
+            for k in range(own.n[2]):
+                own.counts[row, own.columns[k]] += block.counts[at + own.states[k]]
+            n = own.counts[row, 0] + own.counts[row, 1]
+        own.totals[row] = n
+        n_seen += n > 0
+    return n_seen
+
+
+@bare
+def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> _Bound:
+    """What splits on one variable gain, of the leaf as it is or of its pieces: where exponents come from tables."""
+    r, n_values = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable]
+    whole, two, bound = scoring.multiples[r, own.n[2]], np.int64(2), _Bound(-np.inf, -np.inf)
+    n_seen = _count_children(leaf, block, r, n_values, own)
+    if n_seen < 2:
+        return bound
+    is_complete = scoring.complete and n_values == 2
+    gain = -own.values[WHOLE]
+    for value in range(n_values):
+        row = np.int64(CHILDREN + value)
+        own.split_bounds[:, ONE_STATE, block.at // r + value] = -np.inf
+        if own.totals[row] == 0:
+            continue
+        of_child = _score_row(row, False, whole, leaf, scoring, own)
+        gain += of_child
+        if scoring.binary and not is_complete:
+            here, kind = of_child + _score_row(row, True, whole, leaf, scoring, own), np.int64(ONE_STATE)
+            here -= own.values[WHOLE]
+            bound = _with_split(bound, here, kind, np.int64(value), two, two, leaf, block, most, scoring, own)
+    if scoring.complete:
+        n_possible = _n_possible(block, n_values, own) if block.is_restricted else n_values
+        kind, zero = np.int64(COMPLETE), np.int64(0)
+        bound = _with_split(bound, gain, kind, zero, n_seen, n_possible, leaf, block, most, scoring, own)
+    if scoring.ordered and scoring.n_ordered[block.variable] > 2:
+        bound = _bound_ordered(bound, leaf, block, whole, most, scoring, own)
+    return bound
 
 
 @bare

@@ -18,6 +18,7 @@ from leafwise.kernels.leaf_search.own_values import (
     Block,
     OwnScratch,
     begin_pieces,
+    bound_pieces,
     make_own_scratch,
     price_pieces,
 )
@@ -40,6 +41,7 @@ _TABLE = 64  # counts for which BDeu's rises are kept in a table
 # Rows of a thread's own rises, after four for each number of states of a candidate.
 _OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)
 N_OWN_ROWS = 6
+_NONE, _ALL = -1, -2  # in the place of a variable
 
 
 class PricingScratch(NamedTuple):
@@ -51,8 +53,8 @@ class PricingScratch(NamedTuple):
     own: OwnScratch
 
 
-def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
-    """Room to price any leaf."""
+def make_pricing_scratch(scoring: Scoring, parts: bool) -> PricingScratch:
+    """Room to price any leaf, and its pieces if it may be parted."""
     n_states = scoring.layout.n_states
     n_rows = 4 * (scoring.arities.max() + 1) + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
     rises = Rises(
@@ -64,7 +66,7 @@ def make_pricing_scratch(scoring: Scoring) -> PricingScratch:
         np.empty(n_rows),
         scoring.rises.unit,
     )
-    prefix, own = np.empty(n_states.max(), np.int64), make_own_scratch(n_states, scoring.own)
+    prefix, own = np.empty(n_states.max(), np.int64), make_own_scratch(scoring.layout, parts)
     return PricingScratch(rises, make_region_scratch(n_states), prefix, own)
 
 
@@ -339,38 +341,74 @@ def _totals_of(target: Int, counts: Array, layout: Layout) -> Array:
     return counts[layout.n_rows[layout.of_target[target]] * layout.n_states[target] :]
 
 
-@separate
-def price_parted(
-    at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: PricingScratch
-) -> None:
-    """Splits of the pieces that a leaf can be parted into, on one variable; -1: make ready for all of them.
-
-    Apart, since few searches part leaves: the others need not wait until it is compiled.
-    """
-    leaf, counts, own = state.leaves[at], histogram_of(state.leaves[at], state), scratch.own
-    totals = _totals_of(leaf["target"], counts, state.scoring.layout)
-    if variable < 0:
-        begin_pieces(leaf, totals, own.no_weights, state.scoring, own)
-        return
-    block = Block(
+@bare
+def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scoring, scratch: PricingScratch) -> Block:
+    return Block(
         variable,
         counts,
         base * totals.shape[0],
         totals,
-        own.no_weights,
+        scratch.own.no_weights,
         np.int64(0),
         scratch.region.shares,
         scratch.region.places[variable],
         scratch.region.is_tested[variable] != 0,
+        scoring.multiples.shape[0] > 0,
     )
-    price_pieces(state.splits[N_SLOTS * at + slot], leaf, block, most, state.scoring, own)
+
+
+@inlined
+def _bound_candidates(
+    leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: PricingScratch
+) -> None:
+    """Note what splits on each candidate can gain, of pieces, too; nothing, if another surely gains more."""
+    scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
+    which, sure, sure_of_tested = layout.of_target[target], -np.inf, -np.inf
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        bounds[variable] = -np.inf
+        if may_test(target, variable, scoring):
+            block = _block(variable, layout.bases[entry], counts, totals, scoring, scratch)
+            found = bound_pieces(leaf, block, most, scoring, scratch.own)
+            bounds[variable] = found.most
+            if is_tested(target, variable, state.tested):
+                sure_of_tested = max(sure_of_tested, found.sure)
+            else:
+                sure = max(sure, found.sure)
+    for entry in range(layout.start[which], layout.start[which + 1]):
+        variable = layout.variables[entry]
+        if bounds[variable] < (sure_of_tested if is_tested(target, variable, state.tested) else sure):
+            bounds[variable] = -np.inf
+    scratch.own.n[3] = 1
+
+
+@separate
+def price_parted(
+    at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: PricingScratch
+) -> None:
+    """Splits of the pieces that a leaf can be parted into, on one variable; _NONE, _ALL: make ready for some, or all.
+
+    Apart, since few searches part leaves: the others need not wait until it is compiled.
+    """
+    leaf, counts, own, scoring = state.leaves[at], histogram_of(state.leaves[at], state), scratch.own, state.scoring
+    totals, has_tables = _totals_of(leaf["target"], counts, scoring.layout), scoring.multiples.shape[0] > 0
+    if variable == _NONE:
+        begin_pieces(leaf, totals, own.no_weights, scoring, own)
+    elif variable == _ALL and has_tables:
+        _bound_candidates(leaf, counts, totals, most, state, scratch)
+    elif variable >= 0:
+        block, split = _block(variable, base, counts, totals, scoring, scratch), state.splits[N_SLOTS * at + slot]
+        if has_tables and own.n[3] == 0:
+            own.bounds[variable] = bound_pieces(leaf, block, most, scoring, own).most
+        if not has_tables or own.bounds[variable] > split["gain"]:
+            price_pieces(split, leaf, block, most, scoring, own)
 
 
 @inlined
 def _begin_parted(at: Int, state: State, scratch: PricingScratch) -> None:
     scratch.own.n[0] = 0
     if state.scoring.own:
-        price_parted(at, 0, -1, 0, 0, state, scratch)
+        price_parted(at, 0, _NONE, 0, 0, state, scratch)
 
 
 @bare
@@ -578,6 +616,9 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
+    least = min(threshold_of(leaf, node), node["tested_cost"]) if slot != FALLBACK else threshold_of(leaf, node)
+    if scratch.own.n[0] > 0 and -leaf["log_likelihood"] > least:
+        price_parted(at, 0, _ALL, 0, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
         clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])

@@ -166,6 +166,7 @@ def price_by_weights(
                         pieces.no_weights,
                         np.int64(0),
                         False,
+                        False,
                     )
                     price_pieces(split, leaf, block, node["max_children"], state.scoring, pieces)
         choose_split(at, node, state)

@@ -17,8 +17,10 @@ def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flag
     After the leaf, a row has one flag for each state of each tested variable: those of variable v begin at column[v].
     The ways are disjoint. If there are more than `most`, the search stops after one more.
     """
-    leaves = [np.int32(0) for _ in range(0)]
-    found = [possible for _ in range(0)]
+    leaves = [np.int32(0)]
+    leaves.pop()
+    found = [possible]
+    found.pop()
     nodes = [np.int32(0)]
     rows = [possible]
     while len(nodes) > 0 and len(leaves) <= most:
