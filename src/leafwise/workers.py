@@ -71,9 +71,12 @@ class Workers:
         future = self._submit(work)
         return cache(lambda: work() if future.cancel() else future.result())
 
-    def together(self, work: Callable[[bool], T]) -> T:
-        """Call work(True) here and work(False) in all other threads, which it lets end; what the first returns."""
-        waiting = [self._submit(work, False) for _ in range(self.n_threads - 1)]
+    def together(self, work: Callable[[bool], T], most: int = _MOST_THREADS) -> T:
+        """Call work(True) here and work(False) in other threads, which it lets end; what the first returns.
+
+        There are at most so many threads, this one included.
+        """
+        waiting = [self._submit(work, False) for _ in range(min(most, self.n_threads) - 1)]
         found = work(True)
         _finish(waiting)
         return found

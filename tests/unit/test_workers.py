@@ -48,6 +48,19 @@ def test_threads_that_are_busy_are_not_waited_for():
     assert busy() is True
 
 
+@pytest.mark.parametrize(("most", "n"), [(1, 1), (3, 3), (8, 4)])
+def test_no_more_threads_than_are_worth_it(most, n):
+    here, gate = [], threading.Barrier(n)
+
+    def work(leads):
+        here.append(leads)
+        gate.wait(10)  # until all are there
+        return leads
+
+    assert Workers(4).together(work, most)
+    assert sorted(here) == [False] * (n - 1) + [True]
+
+
 def test_an_interrupt_while_work_is_handed_over_costs_the_threads(monkeypatch):
     """It may have come while a lock of theirs was closed, which nobody will open again."""
 

@@ -41,6 +41,8 @@ Integers = NDArray[np.int64]
 
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _STEPS = 4096  # likewise
+_FEW_THREADS = 4  # are worth their while for any search; more,
+_NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
@@ -359,7 +361,8 @@ class Leaves:
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
-            status = self._workers.together(search) if is_long else search(True)
+            most = max(_FEW_THREADS, len(self.targets) // _NODES_A_THREAD)
+            status = self._workers.together(search, most) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
             shared[state.OVER] = 1
             self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run

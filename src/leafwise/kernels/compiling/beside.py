@@ -1,4 +1,4 @@
-"""Another process that compiles functions, and keeps them on disk, while this one compiles others."""
+"""Other processes that compile functions, and keep them on disk, while this one compiles others."""
 
 import os
 import pickle
@@ -6,42 +6,41 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Thread
 from typing import Any
 
 Calls = deque[tuple[Any, tuple[Any, ...]]]  # functions, and the types of their arguments
 
+_MOST = 3  # processes: there is not more to do
+
 
 @contextmanager
 def helped(calls: Calls) -> Iterator[None]:
-    """While this lasts, another process takes calls from the end, one by one; at the end, none is under way.
+    """While this lasts, other processes take calls from the end, one by one; at the end, none is under way.
 
-    If there is no other process to be had, or it fails, nothing is lost: who does not find a function compiles it.
+    If there are none to be had, or they fail, nothing is lost: who does not find a function compiles it.
     """
     command = [sys.executable, "-P", "-m", __name__]  # not from the folder that it happens to be in
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        )
-    except OSError:
-        yield
-        return
-    feeder = Thread(target=_feed, args=(child, calls))
-    feeder.start()
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    children: list[subprocess.Popen[bytes]] = []
+    with suppress(OSError):
+        for _ in range(min(_MOST, (os.cpu_count() or 1) - 1, len(calls) - 1)):
+            children.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment))
+    feeders = [Thread(target=_feed, args=(child, calls)) for child in children]
+    for feeder in feeders:
+        feeder.start()
     try:
         yield
-        feeder.join()
+        for feeder in feeders:
+            feeder.join()
     finally:
-        child.kill()
-        feeder.join()
-        child.communicate()
+        for child, feeder in zip(children, feeders, strict=True):
+            child.kill()
+            feeder.join()
+            child.communicate()
 
 
 def taken(calls: Calls) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -2,7 +2,7 @@
 
 *Parts*: the code of functions that only compiled ones call is linked and optimised once, in the kernel, and what is
 known of types is kept from one to the next. *Separate functions* are called at an address that is filled in when they
-are there, so that another process can compile them meanwhile. *Files*: left alone, numba takes whatever its files hold,
+are there, so that other processes can compile them meanwhile. *Files*: left alone, numba takes whatever its files hold,
 looks only at the file of the kernel itself, and gives up when a disk is full. Here every file ends in a digest of what
 is before it; and each kernel has a file of its own, written before it is listed, so that two processes that compile at
 the same time do not take each other's. *References*: named tuples of arrays, handed to compiled functions as one
@@ -285,7 +285,7 @@ def dispatcher_of(function: Any) -> Any:
 
 
 def ready(*calls: tuple[Any, ...]) -> None:
-    """Have functions compiled for such arguments, two at a time, unless they are on disk; callers find them then."""
+    """Have functions compiled for such arguments, several at a time, if not on disk; then callers find them."""
     wanted = [(function, tuple(_widest(_typeof(x)) for x in arguments)) for function, *arguments in calls]
     wanted = [(function, kinds) for function, kinds in wanted if kinds not in dispatcher_of(function).overloads]
     kept = [(f, kinds) for f, kinds in wanted if isinstance(dispatcher_of(f)._cache, _Cache)]

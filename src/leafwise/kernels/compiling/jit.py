@@ -3,7 +3,7 @@
 `jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
 only compiled ones call: they become part of these, and are optimised with them, all at once. `bare` parts are quicker
 to call, and `inlined` ones, if called once, to compile. `separate` functions are for compiled ones, too, but are not
-part of them: two processes can compile them side by side, and what is not called need not be compiled.
+part of them: several processes can compile them side by side, and what is not called need not be compiled.
 
 That takes more than numba promises (`internals.py`). A release that has changed these parts is met by what it does
 promise (`plain.py`): slower, with the same answers. LEAFWISE_PLAIN_NUMBA=1 asks for that.
@@ -101,7 +101,7 @@ def separate(function: F) -> F:
 def ready(*calls: tuple[Any, ...]) -> None:
     """Make functions ready to be called with such arguments: all separate ones, and others that there is time for.
 
-    What is not on disk is compiled, by two processes.
+    What is not on disk is compiled, by several processes.
     """
     chosen.ready(*calls)
 
