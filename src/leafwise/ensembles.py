@@ -38,16 +38,11 @@ Floats = NDArray[np.float64]
 
 
 class Kind(NamedTuple):
-    """How members are learned, and which share of the variables, drawn for each of them, may be parents.
-
-    `whole`: with a target all variables are learned nevertheless, and what the target is follows by Bayes' rule (in
-    forests).
-    """
+    """How members are learned, and which share of the variables, drawn for each of them, may be parents."""
 
     structure_prior: str | StructurePrior
     operators: str = "CBI"
     candidates: float = 1.0
-    whole: bool = False
 
 
 LearnMember = Callable[[Table, Constraints, Kind, Mapping[str, Any] | None], Resumable]

@@ -26,7 +26,7 @@ def is_own(value: Any) -> bool:
 
 
 # What parts of the library ask of each other: frames of their columns, searches of settings, priors and constraints.
-INNER = {"frame_columns", "begin", "costs", "resolve", "session", "cases", "flat"}
+INNER = {"frame_columns", "begin", "costs", "resolve", "session", "cases", "no_cases", "flat"}
 CLASSES = classes_of_all_modules()
 
 

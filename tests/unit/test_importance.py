@@ -1,12 +1,14 @@
 """Importance sampling finds out what its cases lack."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from random_networks import random_network
 
 from leafwise import query
 from leafwise.decision_graph import DecisionGraph
-from leafwise.inference import importance
+from leafwise.examples import alarm
+from leafwise.inference import forward, importance
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -52,16 +54,67 @@ def test_a_cause_that_nothing_leads_to(monkeypatch, cause, warns):
         assert not answer.warnings
 
 
+def test_what_is_missed_is_looked_for_while_there_is_time(monkeypatch):
+    """The clock stands still until the search begins: then each stream draws a first block, and none a second."""
+    clock, step, blocks = [0.0], [0.0], []
+
+    def draws(part, n, random):
+        for block in forward.draws(part, n, random, 64):
+            blocks.append(len(block[1]))
+            clock[0] += step[0]
+            yield block
+
+    monkeypatch.setattr(importance, "draws", draws)
+    monkeypatch.setattr(importance, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    n_blocks = []
+    for step[0] in (0.0, 1000.0):
+        blocks.clear()
+        query(alarm(), "LVFAILURE", given={"BP": "LOW"}, method="importance", seconds=100, error=0.5)
+        n_blocks.append(len(blocks))
+    assert n_blocks[0] > n_blocks[1] == importance._STREAMS
+
+
+def test_cases_are_followed_while_there_is_time(monkeypatch):
+    clock, sweep, followed = [0.0], importance.Chain.sweep, []
+
+    def slow_sweep(self, case, *rest, **options):
+        clock[0] += 1000.0
+        followed.append(case)
+        return sweep(self, case, *rest, **options)
+
+    monkeypatch.setattr(importance.Chain, "sweep", slow_sweep)
+    monkeypatch.setattr(importance, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    answer = query(alarm(), "LVFAILURE", given={"BP": "LOW"}, method="importance", seconds=100, error=0.5)
+    assert len(followed) == importance._SWEEPS
+    assert np.isfinite(answer.standard_errors[0]).all()
+
+
+def test_cases_are_followed_by_chances_of_the_seed(monkeypatch):
+    sweep, drawn = importance.Chain.sweep, []
+
+    def spied_sweep(self, case, random, *rest, **options):
+        drawn.append(random.random())
+        return sweep(self, case, random, *rest, **options)
+
+    monkeypatch.setattr(importance.Chain, "sweep", spied_sweep)
+    for seed in (1, 1, 2):
+        query(alarm(), "CO", given={"BP": "LOW"}, method="importance", n_samples=1000, seed=seed)
+    first, again, other = np.split(np.array(drawn), 3)
+    assert (first == again).all()
+    assert not set(first) & set(other)
+
+
 @pytest.mark.parametrize("method", ["weighting", "importance", "gibbs"])
 def test_distributions_that_were_rounded_are_those_of_exact_answers(method):
-    """Where one variable is left to ask for, nothing is left to chance but what a file rounds."""
-    network = random_network(3, (2, 3, 2))
-    nodes = [Node(n.parents, n.graph, n.probabilities * (1 + 9e-7 * np.arange(n.n_leaves)[:, None] % 1.8e-6 - 4e-7))
-             for n in network.nodes]  # fmt: skip
-    network = Network(network.variables, tuple(nodes))
-    given = {name: network[name].labels[0] for name in network.names[1:]}
-    name = network.names[0]
-    exact, found = (query(network, name, given=given, method=how) for how in ("exact", method))
+    """What is seen is as probable in both states, but for what a file rounds: so little is left to chance."""
+    variables = (Variable("cause", ("off", "on")), Variable("seen", ("off", "on")))
+    cause = Node((), DecisionGraph.single(), np.array([[0.6, 0.4]]) * (1 + 4e-7))
+    rows = np.array([[0.3, 0.7], [0.3, 0.7]]) * [[1 - 4e-7], [1 + 5e-7]]
+    network = Network(variables, (cause, Node((0,), DecisionGraph.complete([0], [2]), rows)))
+    exact, found = (query(network, "cause", given={"seen": "on"}, method=how) for how in ("exact", method))
     if method == "gibbs":
         assert found.distributions[0] == pytest.approx(exact.distributions[0], abs=1e-12)
-    assert found.log_evidence is None or found.log_evidence == pytest.approx(exact.log_evidence, abs=0.05)
+        assert abs(exact["cause"]["on"] - 0.4) > 1e-7  # what it is if they are made to sum to one
+    else:
+        assert found.log_evidence == pytest.approx(exact.log_evidence, abs=2e-8)
+        assert abs(exact.log_evidence - np.log(0.7)) > 1e-7

@@ -92,3 +92,11 @@ def test_a_change_in_any_kernel_file_makes_kernels_anew(tmp_path):
     (index,) = (tmp_path / "cache").rglob("rises.fill*.nbi")
     index.write_bytes(pickle.dumps("another version") + b"what only that version can read")
     assert [cache_hits(tmp_path), cache_hits(tmp_path)] == [0, 1]
+
+
+def test_tables_that_may_not_be_written_to():
+    """As joblib hands them to its processes."""
+    table = leafwise.sample(alarm(), 300, seed=1)
+    codes = table.codes.copy()
+    codes.flags.writeable = False
+    assert leafwise.learn(leafwise.Table(table.variables, codes)) == leafwise.learn(table)

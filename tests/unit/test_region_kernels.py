@@ -17,14 +17,12 @@ def cut(words, at, n_boxes, variable, mask, n_states, to, out):
 
 
 @jit
-def join(words, one, n_one, two, n_two, n_states, to, out):
-    scratch = kernels.make_region_scratch(n_states)
+def join(words, one, n_one, two, n_two, n_states, to, out, scratch):
     out[0], out[1] = kernels.join_regions(words, one, n_one, two, n_two, n_states, to, scratch)
 
 
 @jit
-def find_shares(words, at, n_boxes, n_states, out):
-    scratch = kernels.make_region_scratch(n_states)
+def find_shares(words, at, n_boxes, n_states, out, scratch):
     n = kernels.find_shares(words, at, n_boxes, n_states, scratch)
     for variable in range(n_states.shape[0]):
         for place in range(scratch.places[variable], scratch.places[variable + 1]):
@@ -39,7 +37,7 @@ def mask_of(states, r):
 
 def check(words, at, n_boxes, region, n_states):
     shares = np.zeros(n_states.sum())
-    share = find_shares(words, at, n_boxes, n_states, shares)
+    share = find_shares(words, at, n_boxes, n_states, shares, kernels.make_region_scratch(n_states))
     assert share == pytest.approx(region.share(n_states), abs=1e-12)
     tested = region.tested()
     places = np.cumsum([0, *n_states])
@@ -61,7 +59,7 @@ def test_cutting_and_joining(random):
         at, n, region = leaves.pop(int(random.integers(len(leaves))))
         if leaves and random.random() < 0.4:
             other, m, more = leaves.pop(int(random.integers(len(leaves))))
-            join(words, at, n, other, m, n_states, used, out)
+            join(words, at, n, other, m, n_states, used, out, kernels.make_region_scratch(n_states))
             leaves.append((used, int(out[0]), region.join(more)))
             used = int(out[1])
         else:

@@ -1,6 +1,7 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
 from collections.abc import Callable
+from ctypes import c_char
 from functools import cached_property
 from typing import Any
 
@@ -138,7 +139,7 @@ class CpuCounter:
 
     @property
     def no_cases(self) -> sets.Cases:
-        return sets.no_cases(len(self.n_states), self._table.codes.dtype.type, _kind_of_values(self._table))
+        return sets.no_cases(self._table.codes, _kind_of_values(self._table))
 
     @property
     def cases(self) -> sets.Cases:
@@ -205,6 +206,14 @@ class CpuSession:
         return np.array([self.numbers[name] for name in names.tolist()], np.int64)
 
 
+def _writable(codes: Codes) -> Codes:
+    """The same memory: for arrays that may not be written to, kernels would be compiled again. They do not write."""
+    if codes.flags.writeable:
+        return codes
+    memory: Any = (c_char * codes.nbytes).from_address(codes.ctypes.data)
+    return np.frombuffer(memory, codes.dtype).reshape(codes.shape)
+
+
 def _kind_of_values(table: Table) -> type:
     """What numbers of values are kept as."""
     return np.uint16 if table.n_states.sum() <= 2**16 else np.int32
@@ -220,7 +229,7 @@ def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     sizes = (table.n_variables, table.n_variables + 1, n_values, table.n_variables, table.n_cases + 1)
     first, values, counts, usual, begin = (np.empty(size, np.int64) for size in sizes)
     room: NDArray[Any] = np.empty(table.codes.size if at_once else 0, kind)  # what is not needed of it is never touched
-    data = Planes(table.codes, words, first, values, counts, usual, begin, room, 0.0)
+    data = Planes(_writable(table.codes), words, first, values, counts, usual, begin, room, 0.0)
     at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
     packed = workers.ahead(lambda: listing.lay_out(n_states, at_once, at, squares, data))
 

@@ -292,6 +292,8 @@ class DaskSession:
         sums = []
         for home, numbers in shards_of.items():
             one = found.get(home, OSError())
+            if isinstance(one, _Fault):
+                raise one.error
             if isinstance(one, BaseException) and not isinstance(one, OSError):
                 raise one
             sums.append(_Sum(None, numbers, 0.0) if isinstance(one, OSError) else one)  # it died
@@ -363,6 +365,12 @@ class _Sum(NamedTuple):
     counts: NDArray[np.int32] | None
     lacking: list[int]
     seconds: float
+
+
+class _Fault(NamedTuple):
+    """What went wrong on a worker that lives: an error that is raised there looks like one of the connection."""
+
+    error: OSError
 
 
 class _History:
@@ -502,11 +510,14 @@ def _count(run: str, numbers: list[int], session: int, round_: _Round) -> _Sum:
 
 async def _count_here(
     run: str, shards_of: dict[str, list[int]], session: int, round_: _Round, dask_worker: Any
-) -> _Sum:
+) -> _Sum | _Fault:
     """The same beside whatever else the worker does."""
     import asyncio
 
-    return await asyncio.to_thread(_count, run, shards_of[dask_worker.address], session, round_)
+    try:
+        return await asyncio.to_thread(_count, run, shards_of[dask_worker.address], session, round_)
+    except OSError as error:
+        return _Fault(error)
 
 
 def _count_shard(held: _Held, session: int, round_: _Round) -> NDArray[np.int32] | None:

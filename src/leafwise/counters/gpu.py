@@ -21,6 +21,7 @@ _SPARE = 2**30  # bytes that are left to the device's other users
 _FIRST_LISTS = 2**22  # rows
 _FIRST_NAMES = 2**14
 _MOST_CELLS = 2**28  # of histograms at a time
+_MOST_BLOCKS = 65_535  # of a grid, in its second and third dimension; the least that one takes of a list is SUMMED
 _UNKNOWN, _MASK, _LIST, _UNION = range(4)  # what a set is
 _Entries = tuple[Any, Any, Any]  # of a layout, on the device
 
@@ -38,7 +39,8 @@ class GpuCounter:
         self.n_words = -(-table.n_cases // 64)
         self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # of a row
         self.is_binary = bool((table.n_states == 2).all()) and table.codes.itemsize == 1
-        self.most_listed = table.n_cases // (8 if self.is_binary else 32)  # cases of a set that is a list
+        few = table.n_cases // (8 if self.is_binary else 32)
+        self.most_listed = min(few, _MOST_BLOCKS * _kernels().SUMMED)  # cases of a set that is a list
         self._check_room()
 
     @property
@@ -148,6 +150,8 @@ class GpuSession:
                 self._holders[part] = self._holders.get(part, 0) + 1
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
+        if not len(of):
+            return np.empty(0, np.int32)
         self._make_unions(of)
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         ends = np.cumsum(room)

@@ -7,7 +7,7 @@ so the cases that count are independent, and errors are those of weighted means.
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -95,9 +95,10 @@ def importance(
         cells = cells_of(part, joint)
         learning, drawing, scouting = stream.spawn(3)
         run = _Run(part, cells, _learned(network, part, weights, learning), drawing.spawn(_STREAMS), workers)
-        until = run.leaving_time(time.monotonic(), deadline, n_left)
-        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, until, error or 0.0)
-        followed = run.followed(scouting)
+        now = time.monotonic()
+        end = now + (deadline - now) / n_left
+        run.draw_until(_MOST_SAMPLES if seconds or error else n_samples, run.leaving_time(now, end), error or 0.0)
+        followed = run.followed(scouting, end)
         found += run.tables(followed)
         warnings += run.warnings(followed)
         log_evidence += run.scale + np.log(run.total[-1] / run.n)
@@ -369,14 +370,18 @@ class _Run:
             turn = max(_STREAMS, min(self.n, most - self.n, int(turn * min(left / max(took, 1e-9), 64.0))))
 
     def _turn(self, n: int) -> None:
+        self._share_out(n, self._stream)
+        self.n += n
+
+    def _share_out(self, n: int, stream: Callable[[int, int], None]) -> None:
+        """Let each stream, by its number, draw its share of the cases."""
         shares = np.diff(np.arange(_STREAMS + 1) * n // _STREAMS)
 
         def run(begin: int, end: int) -> None:
             for k in range(begin, end):
-                self._stream(k, int(shares[k]))
+                stream(k, int(shares[k]))
 
         self.workers.run(run, shares * len(self.part.flat.root) * _NANOSECONDS)
-        self.n += n
 
     def _stream(self, k: int, n: int) -> None:
         for codes, log_weight in _draws(self.part, self.proposal, n, self.randoms[k]):
@@ -395,37 +400,74 @@ class _Run:
                 new = self.choices[k].random(_KEPT) * self.sums[k, 0, -1] < weight.sum()
                 self.kept[k][:, new] = chosen(codes, log_weight, self.choices[k], int(new.sum()))
 
-    def leaving_time(self, now: float, deadline: float, n_parts: int) -> float:
-        """Until when to draw, so that there is time to look for what was missed, and for as many parts in all."""
+    def leaving_time(self, now: float, end: float) -> float:
+        """Until when to draw, so that there is time to look for what was missed."""
         following = _STREAMS * _KEPT * _SWEEPS * len(self.part.free) * _NANOSECONDS_OF_SWEEP * 1e-9
-        return now + max(0.0, (deadline - now) / n_parts - following) * _DRAWING
+        return now + max(0.0, end - now - following) * _DRAWING
 
-    def followed(self, seed: np.random.SeedSequence) -> _Followed:
+    def followed(self, seed: np.random.SeedSequence, deadline: float) -> _Followed:
         """Look for what the cases lack: change some of them, variable by variable, and draw others from above."""
         n = self.cells.n_cells
         if not self.cells.asked:
             return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
+        following, scouting = seed.spawn(2)
+        sums, met = self._chains(following, deadline)
+        n_rows = 1 if self.cells.several else len(sums)  # of joint states there are no distributions on the way
+        errors = sums.std(axis=0, ddof=1) / n_rows**0.5 if n_rows > 1 else np.full(n, np.inf)
+        one, bounded = self._heaviest(met, scouting, deadline)
+        return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, one, bounded)
+
+    def _chains(self, seed: np.random.SeedSequence, deadline: float) -> tuple[Floats, list[Codes]]:
+        """What is summed up where cases are changed, a row for each, or one for joint states; and all cases met.
+
+        When time is over no further one begins, but there is always a first.
+        """
         chain = Chain.of(self.part, self.cells, self.workers.stopped)
         cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
-        n_rows = 1 if self.cells.several else cases.shape[1]  # of joint states there are no distributions on the way
-        sums, met = np.zeros((n_rows, n)), []
-        for place in range(cases.shape[1]):
-            case, random = cases[:, place : place + 1].copy(), np.random.default_rng(place)
+        n_rows = 1 if self.cells.several else cases.shape[1]
+        sums = np.zeros((n_rows, self.cells.n_cells))
+        met: list[Codes] = []
+        for place, stream in enumerate(seed.spawn(cases.shape[1])):
+            if place > 0 and time.monotonic() >= deadline:
+                return sums[:place], met
+            case, random = cases[:, place : place + 1].copy(), np.random.default_rng(stream)
             for _ in range(_SWEEPS):
                 chain.sweep(case, random, sums[place % n_rows, None], np.zeros(1), fresh=0)
                 met.append(case.copy())
-        met += self._scouts(np.random.default_rng(seed))
-        largest = self.proposal.log_weights(self.part, np.concatenate(met, axis=1)).max()
-        log_bound = self.part.log_bound - math.log(_SCOUTS + _OWN)  # of one in as many as were drawn from above
-        one, bound = (max(1.0, math.exp(min(log - self.scale, 300.0))) for log in (largest, log_bound))
-        bounded = self.size(bound) >= HARMLESS * self.size()
-        errors = sums.std(axis=0, ddof=1) / n_rows**0.5 if n_rows > 1 else np.full(n, np.inf)
-        return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, max(one, bound) if bounded else one, bounded)
+        return sums, met
 
-    def _scouts(self, random: np.random.Generator) -> Iterator[Codes]:
-        """Of cases from above, those that weigh most."""
-        for codes, log_weight in draws(self.part, _SCOUTS * self.n, random):
-            yield codes[:, [int(log_weight.argmax())]]
+    def _heaviest(self, met: list[Codes], seed: np.random.SeedSequence, deadline: float) -> tuple[float, bool]:
+        """How much a case may weigh that was missed, on the scale of the cases drawn; and whether none weighs more."""
+        if len(self.part.free) == 1:  # its states are all the cases there are
+            free = self.part.free[0]
+            every = np.repeat(self.part.case, self.part.flat.n_states[free], axis=1)
+            every[free] = np.arange(every.shape[1])
+            return self._on_scale(self.proposal.log_weights(self.part, every).max()), True
+        scouts, n_scouts = self._scouts(seed, deadline)
+        one = self._on_scale(self.proposal.log_weights(self.part, np.concatenate(met + scouts, axis=1)).max())
+        # of one in as many as were drawn from above
+        bound = self._on_scale(self.part.log_bound - math.log(n_scouts / self.n + _OWN))
+        bounded = self.size(bound) >= HARMLESS * self.size()
+        return max(one, bound) if bounded else one, bounded
+
+    def _on_scale(self, log_weight: float) -> float:
+        return max(1.0, math.exp(min(log_weight - self.scale, 300.0)))
+
+    def _scouts(self, seed: np.random.SeedSequence, deadline: float) -> tuple[list[Codes], int]:
+        """Of each block of cases from above the one that weighs most, and how many there were until time was over."""
+        randoms = [np.random.default_rng(stream) for stream in seed.spawn(_STREAMS)]
+        heavy: list[list[Codes]] = [[] for _ in randoms]
+        n_drawn = np.zeros(_STREAMS, np.int64)
+
+        def stream(k: int, n: int) -> None:
+            for codes, log_weight in draws(self.part, n, randoms[k]):
+                heavy[k].append(codes[:, [int(log_weight.argmax())]])
+                n_drawn[k] += len(log_weight)
+                if self.workers.stopped.is_set() or time.monotonic() >= deadline:
+                    return
+
+        self._share_out(_SCOUTS * self.n, stream)
+        return [case for cases in heavy for case in cases], int(n_drawn.sum())
 
     @property
     def total(self) -> Floats:

@@ -121,7 +121,6 @@ class LeafSearchRun(Run):
     def _begin(self, taken: Taken) -> None:
         """Make all ready to go on from there."""
         problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
-        self._taken = taken
         if counter.local is not None:
             counter.local.prepare()
         layout = self._layout
@@ -143,7 +142,7 @@ class LeafSearchRun(Run):
             counter.local is None,
             isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
-        self._leaves = Leaves(
+        leaves = Leaves(
             counter,
             workers,
             self._prices,
@@ -157,8 +156,8 @@ class LeafSearchRun(Run):
             self._scratches,
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        self._leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)
-        self._graphs = start_of(start, others)
+        leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)
+        self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and

@@ -125,7 +125,7 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
-        self._no_cases = no_cases(len(n_states)) if self._local is None else self._local.no_cases
+        self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
@@ -382,9 +382,9 @@ class Leaves:
             table.totals,
             table.multiples,
             *self._prices.per_variable,
-            self._prior.equivalent_sample_size if isinstance(self._prior, Bdeu) else 0.0,
-            costs.log_kappa,
-            costs.shared,
+            float(self._prior.equivalent_sample_size) if isinstance(self._prior, Bdeu) else 0.0,
+            float(costs.log_kappa),
+            float(costs.shared),
             costs.tests,
             costs.parents,
             "C" in self._operators,
@@ -400,9 +400,9 @@ class Leaves:
     @contextmanager
     def _scratch(self) -> Iterator[Any]:
         """Where a thread works, for compiled code."""
-        if self._scratches:
+        try:
             scratch = self._scratches.pop()
-        else:
+        except IndexError:
             scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
         yield scratch
         self._scratches.append(scratch)
@@ -410,12 +410,12 @@ class Leaves:
     def _make_ready(self) -> None:
         """Have the functions compiled that a search will call, if they are not."""
         fields = self._fields(self._no_cases)
-        data = fields.cases.data
-        key = data.columns.dtype, data.listed.dtype, self._local is None, "O" in self._operators
+        now = Packed(fields)
+        key = getattr(now, "kind", None), self._local is None, "O" in self._operators
         if key in _ready:
             return
         scratch = expand.make_scratch(fields, "O" in self._operators)
-        now, pricing = Packed(fields), Packed(scratch.pricing)
+        pricing = Packed(scratch.pricing)
         calls: list[tuple[Any, ...]] = [(splits.price_splits, 0, 0, 0, now, pricing)]
         if "O" in self._operators:
             calls.append((splits.price_parted, 0, 0, 0, 0, 0, now, pricing))

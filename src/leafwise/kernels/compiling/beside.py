@@ -22,25 +22,39 @@ def helped(calls: Calls) -> Iterator[None]:
 
     If there are none to be had, or they fail, nothing is lost: who does not find a function compiles it.
     """
-    command = [sys.executable, "-P", "-m", __name__]  # not from the folder that it happens to be in
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     children: list[subprocess.Popen[bytes]] = []
-    with suppress(OSError):
-        for _ in range(min(_MOST, (os.cpu_count() or 1) - 1, len(calls) - 1)):
-            children.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment))
-    feeders = [Thread(target=_feed, args=(child, calls)) for child in children]
-    for feeder in feeders:
-        feeder.start()
+    feeders: list[Thread] = []
     try:
+        with suppress(OSError):
+            for _ in range(min(_MOST, _n_cores() - 1, len(calls) - 1)):
+                children.append(_start())
+                feeders.append(Thread(target=_feed, args=(children[-1], calls)))
+                feeders[-1].start()
         yield
         for feeder in feeders:
             feeder.join()
     finally:
-        for child, feeder in zip(children, feeders, strict=True):
+        for child in children:
             child.kill()
-            feeder.join()
+        for feeder in feeders:
+            if feeder.is_alive():
+                feeder.join()
+        for child in children:
             child.communicate()
+
+
+def _n_cores() -> int:
+    """The cores this process may use; where programs are frozen, there is no interpreter to start on another."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", __name__]  # not from the folder that it happens to be in
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment)
 
 
 def taken(calls: Calls) -> Iterator[tuple[Any, tuple[Any, ...]]]:

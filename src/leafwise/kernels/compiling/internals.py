@@ -120,9 +120,9 @@ def _resolve_once(function: Any, context: Any, arguments: Any, named: Any) -> An
         try:
             _resolved[key] = _resolve(function, context, arguments, named)
         except errors.TypingError as error:
-            _resolved[key] = error
+            _resolved[key] = error.with_traceback(None)
     if isinstance(_resolved[key], errors.TypingError):
-        raise _resolved[key]
+        raise errors.TypingError(str(_resolved[key]))
     return _resolved[key]
 
 
@@ -284,12 +284,17 @@ def dispatcher_of(function: Any) -> Any:
     return _separate[function].dispatcher if function in _separate else function
 
 
+def _is_missing(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether a function is to be compiled for such arguments, and will be kept."""
+    if kinds in dispatcher.overloads or not isinstance(dispatcher._cache, _Cache):
+        return False
+    return not dispatcher._cache.holds(kinds)
+
+
 def ready(*calls: tuple[Any, ...]) -> None:
     """Have functions compiled for such arguments, several at a time, if not on disk; then callers find them."""
     wanted = [(function, tuple(_widest(_typeof(x)) for x in arguments)) for function, *arguments in calls]
-    wanted = [(function, kinds) for function, kinds in wanted if kinds not in dispatcher_of(function).overloads]
-    kept = [(f, kinds) for f, kinds in wanted if isinstance(dispatcher_of(f)._cache, _Cache)]
-    missing = deque((f, kinds) for f, kinds in kept if not dispatcher_of(f)._cache.holds(kinds))
+    missing = deque((function, kinds) for function, kinds in wanted if _is_missing(dispatcher_of(function), kinds))
     with helped(missing) if len(missing) > 1 else nullcontext():
         for function, kinds in taken(missing):
             dispatcher_of(function).compile(kinds)
@@ -377,7 +382,10 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
     def holds(self, sig: Any) -> bool:
         """Whether the code for such arguments is there."""
-        return self._index_key(sig, cpu_target.target_context.codegen()) in self._cache_file._load_index()
+        index: Any = ()
+        with self._guard_against_spurious_io_errors():
+            index = self._cache_file._load_index()
+        return self._index_key(sig, cpu_target.target_context.codegen()) in index
 
 
 def _keep(dispatcher: Any) -> None:

@@ -33,11 +33,11 @@ class Cases(NamedTuple):
     data: Planes
 
 
-def no_cases(n_variables: int, codes: type = np.uint8, listed: type = np.uint16) -> Cases:
+def no_cases(codes: Array, listed: type = np.uint16) -> Cases:
     """None at all, in arrays of the same types: where rows are elsewhere, or for functions that are yet to compile."""
-    nothing, none = np.zeros(0, np.int64), np.full(n_variables, -1)
+    nothing, none = np.zeros(0, np.int64), np.full(len(codes), -1)
     words = np.zeros((0, 0), np.uint64)
-    columns: Array = np.zeros((n_variables, 0), codes)
+    columns: Array = np.zeros((len(codes), 0), codes.dtype)
     data = Planes(columns, words, none, nothing, nothing, none, nothing, np.zeros(0, listed), 0.0)
     return Cases(np.zeros(0, SET), words, nothing, np.zeros(0, np.int32), nothing, 0, data)
 
