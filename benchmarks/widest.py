@@ -1,4 +1,4 @@
-"""10,000 variables and 10,000 cases: takes a minute or more and about 7 GB, and must end.
+"""10,000 variables and 10,000 cases: takes a minute or more and some GB, and must end.
 
 A binary chain, `learn` as it comes. The pairs of variables alone have 400 million counts. Fewer
 variables are measured too, to show how time and memory grow.
