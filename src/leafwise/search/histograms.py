@@ -11,7 +11,7 @@ Integers = NDArray[np.int64]
 
 _ROOM = 2**21  # cells to begin with; memory is not touched before it is used
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
-_TOO_MANY = 2**28  # ... and beyond that, 1 GB, all of them, once they are priced
+_TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced
 
 
 class Histograms:
