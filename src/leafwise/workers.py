@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.cores import n_cores
+
 T = TypeVar("T")
 
 _MOST_THREADS = 256
@@ -36,7 +38,7 @@ class Workers:
     """
 
     def __init__(self, n_threads: int | None = None) -> None:
-        self.n_threads = min(n_threads or _n_cores(), _MOST_THREADS)
+        self.n_threads = min(n_threads or n_cores(), _MOST_THREADS)
         self.stopped = threading.Event()  # set when a run is interrupted: long kernels look at it, and end
 
     def run(self, kernel: Callable[[int, int], Any], costs: NDArray[np.float64]) -> None:
@@ -94,8 +96,3 @@ def _finish(waiting: list[Future[Any]]) -> None:
     for future in waiting:
         if not future.cancel():
             future.result()
-
-
-def _n_cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,6 +11,8 @@ from importlib import import_module
 from threading import Thread
 from typing import Any
 
+from leafwise.cores import n_cores
+
 Calls = deque[tuple[Any, tuple[Any, ...]]]  # functions, and the types of their arguments
 
 _MOST = 3  # processes: there is not more to do
@@ -26,7 +28,7 @@ def helped(calls: Calls) -> Iterator[None]:
     feeders: list[Thread] = []
     try:
         with suppress(OSError):
-            for _ in range(min(_MOST, _n_cores() - 1, len(calls) - 1)):
+            for _ in range(min(_MOST, n_cores() - 1, len(calls) - 1) if _can_start() else 0):
                 children.append(_start())
                 feeders.append(Thread(target=_feed, args=(children[-1], calls)))
                 feeders[-1].start()
@@ -36,18 +38,15 @@ def helped(calls: Calls) -> Iterator[None]:
     finally:
         for child in children:
             child.kill()
-        for feeder in feeders:
-            if feeder.is_alive():
-                feeder.join()
+        for feeder in filter(Thread.is_alive, feeders):
+            feeder.join()
         for child in children:
             child.communicate()
 
 
-def _n_cores() -> int:
-    """The cores this process may use; where programs are frozen, there is no interpreter to start on another."""
-    if not sys.executable or getattr(sys, "frozen", False):
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _can_start() -> bool:
+    """Whether there is an interpreter to start: in frozen programs there is none."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _start() -> subprocess.Popen[bytes]:

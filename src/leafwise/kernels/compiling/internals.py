@@ -51,15 +51,15 @@ _codegen: Any = codegen
 _compile: Any = numba.njit
 _compiler: Any = compiler
 _compiler_machinery: Any = compiler_machinery
-_untyped_passes: Any = untyped_passes
 _extending: Any = extending
 _fingerprint: Any = _dispatcher.compute_fingerprint
 _imputils: Any = imputils
 _templates: Any = templates
 _typeof: Any = numba.typeof
-_types: Any = types
 _typed_passes: Any = typed_passes
+_types: Any = types
 _typing: Any = typing
+_untyped_passes: Any = untyped_passes
 _ADDRESS = ir.IntType(8).as_pointer()
 _OFFSET = ir.IntType(64)
 
@@ -113,9 +113,9 @@ _resolved: dict[Any, Any] = {}
 
 def _resolve_once(function: Any, context: Any, arguments: Any, named: Any) -> Any:
     """What a built-in function gives for such arguments. Left alone, numba asks dozens of rules anew for every sum."""
-    key = function, tuple(arguments)
     if named:
         return _resolve(function, context, arguments, named)
+    key = function, tuple(arguments)
     if key not in _resolved:
         try:
             _resolved[key] = _resolve(function, context, arguments, named)
