@@ -16,7 +16,8 @@ from leafwise.table import Table
 from leafwise.workers import Workers
 
 _FEW = 5_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
-_ROOM = 8192  # sets to begin with; memory is not touched before it is used
+_SETS = 8192  # room to begin with; memory is not touched before it is used
+_ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists
 
 
 class CpuCounter:
@@ -40,14 +41,14 @@ class CpuCounter:
 
     @cached_property
     def _sets(self) -> NDArray[np.void]:
-        all_sets = np.zeros(_ROOM, sets.SET)
+        all_sets = np.zeros(_SETS, sets.SET)
         all_sets[EVERYTHING] = (len(self._masks) - 1, self.n_cases, True)
         return all_sets
 
     @cached_property
     def _masks(self) -> NDArray[np.uint64]:
         n_words = -(-self.n_cases // 64)
-        masks = np.empty((max(8, min(_ROOM, 2**19 // n_words)), n_words), np.uint64)
+        masks = np.empty((max(8, min(_SETS, _ROOM // (8 * n_words))), n_words), np.uint64)
         masks[-1] = np.uint64(2**64 - 1)
         masks[-1, -1] >>= np.uint64(64 * n_words - self.n_cases)
         return masks
@@ -58,7 +59,7 @@ class CpuCounter:
 
     @cached_property
     def _lists(self) -> NDArray[np.int32]:
-        return np.empty(128 * _ROOM, np.int32)
+        return np.empty(_ROOM // 8, np.int32)
 
     @cached_property
     def _marks(self) -> Integers:

@@ -9,7 +9,8 @@ from leafwise.kernels.leaf_search.state import Pool
 Integers = NDArray[np.int64]
 
 
-_ROOM = 2**21  # cells to begin with; memory is not touched before it is used
+_ROOM = 7 * 2**20  # cells, 28 MB, to begin with: memory is not touched before it is used, and the C library keeps
+# blocks below 32 MB for the next search
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
 _TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced
 

@@ -114,15 +114,21 @@ def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
     marks[N_LISTED] = n
 
 
+@inlined
+def _list_word(bits: Any, word: int, out: Array, at: Int) -> Int:
+    """Write the row numbers of one word of a mask to out[at:]; where they end."""
+    while bits != np.uint64(0):
+        out[at] = word * 64 + lowest(bits)
+        bits &= bits - np.uint64(1)
+        at += 1
+    return at
+
+
 @bare
 def list_bits(mask: Array, out: Array, at: Int) -> None:
     """Write the row numbers of a mask to out[at:]."""
     for word in range(mask.shape[0]):
-        bits = mask[word]
-        while bits != np.uint64(0):
-            out[at] = word * 64 + lowest(bits)
-            bits &= bits - np.uint64(1)
-            at += 1
+        at = _list_word(mask[word], word, out, at)
 
 
 @bare
@@ -143,27 +149,42 @@ def _add_rows(lists: Array, begin: int, n: int, mask: Array) -> None:
 
 
 @bare
+def _cut_by_plane(parent: Array, plane: Array, flip: Any, child_set: Any, masks: Array, lists: Array) -> None:
+    """The cases of a mask that are in a plane, or, flipped, that are not."""
+    if child_set["is_mask"]:
+        mask = masks[child_set["offset"]]
+        for word in range(parent.shape[0]):
+            mask[word] = parent[word] & (plane[word] ^ flip)
+        return
+    at = child_set["offset"]
+    for word in range(parent.shape[0]):
+        at = _list_word(parent[word] & (plane[word] ^ flip), word, lists, at)
+
+
+@bare
 def _cut_by_planes(
     parent: Array, words: Array, first: int, group: Array, child: int, child_set: Any, masks: Array, lists: Array
 ) -> None:
     """The cases of a mask whose state is in the child's group, by planes: those of the others when state 0 is in it."""
     complement = group[0] == child
-    is_mask = child_set["is_mask"]
-    offset = child_set["offset"]
-    n = 0
+    flip = ~np.uint64(0) if complement else np.uint64(0)
+    n_planes, last = 0, 0
+    for state in range(1, group.shape[0]):
+        if (group[state] == child) != complement:
+            n_planes, last = n_planes + 1, state
+    if n_planes == 1:
+        _cut_by_plane(parent, words[first + last - 1], flip, child_set, masks, lists)
+        return
+    is_mask, at = child_set["is_mask"], child_set["offset"]
     for word in range(parent.shape[0]):
-        taken = np.uint64(0)
+        taken = flip
         for state in range(1, group.shape[0]):
             if (group[state] == child) != complement:
-                taken |= words[first + state - 1, word]
-        bits = parent[word] & (~taken if complement else taken)
+                taken ^= words[first + state - 1, word]
         if is_mask:
-            masks[offset, word] = bits
+            masks[at, word] = parent[word] & taken
         else:
-            while bits != np.uint64(0):
-                lists[offset + n] = word * 64 + lowest(bits)
-                bits &= bits - np.uint64(1)
-                n += 1
+            at = _list_word(parent[word] & taken, word, lists, at)
 
 
 @bare
@@ -293,6 +314,11 @@ def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
         _join_lists(one, two, union["offset"], cases.lists)
         return
     mask = cases.masks[union["offset"]]
+    if one["is_mask"] and two["is_mask"]:
+        first, second = cases.masks[one["offset"]], cases.masks[two["offset"]]
+        for word in range(mask.shape[0]):
+            mask[word] = first[word] | second[word]
+        return
     for word in range(mask.shape[0]):
         mask[word] = np.uint64(0)
     for set_ in (one, two):
