@@ -1,6 +1,6 @@
 """What every search is given, and what each of its steps tells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any, Generic, TypeVar
@@ -74,6 +74,16 @@ class Problem:
     def network(self, nodes: Sequence[Node | None], learned: Mapping[str, Any]) -> Network:
         """The network that was found."""
         return Network(self.variables, tuple(nodes), str(self.prior), str(self.structure_prior), learned)
+
+    def network_later(self, make_nodes: Callable[[], tuple[Node | None, ...]], learned: Mapping[str, Any]) -> Network:
+        """The same, where nodes are made when somebody asks for them."""
+        return Network.with_nodes_later(
+            self.variables,
+            make_nodes,
+            prior=str(self.prior),
+            structure_prior=str(self.structure_prior),
+            learned=learned,
+        )
 
     def log_prior_of(self, nodes: Sequence[Node | None]) -> float:
         """Of the graphs of all nodes that are there."""

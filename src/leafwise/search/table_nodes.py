@@ -5,7 +5,9 @@ all arcs into it at once, and adding one cuts every configuration, of whose part
 What was found out about a node with certain parents is kept: searches come back to them again and again.
 """
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,23 +95,22 @@ class TableNodes:
             )
             memory.used[book.TO_COUNT, 0] = 0
 
-    def table(self, row: int, parents: Integers) -> Integers:
-        """The counts of a row that holds cases in all configurations of its parents, the last varying fastest."""
-        record, n_states = self.memory.book.rows[row], self.setting.variables["n_states"]
-        partition = self.memory.partitions[record["partition"]]
+    def holds_cases(self, row: int) -> bool:
+        """Whether the row's configurations are still known."""
+        return bool(self.memory.book.rows["partition"][row] >= 0)
+
+    def configurations(self, row: int, n_parents: int) -> "Configurations":
+        """Those of a row that holds cases."""
+        memory, record = self.memory, self.memory.book.rows[row]
+        at, r = int(record["counts"]), int(self.setting.variables["n_states"][record["target"]])
+        partition = memory.partitions[record["partition"]]
         begin, n = int(partition["first"]), int(partition["n"])
-        code = self.memory.configurations["code"][begin : begin + n].copy()
-        digits, place = {}, np.zeros(n, np.int64)
-        for _ in range(len(parents)):
-            variable = int(partition["variable"])
-            code, digits[variable] = np.divmod(code, n_states[variable])
-            partition = self.memory.partitions[partition["origin"]]
-        for parent in parents.tolist():
-            place = place * n_states[parent] + digits[parent]
-        counts = np.zeros((int(record["n_rows"]), int(n_states[record["target"]])), np.int64)
-        at = int(record["counts"])
-        counts[place] = self.memory.cells[at : at + n * counts.shape[1]].reshape(n, -1)
-        return counts
+        variables = []
+        for _ in range(n_parents):
+            variables.append(int(partition["variable"]))
+            partition = memory.partitions[partition["origin"]]
+        codes = memory.configurations["code"][begin : begin + n].copy()
+        return Configurations(codes, variables, memory.cells[at : at + n * r].reshape(n, r).astype(np.int64))
 
     def exponent(self, target: int, n_rows: int) -> float:
         """That of every cell in a node's table."""
@@ -146,6 +147,25 @@ class TableNodes:
             lists=more(memory.lists, book.N_LISTED),
         )
         used[:, 1] = there_is  # last: an interrupt must not leave less than this says
+
+
+class Configurations(NamedTuple):
+    """The configurations of a node's parents that have cases, and how many of these are in each state of its own."""
+
+    codes: Integers
+    variables: list[int]  # the parents; the first is the last digit of the codes
+    counts: Integers
+
+    def table(self, parents: Sequence[int], n_states: Sequence[int]) -> Integers:
+        """The counts in all configurations of the parents, the last varying fastest."""
+        codes, digits, place = self.codes, {}, np.zeros(len(self.codes), np.int64)
+        for variable in self.variables:
+            codes, digits[variable] = np.divmod(codes, n_states[variable])
+        for parent in parents:
+            place = place * n_states[parent] + digits[parent]
+        table = np.zeros((math.prod(n_states[parent] for parent in parents), self.counts.shape[1]), np.int64)
+        table[place] = self.counts
+        return table
 
 
 def _variables(

@@ -22,7 +22,7 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.scores import node_score
 from leafwise.search.problem import Problem, Step
-from leafwise.search.table_nodes import TableNodes
+from leafwise.search.table_nodes import Configurations, TableNodes
 from leafwise.search.under_way import Run, check_numbers, now_and_then
 from leafwise.structure_priors import Arcs, Kappa
 from leafwise.table import count_states
@@ -268,18 +268,25 @@ class TableArcSearchRun(Run):
     @property
     def network(self) -> Network:
         """The network as it is now."""
-        n_states = self._rules.n_states.tolist()
-        nodes: list[Node | None] = [None] * len(n_states)
-        likelihoods = []
-        for target in self._problem.targets:
-            parents = self._graph.is_parent[target].nonzero()[0]
-            counts = self._nodes.table(self._row_with_cases(target), parents)
-            names = tuple(parents.tolist())
-            graph = DecisionGraph.complete(names, n_states)
-            exponents = np.full(counts.shape, self._nodes.exponent(target, len(counts)))
-            nodes[target] = Node.learned(names, graph, counts, exponents)
-            likelihoods.append(node_score(counts, exponents, 0.0).log_score)
-        return self._problem.network(nodes, self._told(math.fsum(likelihoods)))
+        problem, n_states = self._problem, self._rules.n_states.tolist()
+        parents = [tuple(self._graph.is_parent[target].nonzero()[0].tolist()) for target in problem.targets]
+        found = list(self._configurations())
+        sizes = [math.prod(n_states[parent] for parent in own) for own in parents]
+        exponents = list(map(self._nodes.exponent, problem.targets, sizes))
+        scores = [
+            node_score(own.counts, np.full(own.counts.shape, exponent), 0.0)
+            for own, exponent in zip(found, exponents, strict=True)
+        ]
+
+        def nodes() -> tuple[Node | None, ...]:
+            made: list[Node | None] = [None] * len(n_states)
+            for target, names, own, exponent in zip(problem.targets, parents, found, exponents, strict=True):
+                counts = own.table(names, n_states)
+                graph = DecisionGraph.complete(names, n_states)
+                made[target] = Node.learned(names, graph, counts, np.full(counts.shape, exponent))
+            return tuple(made)
+
+        return problem.network_later(nodes, self._told(math.fsum(score.log_score for score in scores)))
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
@@ -389,10 +396,16 @@ class TableArcSearchRun(Run):
         rows: NDArray[np.void] = self._nodes.memory.book.rows[self._graph.rows[self._targets]]
         return rows
 
-    def _row_with_cases(self, target: int) -> int:
-        self._graph.rows[target] = climbing.WITH_CASES
+    def _configurations(self) -> Iterator[Configurations]:
+        """Those of each target's parents, as they are now."""
+        rows = self._graph.rows
+        rows[self._targets] = climbing.WITH_CASES
         self._climb(0, False)
-        return int(self._graph.rows[target])
+        for target in self._problem.targets:
+            if not self._nodes.holds_cases(rows[target]):  # they made room for those of others
+                rows[target] = climbing.WITH_CASES
+                self._climb(0, False)
+            yield self._nodes.configurations(rows[target], int(self._graph.is_parent[target].sum()))
 
     def _next_to_take_out(self) -> int | None:
         """The variable with the most arcs of those that were not taken out, while there is patience."""
