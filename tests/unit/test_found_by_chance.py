@@ -134,3 +134,8 @@ def test_long_names_that_other_files_lack(tmp_path):
     with pytest.raises(ValueError, match="lacks column 'aaa") as refusal:
         leafwise.read(tmp_path)
     assert len(str(refusal.value)) < 500
+
+
+def test_gibbs_sampling_may_find_no_case_to_begin_with():
+    """Possible, with a probability of 1e-10: it says so, and asks for less evidence."""
+    assert one("questions", 61117, 38011) == "accepted"
