@@ -80,10 +80,10 @@ class Run:
 
     def summary(self) -> str:
         """A table of what came of all inputs."""
-        lines = [f"{'kind':12}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}"]
+        lines = [f"{'kind':12}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}{'ms each':>9}"]
         total: Counter[str] = Counter()
-        for kind, row in self.outcomes().items():
-            lines.append(f"{kind:12}" + _numbers(row))
+        for (kind, row), worked in zip(self.outcomes().items(), self.board.seconds, strict=True):
+            lines.append(f"{kind:12}{_numbers(row)}{1000 * worked / max(row['inputs'], 1):9.2f}")
             total.update(row)
         lines.append(f"{'all':12}" + _numbers(total))
         seconds, kind, place = self.board.slowest

@@ -21,6 +21,7 @@ class Board:
     def __init__(self, kinds: list[str]) -> None:
         self.at: Array[c_double] = RawArray(c_double, 3)  # the kind, the input, and the seconds worked before it
         self.outcomes: Array[c_long] = RawArray(c_long, 2 * len(kinds))  # accepted and refused, kind by kind
+        self.seconds: Array[c_double] = RawArray(c_double, len(kinds))  # of work, kind by kind
         self.slowest: Array[c_double] = RawArray(c_double, 3)  # seconds of work, the kind and the input
 
 
@@ -47,7 +48,9 @@ def work(pipe: Connection, board: Board, seed: int, begin: int, kinds: list[str]
                     pipe.send((kind, place, traceback.format_exc()))
                 else:
                     board.outcomes[2 * k + ("accepted", "refused").index(outcome)] += 1
-                if (worked := time.process_time() - before) > board.slowest[0]:
+                worked = time.process_time() - before
+                board.seconds[k] += worked
+                if worked > board.slowest[0]:
                     board.slowest[:] = worked, k, place
                 if _peak() > room:
                     pipe.send((kind, place, f"it took {(_peak() - room + MOST_BYTES) / 2**20:,.0f} MiB"))
