@@ -181,23 +181,31 @@ def slices() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
 Row = dict[str, float]  # what is found of some cells
 
 
-def rows(found: list[Cell]) -> Iterator[tuple[str, Row]]:
-    """Coverage and how far off, slice by slice."""
+def rows(found: list[list[Cell]]) -> Iterator[tuple[str, Row]]:
+    """Coverage and how far off, slice by slice, of the cells of all questions."""
     for title, is_in in slices():
-        chosen = [cell for cell in found if is_in(cell)]
+        by_question = [[cell for cell in cells if is_in(cell)] for cells in found]
+        chosen = list(chain.from_iterable(by_question))
         silent = [cell for cell in chosen if not cell.warned]
         if chosen:
+            within = float(np.mean([cell.is_within for cell in chosen]))
             yield (
                 title,
                 {
                     "cells": len(chosen),
-                    "within": float(np.mean([cell.is_within for cell in chosen])),
+                    "within": within,
+                    "error": float(np.hypot.reduce([_more(cells, within) for cells in by_question])) / len(chosen),
                     "warned": 1 - len(silent) / len(chosen),
                     "far": sum(cell.off > FAR for cell in silent),
                     "furthest": max((cell.off for cell in silent), default=0.0),
                     "width": float(np.median([cell.high - cell.low for cell in chosen])),
                 },
             )
+
+
+def _more(cells: list[Cell], share: float) -> float:
+    """How many more of a question's cells are within than such a share: they are drawn together, and err together."""
+    return sum(cell.is_within - share for cell in cells)
 
 
 def found_rows(given: argparse.Namespace) -> dict[str, dict[str, Row]]:
@@ -211,19 +219,28 @@ def found_rows(given: argparse.Namespace) -> dict[str, dict[str, Row]]:
     for name in given.methods.split(";"):
         cells = [asked(METHODS[name], question, given.seed + k) for k, question in enumerate(put)]
         title = f"{name}: {len(put):,} questions, {sum(not own for own in cells)} of them refused"
-        found[title] = dict(rows(list(chain.from_iterable(cells))))
+        found[title] = dict(rows(cells))
     return found
 
 
 def reports(now: dict[str, dict[str, Row]], before: dict[str, dict[str, Row]]) -> Iterator[Report]:
     """A table for each method; those of another version beside it."""
-    heads = ["cells", "number", "within", "warned", "far, no warning", "furthest, no warning", "median width"]
+    heads = [
+        "cells",
+        "number",
+        "within",
+        "±, by questions",
+        "warned",
+        "far, no warning",
+        "furthest, no warning",
+        "median width",
+    ]
     beside = ["within, before", "far, before"] if before else []
     for (title, own), other in zip_longest(now.items(), before.values(), fillvalue={}):
         lines = []
         for name, row in own.items():
-            line = [name, f"{row['cells']:,}", f"{row['within']:.3f}", f"{row['warned']:.2f}", f"{row['far']:,}"]
-            line += [f"{row['furthest']:.1f}", f"{row['width']:.5f}"]
+            line = [name, f"{row['cells']:,}", f"{row['within']:.3f}", f"{row['error']:.3f}", f"{row['warned']:.2f}"]
+            line += [f"{row['far']:,}", f"{row['furthest']:.1f}", f"{row['width']:.5f}"]
             past = other.get(name)
             line += [] if not before else ["", ""] if past is None else [f"{past['within']:.3f}", f"{past['far']:,}"]
             lines.append(line)

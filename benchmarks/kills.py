@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.report import Report, check
-from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, read
+from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, RecoverySearch, Table, TableArcSearch, learn, read
 from leafwise.cli.saving import dumped
 
 ONE = LeafSearch(threads=1)  # a process with threads cannot be copied
@@ -29,7 +29,9 @@ SEARCHES: dict[str, tuple[dict[str, Any], int]] = {  # what learn is told, and h
         {"search": LeafSearch("CBM", "best-first", delete_parents=True, threads=1), "prior": "bdeu:10"},
         10_000,
     ),
+    "partial splits, relabelled and tied leaves": ({"search": LeafSearch("CBIMORT", threads=1)}, 2_000),
     "complete tables": ({"search": TableArcSearch(threads=1), "prior": "bdeu:1"}, 20_000),
+    "recovery of arcs": ({"search": RecoverySearch(ONE)}, 20_000),
     "edges": ({"search": GraphArcSearch(ONE)}, 100),
     "restarts": ({"search": LeafSearchRestarts(ONE, rounds=100, keep=3)}, 500),
     "missing cells inferred": ({"search": ONE, "missing": "infer"}, 200),

@@ -6,8 +6,6 @@ descriptions. Nothing in it is ever run.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,6 +18,7 @@ import numpy as np
 
 from leafwise.description import Description, ReadColumn
 from leafwise.errors import AdvisedError
+from leafwise.replacing import replaced
 from leafwise.table import Table, Variable, code_type
 
 _FORMAT = "leafwise packed table 1"
@@ -59,19 +58,13 @@ class TableCache:
     @contextmanager
     def writing(self) -> Iterator[Callable[[Table, Description], None]]:
         """Begin a file, before hours are spent on what is in it, and call what comes out with that; all or nothing."""
-        name = ""
         try:
-            descriptor, name = tempfile.mkstemp(".cache", ".leafwise-", self.path.parent)
-            with os.fdopen(descriptor, "wb") as file:
+            with replaced(self.path, lasting=False) as file:  # its digest tells whether it is whole
                 yield lambda table, described: self._write(file, table, described)
-            os.replace(name, self.path)
         except OSError as error:
             raise AdvisedError(
                 f"the packed table cannot be kept in '{self.path.parent}' ({error.strerror}): leave out ", ("cache",)
             ) from None
-        finally:
-            if name:
-                Path(name).unlink(missing_ok=True)
 
     def _write(self, file: IO[bytes], table: Table, described: Description) -> None:
         columns = [

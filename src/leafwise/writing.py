@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from leafwise.columns import PARQUET_ENDINGS, check_ending, text_array
 from leafwise.frames import Categories, Columns, arrow_table
+from leafwise.replacing import replaced
 from leafwise.table import Table, Variable
 from leafwise.text_files import MISSING_TOKENS, separator_of
 
@@ -36,7 +37,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     """
     target = Path(os.fsdecode(path))
     check_ending(target)
-    with _replaced(target) as file:
+    with _opened(target) as file:
         if target.suffix.lower() in PARQUET_ENDINGS:
             _write_parquet(table, file)
         elif target.suffix.lower() == ".gz":
@@ -54,7 +55,7 @@ def write_columns(columns: Columns, place: str | os.PathLike[str] | IO[bytes]) -
         return
     target = Path(os.fsdecode(place))
     check_ending(target)
-    with _replaced(target) as file:
+    with _opened(target) as file:
         if target.suffix.lower() in PARQUET_ENDINGS:
             from pyarrow import parquet
 
@@ -81,18 +82,13 @@ def _write_rows(columns: Columns, file: "IO[bytes] | gzip.GzipFile", separator: 
 
 
 @contextmanager
-def _replaced(target: Path) -> Iterator[IO[bytes]]:
-    """A file under a temporary name beside the target, which takes the target's place if all goes well."""
+def _opened(target: Path) -> Iterator[IO[bytes]]:
+    """The file to write, unless there can be none."""
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a directory" if target.is_dir() else "is in a directory that does not exist"
         raise ValueError(f"'{target}' {problem}: give the path of a file to write")
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with replaced(target) as file:
+        yield file
 
 
 def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str) -> None:

@@ -13,11 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from fuzz.kinds import KINDS, one
-from fuzz.worker import work
+from fuzz.worker import MOST_BYTES, Board, work
 
 MOST_SECONDS = 10.0  # of work for one input
 MOST_WAITING = 600.0  # more than that, when the machine is busy
-MOST_BYTES = 2**30  # more than when all is compiled
 WARM_UP = 600.0  # to compile before the first
 
 
@@ -25,10 +24,8 @@ class Run:
     """Children one after the other, and what came of all inputs."""
 
     def __init__(self, seed: int, kinds: list[str]) -> None:
-        self.seed, self.kinds = seed, kinds
-        self.outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+        self.seed, self.kinds, self.board = seed, kinds, Board(kinds)
         self.failures: list[tuple[str, int, str]] = []
-        self.slowest = (0.0, "", 0)
 
     def go(self, seconds: float, begin: int, rounds: int) -> None:
         """Until the time is over, or so many rounds are done."""
@@ -39,48 +36,43 @@ class Run:
     def _child(self, number: int, last: int, end: float) -> int:
         """Look after one child; the round in which it ended."""
         here, there = multiprocessing.Pipe(duplex=False)
-        context = multiprocessing.get_context("spawn")
-        child = context.Process(target=work, args=(there, self.seed, number, self.kinds, last - number), daemon=True)
+        given = (there, self.board, self.seed, number, self.kinds, last - number)
+        child = multiprocessing.get_context("spawn").Process(target=work, args=given, daemon=True)
+        self.board.at[:] = 0, number * 1000, 0
         child.start()
         there.close()
-        kind, place, began, most = "warm-up", number * 1000, time.monotonic(), WARM_UP
-        room, before = math.inf, 0.0
+        most, room = WARM_UP, math.inf
+        at, began = tuple(self.board.at), time.monotonic()
         while time.monotonic() < end:
-            if not here.poll(0.2):
-                worked, waited = _worked(child.pid) - before, time.monotonic() - began
-                if worked > most or waited > most + MOST_WAITING or _memory(child.pid) > room:
-                    what = f"{worked:.0f} of {waited:.0f} s and {_memory(child.pid) / 2**20:,.0f} MiB"
-                    self._fail(kind, place, f"it takes {what}: too long or too much")
+            if here.poll(0.2):
+                try:
+                    what = here.recv()
+                except EOFError:
+                    child.join(5)
+                    if child.exitcode != 0:
+                        self._fail(*self._at(), f"the process ended with {child.exitcode}")
+                        if most == WARM_UP:
+                            sys.exit("nothing can be checked: the warm-up fails")
                     break
-                continue
-            try:
-                what, *rest = here.recv()
-            except EOFError:
-                child.join(5)
-                if child.exitcode != 0:
-                    self._fail(kind, place, f"the process ended with {child.exitcode}")
-                    if kind == "warm-up":
-                        sys.exit("nothing can be checked: the warm-up fails")
+                if what == "ready":
+                    most, room = MOST_SECONDS, _memory(child.pid) + MOST_BYTES
+                else:
+                    self._fail(*what)
+            if at != tuple(self.board.at):
+                at, began = tuple(self.board.at), time.monotonic()
+            worked, waited = _worked(child.pid) - at[2], time.monotonic() - began
+            if worked > most or waited > most + MOST_WAITING or _memory(child.pid) > room:
+                what = f"{worked:.0f} of {waited:.0f} s and {_memory(child.pid) / 2**20:,.0f} MiB"
+                self._fail(*self._at(), f"it takes {what}: too long or too much")
                 break
-            if what == "ready":
-                room = _memory(child.pid) + MOST_BYTES
-            elif what == "begin":
-                (kind, place), began, most = rest, time.monotonic(), MOST_SECONDS
-                before = _worked(child.pid)
-            else:
-                self._note(*rest, _worked(child.pid) - before, place)
-                if _memory(child.pid) > room:
-                    self._fail(kind, place, f"it leaves {_memory(child.pid) / 2**20:,.0f} MiB in use")
-                    break
         child.kill()
         child.join()
-        return place // 1000
+        return self._at()[1] // 1000
 
-    def _note(self, kind: str, outcome: str, text: str, seconds: float, place: int) -> None:
-        self.outcomes[kind][outcome] += 1
-        self.slowest = max(self.slowest, (seconds, kind, place))
-        if text:
-            self._fail(kind, place, text)
+    def _at(self) -> tuple[str, int]:
+        """The input that is being checked."""
+        kind, place, _ = self.board.at
+        return self.kinds[int(kind)], int(place)
 
     def _fail(self, kind: str, place: int, text: str) -> None:
         self.failures.append((kind, place, text))
@@ -88,18 +80,25 @@ class Run:
 
     def summary(self) -> str:
         """A table of what came of all inputs."""
-        lines = [f"{'kind':12}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}"]
+        lines = [f"{'kind':12}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failed':>8}{'ms each':>9}"]
         total: Counter[str] = Counter()
-        for kind, outcomes in self.outcomes.items():
-            row = Counter(
-                {"inputs": outcomes.total(), "accepted": outcomes["accepted"], "refused": outcomes["refused"]}
-            )
-            row["failed"] = sum(failed == kind for failed, _, _ in self.failures)
-            lines.append(f"{kind:12}" + _numbers(row))
+        for (kind, row), worked in zip(self.outcomes().items(), self.board.seconds, strict=True):
+            lines.append(f"{kind:12}{_numbers(row)}{1000 * worked / max(row['inputs'], 1):9.2f}")
             total.update(row)
         lines.append(f"{'all':12}" + _numbers(total))
-        seconds, kind, place = self.slowest
-        return "\n".join([*lines, f"the slowest input took {seconds:.2f} s: {kind}:{self.seed}:{place}"])
+        seconds, kind, place = self.board.slowest
+        slowest = f"{self.kinds[int(kind)]}:{self.seed}:{int(place)}"
+        return "\n".join([*lines, f"the slowest input took {seconds:.2f} s: {slowest}"])
+
+    def outcomes(self) -> dict[str, Counter[str]]:
+        """How many inputs of each kind there were, and what came of them."""
+        rows = {}
+        for k, kind in enumerate(self.kinds):
+            accepted, refused = self.board.outcomes[2 * k : 2 * k + 2]
+            failed = sum(one == kind for one, _, _ in self.failures)
+            all_of_it = accepted + refused + failed
+            rows[kind] = Counter(inputs=all_of_it, accepted=accepted, refused=refused, failed=failed)
+        return rows
 
 
 def _memory(process: int | None) -> int:
@@ -146,7 +145,7 @@ def main() -> None:
         run.go(given.seconds, given.begin, given.rounds)
     print(run.summary() + f"\n{time.monotonic() - began:.0f} s")
     if given.json:
-        found = {"seed": seed, "outcomes": run.outcomes, "failures": run.failures}
+        found = {"seed": seed, "outcomes": run.outcomes(), "failures": run.failures}
         Path(given.json).write_text(json.dumps(found), encoding="utf-8")
     sys.exit(1 if run.failures else 0)
 

@@ -17,6 +17,7 @@ from fuzz.folders import folder
 from fuzz.mutation import mutated
 from fuzz.network_files import check_network
 from fuzz.refusals import check_refusal
+from leafwise.inference.estimates import NoCaseError
 from leafwise.inference.exact import Limits
 from leafwise.learner import start_mixture, start_search
 
@@ -85,10 +86,8 @@ def _sampled(network, asked, given, joint, random):
     how = {"given": given, "joint": joint, "method": method, "n_samples": 400, "seed": seed, "limits": limits}
     try:
         found = leafwise.query(network, asked, **how)
-    except ValueError as error:
+    except NoCaseError as error:
         check_refusal(error)
-        if "draw more samples" not in str(error):
-            raise
         return
     for values, errors, (low, high) in zip(
         found.distributions, found.standard_errors or (), found.intervals or (), strict=found.method != "exact"

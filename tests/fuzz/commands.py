@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import tempfile
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -13,6 +12,7 @@ import click
 import numpy as np
 
 import leafwise
+from fuzz import folders
 from fuzz.mutation import NUMBERS
 from fuzz.network_files import sharing_networks
 from leafwise.cli import cli, run
@@ -30,7 +30,8 @@ MOST_NUMBER = 50
 @cache
 def folder() -> Path:
     """Files to name: data, models and others. It goes with the process."""
-    place = Path(tempfile.mkdtemp(prefix="leafwise-fuzz-"))
+    place = folders.folder() / "commands"
+    place.mkdir()
     table = leafwise.read(np.array([[k % 2, k % 3, (k // 2) % 2, (k * 7) % 5] for k in range(60)]))
     leafwise.encoding.write(table, place / "cases.csv")
     (place / "names.csv").write_text("a,b,c\n0,1,x\n1,,y\n0,0,x\n1,1,y\n")

@@ -1,31 +1,62 @@
-"""The process that checks inputs one after the other, and tells of each before and after."""
+"""The process that checks inputs one after the other, and what it shares with the one that looks after it."""
 
 import resource
+import time
 import traceback
+from ctypes import Array, c_double, c_long
 from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
 
 from fuzz import answers, commands
 from fuzz.kinds import KINDS, one
 
-LAST_RESORT = 2**33  # bytes more than when all is compiled; the parent looks at what is really used
+MOST_BYTES = 2**30  # more than when all is compiled
+LAST_RESORT = 2**33  # the same of addresses
 
 
-def work(pipe: Connection, seed: int, begin: int, kinds: list[str], wanted: int) -> None:
-    """Check inputs from round `begin` on, and tell of each: what it is before, what came of it after."""
+class Board:
+    """Where a process is and what it has done, in memory that both see: messages take longer than most inputs."""
+
+    def __init__(self, kinds: list[str]) -> None:
+        self.at: Array[c_double] = RawArray(c_double, 3)  # the kind, the input, and the seconds worked before it
+        self.outcomes: Array[c_long] = RawArray(c_long, 2 * len(kinds))  # accepted and refused, kind by kind
+        self.seconds: Array[c_double] = RawArray(c_double, len(kinds))  # of work, kind by kind
+        self.slowest: Array[c_double] = RawArray(c_double, 3)  # seconds of work, the kind and the input
+
+
+def work(pipe: Connection, board: Board, seed: int, begin: int, kinds: list[str], wanted: int) -> None:
+    """Check inputs from round `begin` on, and send what failed: the kind, the input, and why."""
     if {"questions", "learning", "rounds", "commands", "requests"} & set(kinds):
         answers.warm_up()
         commands.warm_up()
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + LAST_RESORT,) * 2)
-    pipe.send(("ready",))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak of memory is what is used now
+    room = _peak() + MOST_BYTES
+    board.at[2] = time.process_time()
+    pipe.send("ready")
     for number in range(begin, begin + wanted):
-        for kind in kinds:
+        for k, kind in enumerate(kinds):
             for turn in range(KINDS[kind][1]):
                 place = number * 1000 + turn
-                pipe.send(("begin", kind, place))
+                before = time.process_time()
+                board.at[:] = k, place, before
                 try:
-                    outcome, text = one(kind, seed, place), ""
-                except BaseException as error:  # noqa: BLE001 - whatever it is, it is what is looked for
-                    outcome, text = f"failed: {type(error).__name__}", traceback.format_exc()
-                pipe.send(("end", kind, outcome, text))
+                    outcome = one(kind, seed, place)
+                except BaseException:  # noqa: BLE001 - whatever it is, it is what is looked for
+                    pipe.send((kind, place, traceback.format_exc()))
+                else:
+                    board.outcomes[2 * k + ("accepted", "refused").index(outcome)] += 1
+                worked = time.process_time() - before
+                board.seconds[k] += worked
+                if worked > board.slowest[0]:
+                    board.slowest[:] = worked, k, place
+                if _peak() > room:
+                    pipe.send((kind, place, f"it took {(_peak() - room + MOST_BYTES) / 2**20:,.0f} MiB"))
+                    return
+
+
+def _peak() -> int:
+    """The most bytes that this process has used."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

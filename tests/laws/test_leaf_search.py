@@ -128,6 +128,37 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert search.network.learned == expected.learned
 
 
+@pytest.mark.parametrize("name", ["plant", "let_go", "close", "adopt"])
+def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch):
+    """When nothing gains without partial splits, another search may have the better graphs, and the cases in them."""
+    random = np.random.default_rng(6)
+    columns = [random.integers(4, size=1500)]
+    for _ in range(6):
+        one, other = (columns[random.integers(len(columns))] for _ in range(2))
+        often, is_often = random.integers(4), random.random(1500) < 0.4
+        rest = np.where(one == other, (one + 1) % 4, np.where(other < 2, random.integers(4, size=1500), one))
+        columns.append(np.where(is_often, often, rest))
+    table, settings = leafwise.read(np.stack(columns, axis=1).astype(str)), LeafSearch("CBIMO", threads=1)
+    expected, search = learn(table, search=settings), start_search(table, search=settings)
+    called, n_interrupts = getattr(leaves.Leaves, name), 0
+
+    def interrupted(*given):
+        called(*given)
+        if n_interrupts == 0 or random.random() < 0.5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(leaves.Leaves, name, interrupted)
+    while not search.stopped:
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            n_interrupts += 1
+            assert search.network.learned["steps"] <= expected.learned["steps"]
+    assert n_interrupts > 0
+    assert search.network == expected
+    assert search.network.learned == expected.learned
+
+
 @pytest.mark.interpreted
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") != "1", reason="compiled loops have no bound to take out")
 @pytest.mark.parametrize("seed", [28, 37])  # with which a bound for even shares passed over variables with others

@@ -134,3 +134,13 @@ def test_long_names_that_other_files_lack(tmp_path):
     with pytest.raises(ValueError, match="lacks column 'aaa") as refusal:
         leafwise.read(tmp_path)
     assert len(str(refusal.value)) < 500
+
+
+def test_gibbs_sampling_may_find_no_case_to_begin_with():
+    """Possible, with a probability of 1e-10: it says so, and asks for less evidence."""
+    assert one("questions", 61117, 38011) == "accepted"
+
+
+def test_more_networks_to_keep_than_there_can_be_files(capsys):
+    assert run(["learn", "--example", "alarm", "--search", "restarts", "--keep", "2147483647", "-o", "out.json"]) == 2
+    assert "1<=x<=10000" in capsys.readouterr().err  # it made two thousand million names

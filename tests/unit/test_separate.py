@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -78,6 +79,23 @@ def test_what_was_compiled_before_an_interrupt_is_found(run):
     before = "from leafwise.kernels.compiling.internals import dispatcher_of; import numba; from kernels import *;"
     before += "dispatcher_of(add).compile((numba.int64, numba.float64, numba.typeof(numbers(np.int64))));"
     assert run(before + ONE_KIND) == ("65.0\n", "")
+
+
+def test_files_that_are_damaged_or_gone_are_made_again(run, tmp_path):
+    """Two processes, each with another that compiles, begin with nothing."""
+    with ThreadPoolExecutor() as both:
+        assert list(both.map(run, [ONE_KIND] * 2)) == [("65.0\n", "")] * 2
+    kept = {name: next((tmp_path / "kept").rglob(f"kernels.{name}-*.nbc")) for name in ("add", "total")}
+    data = kept["add"].read_bytes()
+    damaged = data[:-100] + bytes([data[-100] ^ 1]) + data[-99:]
+    kept["add"].write_bytes(damaged)
+    kept["total"].unlink()
+    assert run(ONE_KIND) == ("65.0\n", "")
+    assert kept["add"].read_bytes() != damaged
+    assert kept["total"].exists()
+    for path in (tmp_path / "kept").rglob("*.nbi"):
+        path.write_bytes(path.read_bytes()[:40])
+    assert run(ONE_KIND) == ("65.0\n", "")
 
 
 def test_what_is_not_ready_is_not_called(run):

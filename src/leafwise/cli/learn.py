@@ -47,6 +47,7 @@ SERIES_WITHOUT = (
     *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
 )
 MOST = 2**31 - 1
+MOST_KEPT = 10_000  # each is a file, whose name is looked at before the search
 COUNT = click.IntRange(1, MOST)
 
 
@@ -133,7 +134,12 @@ search_options = stacked(
         metavar="K",
         help="How often --search restarts goes on.  [default: 100]",
     ),
-    click.option("--keep", type=COUNT, metavar="K", help="With --search restarts: save the K best distinct networks."),
+    click.option(
+        "--keep",
+        type=click.IntRange(1, MOST_KEPT),
+        metavar="K",
+        help="With --search restarts: save the K best distinct networks.",
+    ),
     click.option(
         "--operators",
         default="CBIM",

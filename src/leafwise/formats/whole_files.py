@@ -1,16 +1,15 @@
-"""Bytes from and to files, plain or .gz; a written file appears complete or not at all. Knows nothing else."""
+"""Bytes from and to files, plain or .gz; a written file appears complete or not at all."""
 
 import gzip
 import io
 import os
-import re
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from leafwise.errors import AdvisedError, advice_of
+from leafwise.replacing import replaced
 
 T = TypeVar("T")
 _SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a packed file may unpack to: so much, and so many times its size
@@ -52,9 +51,7 @@ def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T], most_byte
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file under a temporary name beside its place, then rename it; it is on the disk when this returns.
-
-    What a process that was killed has left half-written there is removed.
+    """Write a file, complete or not at all; it is on the disk when this returns.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,48 +65,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced; a directory says so itself
         target.write_bytes(data)
         return
-    _remove_unfinished(target)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, target)
-        _sync_folder(target.parent)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _remove_unfinished(target: Path) -> None:
-    """Remove what processes that are no more were about to write there."""
-    with suppress(PermissionError):  # to list the folder, or to remove another's file
-        for name in os.listdir(target.parent):
-            found = re.fullmatch(rf"\.{re.escape(target.name)}\.([0-9]{{1,9}})\.part", name)
-            if found and not _is_alive(int(found[1])):
-                target.with_name(name).unlink(missing_ok=True)
-
-
-def _is_alive(process: int) -> bool:
-    if os.name != "posix":  # elsewhere os.kill would end it
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return process != os.getpid()
-
-
-def _sync_folder(folder: Path) -> None:
-    """See to it that the new name outlives a power cut, where the system has a way to: the file is there anyway."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with replaced(path) as file:
+        file.write(data)
 
 
 def _packed(path: str | os.PathLike[str]) -> bool:

@@ -353,14 +353,17 @@ class LeafSearchRun(Run):
         )
         stay = mine.leaves[~self._are_of(chosen, mine.leaves)]
         staying = self._handed_over({t: graph for t, graph in graphs.items() if t not in chosen}, stay)
-        coming = other._handed_over(chosen, its.leaves[other._are_of(chosen, its.leaves)])
+        come = its.leaves[other._are_of(chosen, its.leaves)]
+        coming = other._handed_over(chosen, come)
+        other._leaves.let_go(come)
+        self._begin(staying.with_nodes_of(coming, gain, log_prior))  # an interrupt before its end changes nothing
+        before.let_go(stay)
         before.close()
-        self._begin(staying.with_nodes_of(coming, gain, log_prior))
         self._leaves.adopt(before, stay)
 
     def _handed_over(self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64]) -> Taken:
         """What it has come to in some graphs, with the cases of their leaves."""
-        return Taken(**self._so_far(graphs, leaves), sets=self._leaves.hand_over(leaves))
+        return Taken(**self._so_far(graphs, leaves), sets=self._leaves.sets(leaves))
 
     def _whole_scores(
         self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]

@@ -207,8 +207,7 @@ class Leaves:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
         `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
-        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, as `hand_over` gives
-        them.
+        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, as `sets` gives them.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         if not sets:
@@ -274,13 +273,13 @@ class Leaves:
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
-    def hand_over(self, records: Integers) -> list[int]:
-        """The sets of cases of these leaves, where a local counter has them; another search has them from now on."""
-        if self._local is None:
-            return []
-        cases: list[int] = self.records["cases"][records].tolist()
+    def sets(self, records: Integers) -> list[int]:
+        """The sets of cases of these leaves, where a local counter has them, for another search to begin with."""
+        return [] if self._local is None else self.records["cases"][records].tolist()
+
+    def let_go(self, records: Integers) -> None:
+        """Another search has the sets of these leaves from now on."""
         self.records["cases"][records] = EVERYTHING
-        return cases
 
     def adopt(self, other: "Leaves", theirs: Integers) -> None:
         """Begin with the counts that another search of the same problem has of these leaves, all of some targets."""
@@ -293,9 +292,9 @@ class Leaves:
         sizes, at = pool.sizes[self.nodes["size_class"][targets]].tolist(), int(pool.used[0])
         for record, place, size in zip(mine, other.records["histogram"][theirs].tolist(), sizes, strict=True):
             if place >= 0:
+                pool.used[0] = at + size  # first: an interrupt must not leave counts where others will be put
                 pool.cells[at : at + size] = cells[place : place + size]
                 self.records["histogram"][record], at = at, at + size
-        pool.used[0] = at
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""

@@ -1,0 +1,72 @@
+"""Files that take the place of others: networks, tables and packed tables are all written through them."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import leafwise
+from leafwise import replacing
+from leafwise.cli import run
+from leafwise.encoding import write
+from leafwise.replacing import replaced
+
+NOBODY = 999_999_999  # no process has that number
+
+
+@pytest.fixture
+def cases(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text("a,b\n" + "0,1\n1,0\n" * 20)
+    return path
+
+
+def test_what_killed_processes_left_half_written_is_removed(cases):
+    table = leafwise.read(cases, cache=True)
+    (packed,) = cases.parent.glob(".leafwise-*.cache")
+    packed.unlink()
+    left = [f".{name}.{NOBODY}{number}.part" for name in ("out.csv", packed.name) for number in ("", "-3")]
+    others = [".out.csv.x.part", f".another.csv.{NOBODY}.part", f".out.csv.{os.getppid()}-0.part"]
+    for name in [*left, *others]:
+        (cases.parent / name).write_text("half of")
+    write(table, cases.parent / "out.csv")
+    leafwise.read(cases, cache=True)
+    found = {path.name for path in cases.parent.iterdir()}
+    assert found == {"cases.csv", "out.csv", packed.name, *others}
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.parquet", "out.json", "out.bif"])
+def test_a_full_disk_is_named_and_nothing_is_left(name, cases, monkeypatch, capsys):
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    output = cases.parent / "there" / name
+    output.parent.mkdir()
+    leafwise.learn(leafwise.read(cases)).save(cases.with_name("model.json"))
+    monkeypatch.setattr(replacing.os, "fsync", full)
+    command = "convert" if name in ("out.json", "out.bif") else "sample"
+    arguments = [str(output)] if command == "convert" else ["-n", "5", "-o", str(output)]
+    assert run([command, str(cases.with_name("model.json")), *arguments]) == 2
+    assert capsys.readouterr().err == f"leafwise: {output}: No space left on device\n"
+    assert not list(output.parent.iterdir())
+
+
+def test_two_threads_may_write_one_file(tmp_path):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow():
+        with replaced(tmp_path / "a.txt") as file:
+            file.write(b"slow")
+            begun.set()
+            may_end.wait(10)
+
+    other = threading.Thread(target=slow)
+    other.start()
+    begun.wait(10)
+    with replaced(tmp_path / "a.txt") as file:
+        file.write(b"fast")
+    assert (tmp_path / "a.txt").read_bytes() == b"fast"
+    may_end.set()
+    other.join()
+    assert [(path.name, path.read_bytes()) for path in Path(tmp_path).iterdir()] == [("a.txt", b"slow")]
