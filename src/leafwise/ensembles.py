@@ -442,7 +442,7 @@ def drawn_parents(
 
 def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
     """These cases."""
-    return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
+    return Table(table.variables, table.codes.take(rows, axis=1))
 
 
 def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:

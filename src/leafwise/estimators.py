@@ -170,7 +170,7 @@ class DecisionGraphForestClassifier(_Classifier):
     ['stop', 'go']
     """
 
-    n_estimators: int = 32
+    n_estimators: int = 28
     candidates: float | None = None
     random_state: int = 0
 
