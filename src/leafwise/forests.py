@@ -123,10 +123,13 @@ def grow(
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     candidates: float | None = None,
+    features: Mixture | None = None,
 ) -> Forest:
     """A forest of so many members for one target; the other arguments are those of `learn`.
 
     `candidates`: the share of the other variables, drawn for each member, that may be parents; None takes all.
+    `features`: as many networks of the other variables, which come first; those in which the target is the last to be
+    learned take these for the rest. Without them, the others are independent there.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -141,8 +144,11 @@ def grow(
         raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
     ways = _ways(search, structure_prior, candidates)
     sizes = [len(part) for part in np.array_split(np.arange(n_members), -(-n_members // PARTS))]
-    growing = _Growing(table, target, seed, prior, constraints, len(sizes))
-    sets = [growing.members(number, ways[number % len(ways)], size) for number, size in enumerate(sizes)]
+    growing = _Growing(table, target, seed, prior, constraints, len(sizes), features)
+    sets = [
+        growing.members(number, ways[number % len(ways)], sum(sizes[:number]), size)
+        for number, size in enumerate(sizes)
+    ]
     naive, places, terms = growing.naive()
     weights = np.append(np.full(len(sets), 1 / len(sets)), np.zeros(len(terms)))
     if n_members > 1 and table.n_cases > 1:  # else all cases were seen
@@ -151,7 +157,11 @@ def grow(
     powers = np.zeros(table.n_variables)
     powers[places] = weights[len(sets) :]
     networks = [network for members, _ in sets for network in members]
-    return Forest(_mixture(networks, of_each, table, seed), tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+    mixture = _mixture(networks, of_each, table, seed)
+    if features is not None:
+        is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
+        mixture = _grouped(mixture, features, is_whole)
+    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()))
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
@@ -202,6 +212,15 @@ def _mixture(networks: Sequence[Network], weights: Floats, table: Table, seed: i
     return Mixture(tuple(networks), tuple(shares.tolist()), told)
 
 
+def _grouped(mixture: Mixture, features: Mixture, is_whole: NDArray[np.bool_]) -> Mixture:
+    """The mixture as one of all variables: weights and groups are those of the features, if not all was learned."""
+    every = np.arange(len(is_whole))
+    weights = np.where(is_whole, 1 / len(every), features.weights)
+    groups = np.where(is_whole, len(every) + every, features.groups)
+    told = {**mixture.learned, "groups": len(set(groups.tolist()))}
+    return Mixture(mixture.members, tuple((weights / weights.sum()).tolist()), told, tuple(groups.tolist()))
+
+
 @dataclass(frozen=True, eq=False)
 class _Growing:
     """What all members are learned from, and with."""
@@ -212,6 +231,7 @@ class _Growing:
     prior: str | ParameterPrior
     constraints: Constraints
     n_sets: int
+    features: Mixture | None
 
     @cached_property
     def target(self) -> int:
@@ -230,8 +250,8 @@ class _Growing:
         states: Ints = self.table.codes[self.target, self.asked].astype(np.int64)
         return states
 
-    def members(self, number: int, way: Way, size: int) -> tuple[list[Network], Floats]:
-        """So many networks that are learned in one way, and what they say of cases they did not see.
+    def members(self, number: int, way: Way, first: int, size: int) -> tuple[list[Network], Floats]:
+        """So many networks from the first on that are learned in one way, and what they say of cases they did not see.
 
         That is the log probability of each state of the target, (cases, states).
         """
@@ -250,7 +270,7 @@ class _Growing:
         for unseen, logs, rows in found:
             said[unseen] = logs[best, rows]
         if len(scores) > 1:
-            networks = [self._finished(network, LEAVES[best]) for network in networks]
+            networks = [self._finished(network, LEAVES[best], first + k) for k, network in enumerate(networks)]
         return networks, said
 
     def _learned(self, cases: Table, way: Way, random: np.random.Generator) -> Network:
@@ -266,8 +286,8 @@ class _Growing:
             start=self._start(constraints, way.first, random),
         )
 
-    def _finished(self, network: Network, leaves: Leaves) -> Network:
-        """The network with leaves that all cases fill; the features, which it lacks, are independent."""
+    def _finished(self, network: Network, leaves: Leaves, number: int) -> Network:
+        """The network with leaves that all cases fill, and with the features, which it lacks."""
         node = network.nodes[self.target]
         assert node is not None
         on_arcs, counts = counts_of(node, self.target, self.table)
@@ -275,7 +295,9 @@ class _Growing:
             means = averaged_means(network, self.target, node, on_arcs)
         else:
             (means,) = smoothed_means(node, on_arcs, [leaves])
-        nodes = list(self.alone)
+        nodes: list[Node | None] = list(self.alone)
+        if self.features is not None:
+            nodes[:-1] = self.features.members[number].nodes
         nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
         told = {"structure_prior": network.structure_prior, "learned": network.learned}
         return Network.with_nodes_later(network.variables, lambda: tuple(nodes), **told)  # all of them were checked
