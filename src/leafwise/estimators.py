@@ -170,7 +170,7 @@ class DecisionGraphForestClassifier(_Classifier):
     ['stop', 'go']
     """
 
-    n_estimators: int = 28
+    n_estimators: int = 32
     candidates: float | None = None
     random_state: int = 0
 
@@ -230,7 +230,9 @@ class NetworkClassifier(_Classifier):
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:
-        return super()._log_posteriors(table, label) if self.forest_ is None else self.forest_.log_posteriors(table, label)
+        return (
+            super()._log_posteriors(table, label) if self.forest_ is None else self.forest_.log_posteriors(table, label)
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
