@@ -325,7 +325,8 @@ class JointRun(MixtureRun):
 
     def _log_unseen(self, networks: list[Network], codes: NDArray[Any], seen: NDArray[np.bool_]) -> Floats:
         """The log probabilities of cases by those of a group that did not see them; NaN where all did."""
-        return log_probabilities_by_turns(networks, np.ones(len(networks)), codes, seen=seen)[0]
+        logs: Floats = log_probabilities_by_turns(networks, np.ones(len(networks)), codes, seen=seen)[0]
+        return logs
 
     @property
     def log_score(self) -> float:

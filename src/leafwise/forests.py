@@ -299,7 +299,7 @@ class _Growing:
         if self.features is not None:
             nodes[:-1] = self.features.members[number].nodes
         nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
-        told = {"structure_prior": network.structure_prior, "learned": network.learned}
+        told: dict[str, Any] = {"structure_prior": network.structure_prior, "learned": network.learned}
         return Network.with_nodes_later(network.variables, lambda: tuple(nodes), **told)  # all of them were checked
 
     @cached_property
@@ -328,7 +328,7 @@ class _Growing:
         nodes = [node if place == self.target else None for place in range(self.table.n_variables)]
         return Network(self.table.variables, tuple(nodes))
 
-    def _logs(self, network: Network, seen: Table, unseen: Table) -> tuple[Floats, Ints]:
+    def _logs(self, network: Network, seen: Table, unseen: Table) -> tuple[Floats, NDArray[np.integer[Any]]]:
         """What a member says with each kind of leaves, (kinds, rows, states), and of unseen cases the row of each.
 
         A network of all variables has one kind, and a row for each case.
@@ -338,7 +338,7 @@ class _Growing:
         if None not in network.nodes:
             return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None], np.arange(unseen.n_cases)
         (means,) = every_kind(network, seen, LEAVES)
-        logs = np.log(means.T).reshape(len(LEAVES), -1, node.n_states)
+        logs: Floats = np.log(means.T).reshape(len(LEAVES), -1, node.n_states)
         return logs, routes.leaves_of(unseen.codes, *node.flat[:3], 0)
 
     def naive(self) -> tuple[Network, list[int], list[Floats]]:

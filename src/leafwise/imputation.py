@@ -105,12 +105,10 @@ def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "T
     shown = [k for k, variable in enumerate(network.variables) if not variable.hidden]
     variables = tuple(network.variables[k] for k in shown)
     if how == DRAW:
-        draw = _drawn_by_mixture if isinstance(network, Mixture) else _drawn
-        completed = draw(network, codes, seed)
+        completed = _drawn(network, codes, seed)
     else:
-        tell = _marginals_of_mixture if isinstance(network, Mixture) else _marginals
         chances = [np.eye(n)[np.minimum(row, n - 1)] for n, row in zip(n_states.tolist(), codes, strict=True)]
-        for variable, rows in tell(network, codes, seed).items():
+        for variable, rows in _marginals(network, codes, seed).items():
             chances[variable][missing[variable]] = rows
         if how == MEAN_PROBABILITIES:
             return CellProbabilities(variables, tuple(chances[k] for k in shown))
@@ -132,7 +130,9 @@ def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
     return large
 
 
-def _drawn(network: Network, codes: Codes, seed: int) -> Codes:
+def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
+    if isinstance(network, Mixture):
+        return _drawn_by_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     small = np.delete(np.arange(codes.shape[1]), large)
@@ -143,8 +143,10 @@ def _drawn(network: Network, codes: Codes, seed: int) -> Codes:
     return completed
 
 
-def _marginals(network: Network, codes: Codes, seed: int) -> dict[int, Floats]:
+def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
     """For each variable with missing cells their distributions, one row a cell."""
+    if isinstance(network, Mixture):
+        return _marginals_of_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     missing = codes >= np.array([variable.n_states for variable in network.variables])[:, None]

@@ -95,7 +95,7 @@ def test_refused_in_one_line(ask, folder, model, monkeypatch, arguments, message
 
 
 def test_missing_cells_are_filled_in(ask, folder, model):
-    (folder / "holes.csv").write_text((folder / "data.csv").read_text().replace("LOW", ""))
+    (folder / "holes.csv").write_text((folder / "data.csv").read_text().replace("NORMAL", ""))
     done = ask("impute", folder / "mixture.json", folder / "holes.csv", "-o", folder / "filled.csv")
     assert done.code == 0
     assert ",," not in (folder / "filled.csv").read_text()

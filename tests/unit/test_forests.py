@@ -127,7 +127,8 @@ def test_weights_of_a_pool_are_those_of_the_most_probable_prior():
         return slope, np.einsum("nc,nck,ncl->kl", p, logs, logs) - mean.T @ mean + strength * np.eye(5)
 
     _, weights = min((best(strength) for strength in np.geomspace(1, 100, 40)), key=lambda pair: pair[0])
-    assert pool_weights(logs, states, begin, np.zeros(5)) == pytest.approx(weights, abs=0.02)
+    ratios = logs[:, 1:] - logs[:, :1]
+    assert pool_weights(ratios, states, begin, np.zeros(5)) == pytest.approx(weights, abs=0.02)
 
 
 def test_constraints_hold_for_features_that_are_drawn_first():
