@@ -126,18 +126,16 @@ def summary(rows: list[list[str]]) -> list[str]:
     of = {(row[0], row[1]): [float(cell) for cell in row[2:]] for row in rows}
     sets = list(dict.fromkeys(row[0] for row in rows))
     for own in OURS:
-        n = np.zeros(4, int)
+        n, every = np.zeros(4, int), []
         for name in sets:
             loss, accuracy, error, seconds = (np.array(of[name, own]) - [of[name, other] for other in OTHERS]).T
-            n += [
-                (loss <= 0).all() and (accuracy >= 0).all(),
-                (loss <= 0).all(),
-                (error <= 0).all(),
-                (seconds <= 0).all(),
-            ]
+            holds = np.array([(loss <= 0).all(), (accuracy >= 0).all(), (error <= 0).all(), (seconds <= 0).all()])
+            n += [holds[:2].all(), *holds[[0, 2, 3]]]
+            every += [name] if holds.all() else []
         told.append(
             f"{own}: log loss and accuracy at least those of both on {n[0]} of {len(sets)}, log loss alone on {n[1]}; "
-            f"better calibrated on {n[2]}, as fast to fit on {n[3]}."
+            f"better calibrated on {n[2]}, as fast to fit on {n[3]}; all of these on {len(every)} "
+            f"({', '.join(every) or 'none'})."
         )
     return told
 

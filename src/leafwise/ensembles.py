@@ -7,6 +7,8 @@ groups that share a random order of the variables, and in a group every variable
 members. What trees pay, and how leaves are drawn towards the nodes above them, is tried before, on cases that are held
 out; the weights of groups come from the cases that members did not draw.
 
+With hidden causes (`HiddenRun`): networks that each have their own, from bootstrap samples, and weights.
+
 Of one target (`TargetRun`): every member is learned from all cases but a fifth, in one of several ways by turns. Leaves
 and weights are chosen on the cases that members did not see, and then the leaves are filled again with all cases.
 """
@@ -264,8 +266,12 @@ class JointRun(MixtureRun):
         if number == self._n:
             return False
         bag, own = self._bag(number), self._constraints_of(number, self.chosen)
-        self._members[number] = _with_leaves(self._learned(bag, own, self.chosen), bag, self._leaves)
+        self._members[number] = self._finished(self._learned(bag, own, self.chosen), bag)
         return True
+
+    def _finished(self, network: Network, bag: Table) -> Network:
+        """A member with the leaves that were chosen."""
+        return _with_leaves(network, bag, self._leaves)
 
     def _choose(self) -> None:
         """Take what was tried, if it is clearly better than what was before; from where it is not, try no more."""
@@ -311,12 +317,16 @@ class JointRun(MixtureRun):
             group = [k for k in range(begin, begin + self._size) if k in self._members]
             if (begin, len(group)) not in self._logs:
                 seen = np.stack([np.isin(asked, self._drawn_rows(k, every)) for k in group])
-                networks, weights = [self._members[k] for k in group], np.ones(len(group))
-                self._logs[begin, len(group)] = log_probabilities_by_turns(networks, weights, codes, seen=seen)[0]
+                self._logs[begin, len(group)] = self._log_unseen([self._members[k] for k in group], codes, seen)
             logs = self._logs[begin, len(group)]
             known = ~np.isnan(logs)
             found.append((asked[known], logs[known]))
         return found
+
+    def _log_unseen(self, networks: list[Network], codes: NDArray[Any], seen: NDArray[np.bool_]) -> Floats:
+        """The log probabilities of cases by those of a group that did not see them; NaN where all did."""
+        logs: Floats = log_probabilities_by_turns(networks, np.ones(len(networks)), codes, seen=seen)[0]
+        return logs
 
     @property
     def log_score(self) -> float:
@@ -335,8 +345,38 @@ class JointRun(MixtureRun):
         unseen = _mean_log(groups, weights, n_cases) if any(len(own) for own, _ in groups) else None
         group_of = np.arange(len(networks)) // self._size
         of_each = weights[group_of] / np.bincount(group_of)[group_of]
-        told = self._summary(networks, _name_of_leaves(self._leaves), unseen) | {"groups": len(weights)}
+        told = self._summary(networks, self._kind_of_leaves, unseen) | {"groups": len(weights)}
         return Mixture(tuple(networks), tuple((of_each / of_each.sum()).tolist()), told, tuple(group_of.tolist()))
+
+    @property
+    def _kind_of_leaves(self) -> str:
+        return _name_of_leaves(self._leaves)
+
+
+class HiddenRun(JointRun):
+    """Networks with hidden causes, each of its own: they are mixed as a whole, with the leaves that EM gave them."""
+
+    def __init__(self, *arguments: Any, state: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*arguments, state=state)
+        self._draws_orders, self._size, self._n_tried = False, 1, len(self._tried)
+
+    def _finished(self, network: Network, bag: Table) -> Network:
+        return network
+
+    def _log_unseen(self, networks: list[Network], codes: NDArray[Any], seen: NDArray[np.bool_]) -> Floats:
+        found = np.full(codes.shape[1], np.nan)
+        unseen = np.flatnonzero(~seen[0])
+        if len(unseen):
+            found[unseen] = networks[0].log_probabilities(Table(self._table.variables, codes.take(unseen, axis=1)))
+        return found
+
+    def _of_none(self) -> Mixture:
+        now = self._now or self._learn(self._table, self._constraints, self._tried[0], None)
+        return Mixture((now.network,), (1.0,), self._summary([now.network], self._kind_of_leaves, None))
+
+    @property
+    def _kind_of_leaves(self) -> str:
+        return "plain"
 
 
 @dataclass(frozen=True)
@@ -442,7 +482,7 @@ def drawn_parents(
 
 def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
     """These cases."""
-    return Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
+    return Table(table.variables, table.codes.take(rows, axis=1))
 
 
 def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:

@@ -59,7 +59,7 @@ from leafwise.discretization import States
 from leafwise.encoding import read_new
 from leafwise.ensembles import independent, with_others
 from leafwise.features import read_features
-from leafwise.forests import grow
+from leafwise.forests import Forest, grow
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
@@ -180,9 +180,8 @@ class DecisionGraphForestClassifier(_Classifier):
         check_scalar(self.random_state, "random_state", Integral, min_val=0)
         if self.candidates is not None:
             check_scalar(self.candidates, "candidates", Real, min_val=0, max_val=1, include_boundaries="right")
-        given = _settings(self) | {"candidates": self.candidates, "seed": self.random_state}
-        del given["missing"]  # a cell that is missing is a state here, whatever it is
-        self.forest_ = grow(_repeated(table, weights), self.n_estimators, target=table.names[-1], **given)
+        given = {"candidates": self.candidates, "seed": self.random_state}
+        self.forest_ = _forest(self, table, weights, self.n_estimators, **given)
         self.network_ = self.forest_.mixture
         return self
 
@@ -205,7 +204,10 @@ class NetworkClassifier(_Classifier):
     """p(class | everything else) in a network over the features and the class, whose variable is the last.
 
     The arguments are described in `leafwise.estimators`. Where features are missing, the answer is the exact one given
-    the others. With `networks`, the class is that of a mixture of so many.
+    the others. With `networks`, `network_` is a mixture of so many: those of the features are learned as by
+    `NetworkDensity`, and in most of them the class comes last, with a graph given all features, as in
+    `DecisionGraphForestClassifier`; what they say of the class is multiplied, with the weights of `forest_`. With
+    constraints, or with holes that are inferred, the class is a variable like any other, and that of the mixture.
 
     >>> X = np.array([["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10)
     >>> classifier = NetworkClassifier(missing="drop").fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -216,8 +218,21 @@ class NetworkClassifier(_Classifier):
     networks: int | None = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        self.network_ = _learned_or_mixed(self, *_labelled_cases(self, X, y, sample_weight))
+        table, weights = _labelled_cases(self, X, y, sample_weight)
+        self.forest_ = None
+        if self.networks is None or self.constraints is not None or self.missing == "infer":
+            self.network_ = _learned_or_mixed(self, table, weights)
+            return self
+        features = Table(table.variables[:-1], table.codes[:-1])
+        mixture = _mixture(self, features, weights, self.networks)
+        self.forest_ = _forest(self, table, weights, self.networks, seed=0, features=mixture)
+        self.network_ = self.forest_.mixture
         return self
+
+    def _log_posteriors(self, table: Table, label: int) -> Floats:
+        return (
+            super()._log_posteriors(table, label) if self.forest_ is None else self.forest_.log_posteriors(table, label)
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -362,6 +377,12 @@ def _mixture(estimator: Any, table: Table, weights: Floats | None, networks: int
     under_way = start_mixture(_repeated(table, weights), networks, seed=0, **_settings(estimator))
     under_way.run()
     return under_way.network
+
+
+def _forest(estimator: Any, table: Table, weights: Floats | None, n_members: int, **given: Any) -> Forest:
+    settings = _settings(estimator) | given
+    del settings["missing"]  # a cell that is missing is a state here, whatever it is
+    return grow(_repeated(table, weights), n_members, target=table.names[-1], **settings)
 
 
 def _repeated(table: Table, weights: Floats | None) -> Table:

@@ -123,10 +123,13 @@ def grow(
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     candidates: float | None = None,
+    features: Mixture | None = None,
 ) -> Forest:
     """A forest of so many members for one target; the other arguments are those of `learn`.
 
     `candidates`: the share of the other variables, drawn for each member, that may be parents; None takes all.
+    `features`: as many networks of the other variables, which come first; those in which the target is the last to be
+    learned take these for the rest. Without them, the others are independent there.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -141,18 +144,24 @@ def grow(
         raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
     ways = _ways(search, structure_prior, candidates)
     sizes = [len(part) for part in np.array_split(np.arange(n_members), -(-n_members // PARTS))]
-    growing = _Growing(table, target, seed, prior, constraints, len(sizes))
-    sets = [growing.members(number, ways[number % len(ways)], size) for number, size in enumerate(sizes)]
+    growing = _Growing(table, target, seed, prior, constraints, len(sizes), features)
+    sets = [
+        growing.members(number, ways[number % len(ways)], sum(sizes[:number]), size)
+        for number, size in enumerate(sizes)
+    ]
     naive, places, terms = growing.naive()
-    logs = np.stack([*(own for _, own in sets), *terms], axis=2)
-    weights = np.where(np.arange(logs.shape[2]) < len(sets), 1 / len(sets), 0.0)
+    weights = np.append(np.full(len(sets), 1 / len(sets)), np.zeros(len(terms)))
     if n_members > 1 and table.n_cases > 1:  # else all cases were seen
-        weights = _weights(logs, growing.states, len(sets))
+        weights = _weights([*(own for _, own in sets), *terms], growing.states, len(sets))
     of_each = np.repeat(weights[: len(sets)] / sizes, sizes)
     powers = np.zeros(table.n_variables)
     powers[places] = weights[len(sets) :]
     networks = [network for members, _ in sets for network in members]
-    return Forest(_mixture(networks, of_each, table, seed), tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+    mixture = _mixture(networks, of_each, table, seed)
+    if features is not None:
+        is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
+        mixture = _grouped(mixture, features, is_whole)
+    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()))
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
@@ -174,14 +183,14 @@ def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: f
     return list(dict.fromkeys(ways))
 
 
-def _weights(logs: Floats, states: Ints, n_sets: int) -> Floats:
+def _weights(logs: Sequence[Floats], states: Ints, n_sets: int) -> Floats:
     """Those of all terms: first sets of members, then the shares of the target's states, then single features.
 
     With weights of 0 the shares are what is said, and a member says by how much it differs from them.
     """
-    places = np.arange(logs.shape[2])
-    ratios = logs.copy()
-    ratios[:, :, :n_sets] -= logs[:, :, n_sets : n_sets + 1]
+    places = np.arange(len(logs))
+    ratios = np.stack([own[:, 1:] - own[:, :1] for own in logs], axis=2)
+    ratios[:, :, :n_sets] -= ratios[:, :, n_sets : n_sets + 1]
     weights = pool_weights(ratios, states, (places == n_sets).astype(np.float64), places >= n_sets)
     weights[n_sets] -= weights[:n_sets].sum()
     return weights
@@ -203,6 +212,15 @@ def _mixture(networks: Sequence[Network], weights: Floats, table: Table, seed: i
     return Mixture(tuple(networks), tuple(shares.tolist()), told)
 
 
+def _grouped(mixture: Mixture, features: Mixture, is_whole: NDArray[np.bool_]) -> Mixture:
+    """The mixture as one of all variables: weights and groups are those of the features, if not all was learned."""
+    every = np.arange(len(is_whole))
+    weights = np.where(is_whole, 1 / len(every), features.weights)
+    groups = np.where(is_whole, len(every) + every, features.groups)
+    told = {**mixture.learned, "groups": len(set(groups.tolist()))}
+    return Mixture(mixture.members, tuple((weights / weights.sum()).tolist()), told, tuple(groups.tolist()))
+
+
 @dataclass(frozen=True, eq=False)
 class _Growing:
     """What all members are learned from, and with."""
@@ -213,6 +231,7 @@ class _Growing:
     prior: str | ParameterPrior
     constraints: Constraints
     n_sets: int
+    features: Mixture | None
 
     @cached_property
     def target(self) -> int:
@@ -231,27 +250,28 @@ class _Growing:
         states: Ints = self.table.codes[self.target, self.asked].astype(np.int64)
         return states
 
-    def members(self, number: int, way: Way, size: int) -> tuple[list[Network], Floats]:
-        """So many networks that are learned in one way, and what they say of cases they did not see.
+    def members(self, number: int, way: Way, first: int, size: int) -> tuple[list[Network], Floats]:
+        """So many networks from the first on that are learned in one way, and what they say of cases they did not see.
 
         That is the log probability of each state of the target, (cases, states).
         """
         random = np.random.default_rng([self.seed, 0, number])
         part_of = random.permutation(self.table.n_cases) % size
-        networks, parts, found = [], [], []
+        networks, found = [], []
         for part in range(size):
             seen, unseen = np.flatnonzero(part_of != part), np.flatnonzero(part_of[self.asked] == part)
             cases = rows_of(self.table, seen) if len(seen) else self.table
             network = self._learned(cases, way, random)
             networks.append(network)
-            parts.append(unseen)
-            found.append(self._logs(network, cases, rows_of(self.table, self.asked[unseen])))
-        logs = np.empty((len(found[0]), len(self.asked), found[0].shape[2]))
-        logs[:, np.concatenate(parts)] = np.concatenate(found, axis=1)
-        best = int(logs[:, np.arange(len(self.asked)), self.states].mean(axis=1).argmax())
-        if len(logs) > 1:
-            networks = [self._finished(network, LEAVES[best]) for network in networks]
-        return networks, logs[best]
+            found.append((unseen, *self._logs(network, cases, rows_of(self.table, self.asked[unseen]))))
+        scores = sum(logs[:, rows, self.states[unseen]].sum(axis=1) for unseen, logs, rows in found)
+        best = int(np.argmax(scores))
+        said = np.empty((len(self.asked), found[0][1].shape[2]))
+        for unseen, logs, rows in found:
+            said[unseen] = logs[best, rows]
+        if len(scores) > 1:
+            networks = [self._finished(network, LEAVES[best], first + k) for k, network in enumerate(networks)]
+        return networks, said
 
     def _learned(self, cases: Table, way: Way, random: np.random.Generator) -> Network:
         children = self.table.names if way.whole else (self.name,)
@@ -266,8 +286,8 @@ class _Growing:
             start=self._start(constraints, way.first, random),
         )
 
-    def _finished(self, network: Network, leaves: Leaves) -> Network:
-        """The network with leaves that all cases fill; the features, which it lacks, are independent."""
+    def _finished(self, network: Network, leaves: Leaves, number: int) -> Network:
+        """The network with leaves that all cases fill, and with the features, which it lacks."""
         node = network.nodes[self.target]
         assert node is not None
         on_arcs, counts = counts_of(node, self.target, self.table)
@@ -275,9 +295,12 @@ class _Growing:
             means = averaged_means(network, self.target, node, on_arcs)
         else:
             (means,) = smoothed_means(node, on_arcs, [leaves])
-        nodes = list(self.alone)
+        nodes: list[Node | None] = list(self.alone)
+        if self.features is not None:
+            nodes[:-1] = self.features.members[number].nodes
         nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
-        return replace(network, nodes=tuple(nodes), prior=None)
+        told: dict[str, Any] = {"structure_prior": network.structure_prior, "learned": network.learned}
+        return Network.with_nodes_later(network.variables, lambda: tuple(nodes), **told)  # all of them were checked
 
     @cached_property
     def alone(self) -> list[Node]:
@@ -305,43 +328,44 @@ class _Growing:
         nodes = [node if place == self.target else None for place in range(self.table.n_variables)]
         return Network(self.table.variables, tuple(nodes))
 
-    def _logs(self, network: Network, seen: Table, unseen: Table) -> Floats:
-        """What a member says of unseen cases with each kind of leaves; a network of all variables has but one."""
+    def _logs(self, network: Network, seen: Table, unseen: Table) -> tuple[Floats, NDArray[np.integer[Any]]]:
+        """What a member says with each kind of leaves, (kinds, rows, states), and of unseen cases the row of each.
+
+        A network of all variables has one kind, and a row for each case.
+        """
         node = network.nodes[self.target]
         assert node is not None
         if None not in network.nodes:
-            return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None]
+            return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None], np.arange(unseen.n_cases)
         (means,) = every_kind(network, seen, LEAVES)
-        logs = np.log(means).reshape(-1, node.n_states, len(LEAVES))
-        leaves = routes.leaves_of(unseen.codes, *node.flat[:3], 0)
-        return logs[leaves].transpose(2, 0, 1)
+        logs: Floats = np.log(means.T).reshape(len(LEAVES), -1, node.n_states)
+        return logs, routes.leaves_of(unseen.codes, *node.flat[:3], 0)
 
     def naive(self) -> tuple[Network, list[int], list[Floats]]:
         """The naive Bayes network; those of its nodes that have a term, and what these say of the cases asked about.
 
         A feature has one if, with the shares of the target's states, it predicts unseen cases better than these alone.
         """
-        table, target, every = self.table, self.target, np.arange(len(self.asked))
+        table, target = self.table, self.target
         n_states = [variable.n_states for variable in table.variables]
         n_parts, r = min(PARTS, table.n_cases), n_states[target]
         part_of = np.random.default_rng([self.seed, 2]).permutation(table.n_cases) % n_parts
         row_of, graph = part_of * r + table.codes[target], DecisionGraph.complete([target], n_states)
-        nodes = list(self.alone)
+        nodes, asked, parts = list(self.alone), table.codes[:, self.asked], part_of[self.asked]
         shares: Floats = np.log(nodes[target].probabilities)
-        logs, alone = {target: shares.repeat(len(every), axis=0)}, shares[0, self.states].sum()
-        for place in range(table.n_variables):
+        logs, alone = {target: shares.repeat(len(parts), axis=0)}, shares[0, self.states].sum()
+        for place, n in enumerate(n_states):
             if place != target:
-                cells = np.bincount(row_of * n_states[place] + table.codes[place], None, n_parts * r * n_states[place])
-                counts = cells.reshape(n_parts, r, -1)
+                counts = np.bincount(row_of * n + table.codes[place], None, n_parts * r * n).reshape(n_parts, r, n)
                 whole = counts.sum(axis=0)
                 nodes[place] = Node.learned((target,), graph, whole, _towards_all(whole))
                 left = whole - counts
                 means = left + _towards_all(left)
-                by_part = np.log(means / means.sum(axis=2, keepdims=True))
-                own = by_part[part_of[self.asked], :, table.codes[place, self.asked]]
-                both = shares + own
-                if (both - np.logaddexp.reduce(both, axis=1, keepdims=True))[every, self.states].sum() > alone:
-                    logs[place] = own
+                own = np.log(means / means.sum(axis=2, keepdims=True)).transpose(0, 2, 1).reshape(-1, r)
+                both, rows = shares + own, parts * n + asked[place]
+                both -= np.logaddexp.reduce(both, axis=1, keepdims=True)
+                if np.bincount(rows * r + self.states, None, both.size) @ both.ravel() > alone:
+                    logs[place] = own.take(rows, axis=0)
         return Network(table.variables, tuple(nodes)), list(logs), list(logs.values())
 
 
@@ -354,38 +378,46 @@ def _towards_all(counts: NDArray[Any]) -> Floats:
 
 
 def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any]) -> Floats:
-    """Weights with which a sum of logs, (cases, states, terms), predicts the states of cases best.
+    """Weights with which a sum of logs, (cases, states but the first, terms), predicts the states of cases best.
 
-    The weights of each group are normal around where they begin, with a variance that is chosen to make the cases most
-    probable (MacKay's evidence, re-estimated after each of Newton's steps).
+    The logs are those of probabilities beside that of the first state. The weights of each group are normal around
+    where they begin, with a variance that is chosen to make the cases most probable (MacKay's evidence, re-estimated
+    after each of Newton's steps).
 
-    >>> sure = np.log([[0.8, 0.2], [0.8, 0.2], [0.8, 0.2], [0.2, 0.8], [0.2, 0.8], [0.2, 0.8]])
-    >>> random = np.log([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5], [0.8, 0.2], [0.2, 0.8]])
-    >>> logs, states = np.stack([sure, random], axis=2), np.array([0, 0, 0, 1, 1, 1])
+    >>> sure = np.log([[4], [4], [4], [0.25], [0.25], [0.25]])
+    >>> random = np.log([[4], [0.25], [1], [1], [4], [0.25]])
+    >>> logs, states = np.stack([sure, random], axis=2), np.array([1, 1, 1, 0, 0, 0])
     >>> pool_weights(np.tile(logs, (50, 1, 1)), np.tile(states, 50), np.full(2, 0.5), np.zeros(2)).round(1)
     array([5. , 0.1])
     """
-    logs = logs - logs.mean(axis=1, keepdims=True)
-    every, numbers = np.arange(len(states)), np.unique(group, return_inverse=True)[1]
-    observed, flat = logs[every, states].sum(axis=0), logs.reshape(-1, logs.shape[2])
+    (n, r, _), numbers = logs.shape, np.unique(group, return_inverse=True)[1]
+    flat, is_there = logs.reshape(n * r, len(begin)), states[:, None] == np.arange(1, r + 1)
+    observed = is_there.ravel() @ flat
     weights, strength = begin.copy(), np.full(numbers.max() + 1, 10.0)
 
     def looked_at(weights: Floats) -> tuple[float, Floats]:
-        """What the cases cost, and the probabilities of all states in them."""
-        sums = (flat @ weights).reshape(len(states), -1)
-        sums -= np.logaddexp.reduce(sums, axis=1, keepdims=True)
-        return -float(sums[every, states].sum()), np.exp(sums)
+        """What the cases cost, and the probabilities of all states but the first in them."""
+        sums = (flat @ weights).reshape(n, r)
+        totals = np.logaddexp(0.0, sums[:, 0]) if r == 1 else np.logaddexp.reduce(sums, axis=1, initial=0.0)
+        return float(totals.sum() - observed @ weights), np.exp(sums - totals[:, None])
 
     def away(weights: Floats) -> float:
         """What the prior costs."""
         return float(strength[numbers] @ (weights - begin) ** 2 / 2)
 
+    def bend_of(p: Floats) -> Floats:
+        """How the cost of the cases bends."""
+        if r == 1:
+            return (flat * (p * (1 - p))).T @ flat
+        mean = np.einsum("nr,nrt->nt", p, logs)
+        found: Floats = (flat * p.reshape(-1, 1)).T @ flat - mean.T @ mean
+        return found
+
     cost, p = looked_at(weights)
     for _ in range(_ROUNDS):
         before = cost + away(weights)
-        mean = (p[:, None] @ logs)[:, 0]
-        slope = mean.sum(axis=0) - observed + strength[numbers] * (weights - begin)
-        bend = (flat * p.reshape(-1, 1)).T @ flat - mean.T @ mean + np.diag(strength[numbers])
+        slope = p.ravel() @ flat - observed + strength[numbers] * (weights - begin)
+        bend = bend_of(p) + np.diag(strength[numbers])
         step = np.linalg.solve(bend, slope)
         cost, p = looked_at(weights - step)
         while cost + away(weights - step) > before and np.abs(step).max() > _ENOUGH:
@@ -398,6 +430,6 @@ def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any])
         new = np.clip(n_free / np.maximum(squares, 1 / _NARROWEST**2), _WIDEST, _NARROWEST)
         settled = np.abs(np.log(new / strength)).max() < 0.1
         strength = new
-        if gained < _ENOUGH * len(states) and settled:
+        if gained < _ENOUGH * n and settled:
             break
     return np.round(weights, _DIGITS)

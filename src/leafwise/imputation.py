@@ -1,6 +1,6 @@
 """Filling in missing cells: drawn, the most probable state of each, or the probabilities of all its states.
 
-Knows networks, how new data are read, and cases with holes.
+Knows networks, mixtures, how new data are read, and cases with holes.
 """
 
 import warnings
@@ -16,6 +16,7 @@ from leafwise.frames import Columns, Framed
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.inference.holes import Codes, Holes
 from leafwise.inference.sampling import Approximate
+from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table, Variable, code_type, many
 
@@ -47,7 +48,13 @@ class CellProbabilities(Framed):
 
 
 def impute(
-    network: Network, data: object, how: str = DRAW, *, seed: int = 1, unseen: str = "error", **reading: Unpack[Reading]
+    network: Network | Mixture,
+    data: object,
+    how: str = DRAW,
+    *,
+    seed: int = 1,
+    unseen: str = "error",
+    **reading: Unpack[Reading],
 ) -> "Table | CellProbabilities":
     """Fill in the missing cells of a file, a frame, an array or a Table, given what their rows show.
 
@@ -58,7 +65,8 @@ def impute(
     `reading`: other arguments of `read`, such as `na`.
 
     All is exact but for rows that are too large for that: these are drawn by Gibbs sampling, and an `Approximate`
-    warning says so. Numbers come as the bins that the network knows.
+    warning says so. Numbers come as the bins that the network knows. The groups of a mixture weigh what they say of
+    what a row shows; where one cannot tell, they have the weights of the mixture.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -69,7 +77,8 @@ def impute(
     >>> impute(alarm(), frame, "mean probabilities").of("SHUNT").round(2).tolist()
     [[0.95, 0.05], [1.0, 0.0], [1.0, 0.0]]
     """
-    check_network(network, "impute")
+    if not isinstance(network, Mixture):
+        check_network(network, "impute")
     if how not in HOW:
         raise ValueError(f"how={how!r} is not known: use 'draw', 'most probable' or 'mean probabilities'")
     given: Reading = {"missing": "unknown", **reading}
@@ -78,7 +87,7 @@ def impute(
     return _filled(network, codes, how, seed)
 
 
-def _refuse_states(network: Network, codes: Codes) -> None:
+def _refuse_states(network: Network | Mixture, codes: Codes) -> None:
     for variable, row in zip(network.variables, codes, strict=True):
         if variable.missing and (row == variable.n_states - 1).any():
             raise AdvisedError(
@@ -90,7 +99,7 @@ def _refuse_states(network: Network, codes: Codes) -> None:
             )
 
 
-def _filled(network: Network, codes: Codes, how: str, seed: int) -> "Table | CellProbabilities":
+def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "Table | CellProbabilities":
     n_states = np.array([variable.n_states for variable in network.variables])
     missing = codes >= n_states[:, None]
     shown = [k for k, variable in enumerate(network.variables) if not variable.hidden]
@@ -121,7 +130,9 @@ def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
     return large
 
 
-def _drawn(network: Network, codes: Codes, seed: int) -> Codes:
+def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
+    if isinstance(network, Mixture):
+        return _drawn_by_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     small = np.delete(np.arange(codes.shape[1]), large)
@@ -132,8 +143,10 @@ def _drawn(network: Network, codes: Codes, seed: int) -> Codes:
     return completed
 
 
-def _marginals(network: Network, codes: Codes, seed: int) -> dict[int, Floats]:
+def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
     """For each variable with missing cells their distributions, one row a cell."""
+    if isinstance(network, Mixture):
+        return _marginals_of_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     missing = codes >= np.array([variable.n_states for variable in network.variables])[:, None]
@@ -157,6 +170,68 @@ def _marginals(network: Network, codes: Codes, seed: int) -> dict[int, Floats]:
                 rows[k][place[k, case]] = shares[first : first + rows[k].shape[1]]
                 first += rows[k].shape[1]
     return {k: found for k, found in rows.items() if len(found)}
+
+
+def _components(mixture: Mixture, codes: Codes) -> list[tuple[Network, float, Codes]]:
+    """Each group as a network, its weight, and the cases: the causes that the group has besides are missing."""
+    found = []
+    for network, weight in mixture.components:
+        causes = [variable.n_states for variable in network.variables[len(codes) :]]
+        nothing = np.array(causes, np.uint16).reshape(-1, 1).repeat(codes.shape[1], axis=1)
+        found.append((network, weight, np.concatenate([codes.astype(np.uint16), nothing])))
+    return [part for part in found if part[1] > 0]
+
+
+def _shares(parts: list[tuple[Network, float, Codes]]) -> Floats:
+    """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell."""
+    logs = np.zeros((len(parts), parts[0][2].shape[1]))
+    known = np.ones(logs.shape[1], np.bool_)
+    for place, (network, _, codes) in enumerate(parts):
+        holes = Holes(network, DEFAULT_LIMITS)
+        small = holes.are_small(codes)
+        logs[place, small] = holes.log_probabilities(np.ascontiguousarray(codes[:, small]))
+        known &= small
+    impossible = np.flatnonzero(known & np.isneginf(logs).all(axis=0))
+    if len(impossible):
+        raise ValueError(
+            f"what row {impossible[0] + 1} shows is impossible under this mixture, so nothing can be said of its "
+            f"missing cells: leave the row out, or correct it."
+        )
+    logs = np.where(known, logs, 0.0) + np.log([[weight] for _, weight, _ in parts])
+    found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
+    return found
+
+
+def _drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int) -> Codes:
+    """Each case by a group that is drawn by its weight given what the case shows."""
+    holed = _with_holes(mixture, codes)
+    completed, parts = codes.copy(), _components(mixture, codes[:, holed])
+    uniform = np.random.default_rng(seed).random(len(holed))
+    chosen = (_shares(parts).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
+    for place, (network, _, own) in enumerate(parts):
+        rows = np.flatnonzero(chosen == place)
+        if len(rows):
+            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seed + place)
+            completed[:, holed[rows]] = found[: len(codes)]
+    return completed
+
+
+def _marginals_of_mixture(mixture: Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
+    """As `_marginals`: those of the groups, weighed."""
+    holed = _with_holes(mixture, codes)
+    parts, total = _components(mixture, codes[:, holed]), dict[int, Floats]()
+    missing = codes[:, holed] >= np.array([variable.n_states for variable in mixture.variables])[:, None]
+    for share, (network, _, own) in zip(_shares(parts), parts, strict=True):
+        for k, rows in _marginals(network, own, seed).items():
+            if k < len(codes):
+                total[k] = total.get(k, 0.0) + share[missing[k], None] * rows
+    return total
+
+
+def _with_holes(mixture: Mixture, codes: Codes) -> NDArray[np.int64]:
+    """The cases in which a cell is missing."""
+    n_states = np.array([variable.n_states for variable in mixture.variables])
+    return np.flatnonzero((codes >= n_states[:, None]).any(axis=0))
 
 
 def _chain(holes: Holes, codes: Codes, seed: int) -> tuple[Codes, Floats]:

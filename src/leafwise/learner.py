@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
-from leafwise.ensembles import FOR_A_TARGET, TRIED, JointRun, Kind, MixtureRun, TargetRun
+from leafwise.ensembles import FOR_A_TARGET, TRIED, HiddenRun, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
 from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
 from leafwise.inference.completion import counts_in_leaves
@@ -192,7 +192,7 @@ def learn(
             Argument("leaves", leaves) if networks is None else Argument("networks", networks),
             {
                 "weights": weights,
-                "hidden": hidden,
+                "hidden": hidden if networks is None else None,
                 "missing": infers if networks is not None or leaves == "average" else None,
                 "cluster": cluster,
                 "device": None if networks is None or device == "cpu" else device,
@@ -202,6 +202,7 @@ def learn(
             _refuse_beside("a target of a table with holes", {"leaves": leaves})
     if networks is not None:
         given |= {"target": target, "constraints": constraints, "start": start, "leaves": leaves, "seed": seed}
+        given |= {"hidden": hidden, "completions": completions}
         mixture = start_mixture(data, networks, **given, **saving, **reading)
         mixture.run()
         return mixture.network
@@ -264,6 +265,8 @@ def start_mixture(
     structure_prior: str | StructurePrior = DEFAULT_STRUCTURE_PRIOR,
     constraints: Constraints = Constraints(),
     start: Network | None = None,
+    hidden: Hidden = None,
+    completions: int = DEFAULT_COMPLETIONS,
     leaves: str = "plain",
     candidates: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -283,10 +286,19 @@ def start_mixture(
         its = Argument("networks", networks)
         raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
     _refuse_shared(search, Argument("networks", networks))
+    if hidden is not None:
+        its = Argument("networks", networks)
+        _refuse_beside(its, {"target": target})
+        if hidden == "auto":
+            raise AdvisedError(
+                Argument("hidden", hidden), " and ", its, " were both given: say how many states there are"
+            )
     table = read(data, target=target, **reading)
     kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
         kinds = (Kind("auto"),)
+    elif hidden is not None:
+        kinds = (Kind("auto", search.operators),)
     elif search.operators != LeafSearch.operators:
         kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
     if structure_prior != "auto":
@@ -300,16 +312,19 @@ def start_mixture(
     def learn_member(cases: Table, own: Constraints, kind: Kind, state: State) -> Resumable:
         its = replace(search, operators=kind.operators) if isinstance(search, LeafSearch) else search
         how = {**given, "search": its, "structure_prior": kind.structure_prior, "constraints": own}
-        return _prepared(cases, target=target, **how).begin(state)
+        causes: Any = {} if hidden is None else {"hidden": hidden, "completions": completions, "seed": seed}
+        return _prepared(cases, target=target, **how, **causes).begin(state)
 
     file = None
     if checkpoint is not None:
         run = _prepared(table, target=target, structure_prior=structure_prior, constraints=constraints, **given)
-        file = Checkpoint(checkpoint, run.of(f"{networks} networks, seed={seed}, {kinds}"))
+        causes = "" if hidden is None else f", hidden={hidden!r}, completions={completions}"
+        file = Checkpoint(checkpoint, run.of(f"{networks} networks, seed={seed}, {kinds}{causes}"))
     state = None if file is None else file.load()
     arguments = (table, networks, seed, constraints, kinds, learn_member)
+    joint = JointRun if hidden is None else HiddenRun
     under_way: Any = (
-        JointRun(*arguments, state=state) if target is None else TargetRun(*arguments, target=target, state=state)
+        joint(*arguments, state=state) if target is None else TargetRun(*arguments, target=target, state=state)
     )
     if file is not None:
         under_way = Checkpointed(under_way, file, every)  # which is all that the search is

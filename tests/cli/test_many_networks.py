@@ -77,6 +77,10 @@ def test_show_tells_what_members_agree_on(ask, folder, model):
             "--networks takes no --leaves",
         ),
         (("learn", "data.csv", "--networks", "2", "-o", "x.bif"), "learn saves .json"),
+        (
+            ("learn", "data.csv", "--networks", "2", "--hidden", "auto", "-o", "x.json"),
+            "--hidden auto and --networks 2",
+        ),
         (("confidence", "data.csv", "-o", "picture.txt", "--networks", "2"), "ends like no picture"),
         (("confidence", "nothing.csv"), "nothing.csv"),
     ],
@@ -88,6 +92,13 @@ def test_refused_in_one_line(ask, folder, model, monkeypatch, arguments, message
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (folder / "x.json").exists()
+
+
+def test_missing_cells_are_filled_in(ask, folder, model):
+    (folder / "holes.csv").write_text((folder / "data.csv").read_text().replace("NORMAL", ""))
+    done = ask("impute", folder / "mixture.json", folder / "holes.csv", "-o", folder / "filled.csv")
+    assert done.code == 0
+    assert ",," not in (folder / "filled.csv").read_text()
 
 
 def test_confidence(ask, folder):

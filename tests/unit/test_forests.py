@@ -127,7 +127,8 @@ def test_weights_of_a_pool_are_those_of_the_most_probable_prior():
         return slope, np.einsum("nc,nck,ncl->kl", p, logs, logs) - mean.T @ mean + strength * np.eye(5)
 
     _, weights = min((best(strength) for strength in np.geomspace(1, 100, 40)), key=lambda pair: pair[0])
-    assert pool_weights(logs, states, begin, np.zeros(5)) == pytest.approx(weights, abs=0.02)
+    ratios = logs[:, 1:] - logs[:, :1]
+    assert pool_weights(ratios, states, begin, np.zeros(5)) == pytest.approx(weights, abs=0.02)
 
 
 def test_constraints_hold_for_features_that_are_drawn_first():
@@ -179,6 +180,15 @@ def test_mixtures_as_classifier_and_density():
     classifier = NetworkClassifier(networks=3).fit(X, y)
     assert len(classifier.network_) == 3
     assert classifier.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    joint = classifier.network_  # features, and then the class given them
+    table = leafwise.read(np.column_stack([X, y]), variables=joint.variables)
+    assert joint.predict(table, joint.names[-1]).probabilities.argmax(axis=1) == pytest.approx(table.codes[-1], abs=1)
+    said = np.exp(classifier.forest_.log_posteriors(table, len(joint.names) - 1))
+    assert classifier.predict_proba(X) == pytest.approx(said)
+    assert joint.members[0].nodes[:-1] != joint.members[1].nodes[:-1]
+    plain = NetworkClassifier(networks=3, constraints=Constraints(max_parents=2)).fit(X, y)
+    assert plain.forest_ is None
+    assert plain.predict_proba(X).sum(axis=1) == pytest.approx(1)
     density = NetworkDensity(networks=3).fit(X)
     assert density.score_samples(X) == pytest.approx(density.network_.log_probabilities(density_table(density, X)))
     assert density.sample(5, random_state=1).shape == (5, 8)

@@ -12,7 +12,7 @@ from strategies import generators, random_table
 
 import leafwise
 import leafwise.examples
-from leafwise import Constraints, Mixture, Network, Table
+from leafwise import Constraints, Mixture, Network, Table, Variable
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import start_mixture
 from leafwise.stacking import em_weights
@@ -355,3 +355,42 @@ def test_the_picture_has_a_line_for_every_pair_that_most_connect(mixture):
     shares = mixture.arc_shares()
     n_pairs = int((np.triu(shares + shares.T, 1) >= 0.5).sum())
     assert mixture.plot().svg.count('class="arc"') == n_pairs > 4
+
+
+@settings(max_examples=8)
+@given(generators())
+def test_missing_cells_are_filled_as_the_joint_table_says(random):
+    table = random_table(random, max_variables=4, max_cases=60, max_states=3)
+    labels = [tuple(map(str, range(variable.n_states))) for variable in table.variables]
+    table = Table(tuple(map(Variable, table.names, labels)), table.codes)
+    mixture = leafwise.learn(table, networks=4, seed=int(random.integers(100)))
+    joint, axis = joint_of_groups(mixture), int(random.integers(table.n_variables))
+    codes, variable = table.codes.repeat(40, axis=1), table.variables[axis]
+    codes[axis, ::2] = variable.n_states
+    holes = Table(tuple(v.with_missing if v is variable else v for v in table.variables), codes)
+    shares = np.moveaxis(joint / joint.sum(axis=axis, keepdims=True), axis, -1)
+    rows = np.array([shares[tuple(np.delete(case, axis))] for case in codes[:, ::2].T])
+    found = leafwise.impute(mixture, holes, "mean probabilities")
+    assert found.of(variable.name)[::2] == pytest.approx(rows)
+    assert found.of(variable.name)[1::2] == pytest.approx(np.eye(variable.n_states)[codes[axis, 1::2]])
+    best = leafwise.impute(mixture, holes, "most probable").codes[axis, ::2]
+    assert rows[np.arange(len(rows)), best] == pytest.approx(rows.max(axis=1))
+    drawn = leafwise.impute(mixture, holes, seed=1).codes
+    n, mean = np.bincount(drawn[axis, ::2], minlength=variable.n_states), rows.sum(axis=0)
+    assert (np.abs(n - mean) <= 5 * np.sqrt(mean) + 1).all()
+    drawn[axis, ::2] = codes[axis, ::2]
+    assert np.array_equal(drawn, codes)
+
+
+def test_members_with_hidden_causes_are_summed_over_theirs():
+    table = random_table(np.random.default_rng(3), max_variables=4, max_cases=60, max_states=3)
+    mixture = leafwise.learn(table, networks=3, hidden=2, completions=2)
+    assert [member.variables[-1].hidden for member in mixture] == [True] * 3
+    pairs = zip(mixture.members, mixture.weights, strict=True)
+    joint = sum(weight * joint_table(member).sum(axis=-1) for member, weight in pairs)
+    assert mixture.log_probabilities(table) == pytest.approx(np.log(joint[tuple(table.codes)]))
+    assert mixture == leafwise.learn(table, networks=3, hidden=2, completions=2)
+    assert mixture.learned["leaves_chosen"] == "plain"
+    for others in ({"hidden": "auto"}, {"hidden": 2, "target": table.names[0]}):
+        with pytest.raises(ValueError, match="networks=3"):
+            leafwise.learn(table, networks=3, **others)

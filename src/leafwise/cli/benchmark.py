@@ -40,7 +40,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     help="Mixtures of N networks instead, for which nothing is chosen on valid; with --seconds, of fewer where the "
     "time for a set is up before.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time for each search, or mixture.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    metavar="S",
+    help="The most time for each search; for a mixture, of the processor.",
+)
 @click.option("--threads", type=COUNT, metavar="K", help="Threads to use.  [default: all cores]")
 @click.option(
     "--results",

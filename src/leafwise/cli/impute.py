@@ -12,7 +12,7 @@ from leafwise.cli.options import (
     STANDARD,
     check_output,
     json_option,
-    load_model,
+    load_network_or_mixture,
     model_argument,
     print_json,
     standard_table,
@@ -65,7 +65,7 @@ def impute(
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
-        network = load_model(model)
+        network = load_network_or_mixture(model)
         tell("filling in")
         found = fill(network, list(data), how.replace("-", " "), seed=seed, unseen=unseen, **reading)
     if output is None or output == STANDARD:

@@ -41,7 +41,7 @@ EXAMPLE_CASES = 1000
 KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "device", "networks", "cluster")
-MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "hidden", "completions", "device", "cluster")
+MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "device", "cluster")
 ON_A_CLUSTER_WITHOUT = ("cache", "weights", "device", "example", "tied")
 SERIES_WITHOUT = (
     *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
@@ -400,7 +400,7 @@ def _refuse_unused(request: Request) -> None:
         "a run without --lags": ("by", "time") if request.lags is None else (),
         "--missing infer": (*IN_ROUNDS_WITHOUT, *averaging) if infers else (),
         "--missing infer, with --leaves stacked,": ("target",) if infers and request.leaves == "stacked" else (),
-        "--hidden": IN_ROUNDS_WITHOUT if request.hidden is not None else (),
+        "--hidden": ("keep", "device", "cluster") if request.hidden is not None else (),
     }
     context = click.get_current_context()
     for option, names in unused.items():
@@ -478,6 +478,8 @@ def _search(
             prior=request.prior,
             structure_prior=request.structure_prior,
             constraints=_constraints(request, _names_of(table)),
+            hidden=request.hidden,
+            completions=request.completions,
             checkpoint=request.checkpoint,
             every=request.every,
         )

@@ -48,6 +48,7 @@ _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
 _COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
+_ALIKE = 64  # cases more or less
 _SHORTER = 2**14  # counts in the tables of several states together
 
 _ready = set[Any]()  # kinds of searches for which all functions are compiled
@@ -408,12 +409,11 @@ class Leaves:
 
     def _make_ready(self) -> None:
         """Have the functions compiled that a search will call, if they are not."""
-        fields = self._fields(self._no_cases)
-        now = Packed(fields)
-        key = getattr(now, "kind", None), self._local is None, "O" in self._operators
-        if key in _ready:
+        kind = self._local is None, "O" in self._operators
+        if _ready and (getattr(self._state(), "kind", None), *kind) in _ready:
             return
-        scratch = expand.make_scratch(fields, "O" in self._operators)
+        fields = self._fields(self._no_cases)  # the first time, cases are laid out meanwhile
+        now, scratch = Packed(fields), expand.make_scratch(fields, "O" in self._operators)
         pricing = Packed(scratch.pricing)
         calls: list[tuple[Any, ...]] = [(splits.price_splits, 0, 0, 0, now, pricing)]
         if "O" in self._operators:
@@ -421,7 +421,7 @@ class Leaves:
         if self._local is not None:
             calls.append(bits.call(self._layout, fields.cases))
         ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the longest last
-        _ready.add(key)
+        _ready.add((getattr(now, "kind", None), *kind))
 
     def _state(self) -> Any:
         """All of it, for compiled code: packed anew where any of it is not what it was."""
@@ -634,7 +634,8 @@ def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float,
     n_rows, multiples = len(rows), np.zeros((most + 1, most + 1) if with_pieces else (0, 0), np.int64)
     for r in set(n_states[(n_states > 2) & (n_states <= MOST_STATES)].tolist()) if with_pieces else ():
         multiples[r, 1 : r + 1] = [rows.setdefault(prior.exponent(r) * n, len(rows)) for n in range(1, r + 1)]
-    return _Rises(_table(tuple(rows), n_rows, n_cases, unit), cells, totals, multiples)
+    alike = -(-n_cases // _ALIKE) * _ALIKE  # so that nearly as many cases share a table
+    return _Rises(_table(tuple(rows), n_rows, alike, unit), cells, totals, multiples)
 
 
 @lru_cache(1)
