@@ -106,7 +106,7 @@ class Leaves:
             self.nodes[field] = -1
         self.nodes["n_states"], self.nodes["n_candidates"] = n_states, n_candidates
         self.nodes["max_children"] = rules.most_children
-        self.histograms = Histograms(self._layout, self.nodes)
+        self.histograms = Histograms(self._layout, self.nodes, counter.n_cases)
         self._allowed = parents.allowed.copy()
         self._operators, self.parts = operators, parts
         self.is_parent = parents.is_parent.copy()
