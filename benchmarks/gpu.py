@@ -24,14 +24,13 @@ from leafwise.table import Table
 
 @dataclass(frozen=True)
 class Job:
-    """A size, and whether the cores are timed, too."""
+    """A size."""
 
     n_cases: int
     n_variables: int
-    with_cores: bool
 
 
-JOBS = (Job(200_000, 500, True), Job(1_000_000, 2_000, False))
+JOBS = (Job(200_000, 500), Job(1_000_000, 2_000))
 
 
 def learned(table: Table | GpuCounter) -> tuple[Network, float, tuple[int, int]]:
@@ -71,7 +70,7 @@ def stages() -> Iterator[dict[str, float]]:
 
 
 def row(job: Job, spent_in: dict[str, dict[str, float]]) -> list[str]:
-    """One table, on the GPU and perhaps on the cores."""
+    """One table, on the GPU and on the cores."""
     table = sample(data.random_network(job.n_variables, most_states=2), job.n_cases, seed=1)
     began = time.perf_counter()
     counter = GpuCounter(table)
@@ -82,8 +81,6 @@ def row(job: Job, spent_in: dict[str, dict[str, float]]) -> list[str]:
         network, seconds, (n_batches, n_histograms) = learned(counter)
     cells = [size, f"{network.learned['steps']:,}", f"{counter.n_bytes / 1e9:.1f}"]
     cells += [f"{copying:.1f}", f"{seconds:.1f}", f"{n_batches:,}", f"{n_histograms:,}"]
-    if not job.with_cores:
-        return [*cells, "not timed"]
     same, cores, _ = learned(table)
     check(same == network, "the cores learned another network")
     return [*cells, f"{cores:.1f}"]
