@@ -76,7 +76,7 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "1"], "'1' is no number of states"),
         (["--hidden", "4;4"], "is no number of states"),
         (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
-        (["--hidden", "2", "--networks", "3"], "--hidden"),
+        (["--hidden", "auto", "--networks", "3"], "say how many states there are"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
         (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves"),
