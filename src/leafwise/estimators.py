@@ -203,10 +203,10 @@ def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None)
 class NetworkClassifier(_Classifier):
     """p(class | everything else) in a network over the features and the class, whose variable is the last.
 
-    The arguments are described in `leafwise.estimators`. Where features are missing, the answer is the exact one given
-    the others. With `networks`, `network_` is a mixture of so many: those of the features are learned as by
-    `NetworkDensity`, and in most of them the class comes last, with a graph given all features, as in
-    `DecisionGraphForestClassifier`; what they say of the class is multiplied, with the weights of `forest_`. With
+    The arguments are described in `leafwise.estimators`. Where features are missing, the answer of a network is the
+    exact one given the others. With `networks`, `network_` is a mixture of so many. Some are networks of all; the
+    features of the others are learned as by `NetworkDensity`, and the class comes last, with a graph given all of them,
+    as in `DecisionGraphForestClassifier`; what they say of the class is multiplied, with the weights of `forest_`. With
     constraints, or with holes that are inferred, the class is a variable like any other, and that of the mixture.
 
     >>> X = np.array([["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10)
@@ -219,14 +219,13 @@ class NetworkClassifier(_Classifier):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         table, weights = _labelled_cases(self, X, y, sample_weight)
-        self.forest_ = None
         if self.networks is None or self.constraints is not None or self.missing == "infer":
-            self.network_ = _learned_or_mixed(self, table, weights)
+            self.forest_, self.network_ = None, _learned_or_mixed(self, table, weights)
             return self
         features = Table(table.variables[:-1], table.codes[:-1])
         mixture = _mixture(self, features, weights, self.networks)
-        self.forest_ = _forest(self, table, weights, self.networks, seed=0, features=mixture)
-        self.network_ = self.forest_.mixture
+        forest = _forest(self, table, weights, self.networks, seed=0, features=mixture)
+        self.forest_, self.network_ = forest, forest.mixture
         return self
 
     def _log_posteriors(self, table: Table, label: int) -> Floats:

@@ -182,8 +182,11 @@ def _components(mixture: Mixture, codes: Codes) -> list[tuple[Network, float, Co
     return [part for part in found if part[1] > 0]
 
 
-def _shares(parts: list[tuple[Network, float, Codes]]) -> Floats:
-    """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell."""
+def _shares(parts: list[tuple[Network, float, Codes]], numbers: NDArray[np.int64]) -> Floats:
+    """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell.
+
+    `numbers` are those of the cases, to name one that no group allows.
+    """
     logs = np.zeros((len(parts), parts[0][2].shape[1]))
     known = np.ones(logs.shape[1], np.bool_)
     for place, (network, _, codes) in enumerate(parts):
@@ -194,10 +197,10 @@ def _shares(parts: list[tuple[Network, float, Codes]]) -> Floats:
     impossible = np.flatnonzero(known & np.isneginf(logs).all(axis=0))
     if len(impossible):
         raise ValueError(
-            f"what row {impossible[0] + 1} shows is impossible under this mixture, so nothing can be said of its "
-            f"missing cells: leave the row out, or correct it."
+            f"what row {numbers[impossible[0]] + 1} shows is impossible under this mixture, so nothing can be said of "
+            f"its missing cells: leave the row out, or correct it."
         )
-    logs = np.where(known, logs, 0.0) + np.log([[weight] for _, weight, _ in parts])
+    logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight, _ in parts])
     found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
     return found
 
@@ -206,12 +209,13 @@ def _drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int) -> Codes:
     """Each case by a group that is drawn by its weight given what the case shows."""
     holed = _with_holes(mixture, codes)
     completed, parts = codes.copy(), _components(mixture, codes[:, holed])
-    uniform = np.random.default_rng(seed).random(len(holed))
-    chosen = (_shares(parts).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
+    random = np.random.default_rng(seed)
+    uniform, seeds = random.random(len(holed)), random.integers(2**31, size=len(parts)).tolist()
+    chosen = (_shares(parts, holed).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
     for place, (network, _, own) in enumerate(parts):
         rows = np.flatnonzero(chosen == place)
         if len(rows):
-            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seed + place)
+            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seeds[place])
             completed[:, holed[rows]] = found[: len(codes)]
     return completed
 
@@ -221,10 +225,14 @@ def _marginals_of_mixture(mixture: Mixture, codes: Codes, seed: int) -> dict[int
     holed = _with_holes(mixture, codes)
     parts, total = _components(mixture, codes[:, holed]), dict[int, Floats]()
     missing = codes[:, holed] >= np.array([variable.n_states for variable in mixture.variables])[:, None]
-    for share, (network, _, own) in zip(_shares(parts), parts, strict=True):
-        for k, rows in _marginals(network, own, seed).items():
+    place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
+    for share, (network, _, own) in zip(_shares(parts, holed), parts, strict=True):
+        asked = np.flatnonzero(share > 0)  # others are impossible under this group
+        for k, rows in _marginals(network, np.ascontiguousarray(own[:, asked]), seed).items():
             if k < len(codes):
-                total[k] = total.get(k, 0.0) + share[missing[k], None] * rows
+                here = asked[missing[k, asked]]
+                total.setdefault(k, np.zeros((int(missing[k].sum()), rows.shape[1])))
+                total[k][place[k, here]] += share[here, None] * rows
     return total
 
 

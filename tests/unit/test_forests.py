@@ -182,7 +182,8 @@ def test_mixtures_as_classifier_and_density():
     assert classifier.predict_proba(X).sum(axis=1) == pytest.approx(1)
     joint = classifier.network_  # features, and then the class given them
     table = leafwise.read(np.column_stack([X, y]), variables=joint.variables)
-    assert joint.predict(table, joint.names[-1]).probabilities.argmax(axis=1) == pytest.approx(table.codes[-1], abs=1)
+    found = joint.predict(table, joint.names[-1]).probabilities.argmax(axis=1)
+    assert (found == table.codes[-1]).mean() > 0.85
     said = np.exp(classifier.forest_.log_posteriors(table, len(joint.names) - 1))
     assert classifier.predict_proba(X) == pytest.approx(said)
     assert joint.members[0].nodes[:-1] != joint.members[1].nodes[:-1]

@@ -394,3 +394,23 @@ def test_members_with_hidden_causes_are_summed_over_theirs():
     for others in ({"hidden": "auto"}, {"hidden": 2, "target": table.names[0]}):
         with pytest.raises(ValueError, match="networks=3"):
             leafwise.learn(table, networks=3, **others)
+
+
+def test_groups_that_hold_a_row_impossible_are_not_asked():
+    alarm = leafwise.examples.alarm()
+    mixture = Mixture((alarm, alarm.do({"BP": "LOW"})), (0.75, 0.25))
+    frame = leafwise.sample(alarm, 4, seed=1).to_pandas()
+    frame.loc[1, ["BP", "SHUNT"]], frame.loc[2, "CVP"] = ["NORMAL", None], None
+    found = leafwise.impute(mixture, frame, "mean probabilities").of("SHUNT")[1]
+    assert found == pytest.approx(leafwise.impute(alarm, frame, "mean probabilities").of("SHUNT")[1])
+    only = Mixture((alarm.do({"BP": "LOW"}), alarm.do({"BP": "HIGH"})), (0.5, 0.5))
+    frame["BP"] = ["LOW", "NORMAL", "LOW", "LOW"]
+    with pytest.raises(ValueError, match="what row 2 shows is impossible"):
+        leafwise.impute(only, frame, "draw")
+
+
+def test_draws_by_a_mixture_are_not_those_that_chose_the_group():
+    one = leafwise.learn(np.array([["x"], ["y"]]))
+    mixture, hole = Mixture((one, one), (0.5, 0.5)), np.array([[None]])
+    found = [leafwise.impute(mixture, hole, "draw", seed=s).codes[0, 0] for s in range(300)]
+    assert 0.4 < np.mean(found) < 0.6

@@ -27,7 +27,13 @@ def test_what_killed_processes_left_half_written_is_removed(cases):
     (packed,) = cases.parent.glob(".leafwise-*.cache")
     packed.unlink()
     left = [f".{name}.{NOBODY}{number}.part" for name in ("out.csv", packed.name) for number in ("", "-3")]
-    others = [".out.csv.x.part", f".another.csv.{NOBODY}.part", f".out.csv.{os.getppid()}-0.part"]
+    left.append(f".out.csv.{replacing._HOST}.{NOBODY}-0.part")
+    others = [
+        f".out.csv.elsewhere.{NOBODY}-0.part",
+        ".out.csv.x.part",
+        f".another.csv.{NOBODY}.part",
+        f".out.csv.{os.getppid()}-0.part",
+    ]
     for name in [*left, *others]:
         (cases.parent / name).write_text("half of")
     write(table, cases.parent / "out.csv")
@@ -70,3 +76,24 @@ def test_two_threads_may_write_one_file(tmp_path):
     may_end.set()
     other.join()
     assert [(path.name, path.read_bytes()) for path in Path(tmp_path).iterdir()] == [("a.txt", b"slow")]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path, cases):
+    pipe, table, found = tmp_path / "pipe", leafwise.read(cases), []
+    os.mkfifo(pipe)
+    (tmp_path / "out.csv").symlink_to(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader.start()
+    write(table, tmp_path / "out.csv")
+    reader.join()
+    assert pipe.is_fifo()
+    assert found == [cases.read_bytes()]
+
+
+@pytest.mark.parametrize(("name", "problem"), [("cases.csv/x.json", "Not a directory"), ("x" * 250, "File name too")])
+def test_errors_name_the_file_that_was_asked_for(name, problem, cases):
+    with pytest.raises(OSError, match=problem) as caught, replaced(cases.parent / name):
+        pass
+    assert str(cases.parent) in str(caught.value)
+    assert ".part" not in str(caught.value)
+    assert "->" not in str(caught.value)

@@ -390,6 +390,7 @@ def _refuse_unused(request: Request) -> None:
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
         "--example": (*READING, "weights", "cache") if request.example is not None else (),
         "--networks": MIXED_WITHOUT if request.networks is not None else (),
+        "--networks without --hidden": ("completions",) if request.networks and request.hidden is None else (),
         "--cluster": ON_A_CLUSTER_WITHOUT if request.cluster is not None else (),
         f"--leaves {request.leaves}": ("weights", "hidden", "cluster") if request.leaves != "plain" else (),
         f"--search {request.search}": ("rounds", "keep") if request.search != "restarts" else ("steps",),

@@ -61,10 +61,6 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """
     if _packed(path):
         data = gzip.compress(data, mtime=0)  # no time inside: the same network gives the same bytes
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced; a directory says so itself
-        target.write_bytes(data)
-        return
     with replaced(path) as file:
         file.write(data)
 

@@ -12,8 +12,8 @@ Integers = NDArray[np.int64]
 _ROOM = 7 * 2**20  # cells, 28 MB, to begin with: memory is not touched before it is used, and the C library keeps
 # blocks below 32 MB for the next search
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
-_TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; more where the table has more cells,
-# since to count again takes longer there
+_TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; up to four times as many where the
+# table has more cells, since to count again takes longer there
 
 
 class Histograms:
@@ -22,7 +22,7 @@ class Histograms:
     def __init__(self, layout: Layout, nodes: NDArray[np.void], n_cases: int) -> None:
         sizes = np.maximum((layout.n_rows[layout.of_target] + 1) * layout.n_states, 2)  # a free one holds a link
         self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
-        self._too_many = _TOO_MANY * max(1, n_cases * len(nodes) // 2**29)
+        self._too_many = _TOO_MANY * min(max(1, n_cases * len(nodes) // 2**29), 4)
         self._used = np.zeros(2, np.int64)
         self._free = np.full(len(self._sizes), -1)
         self.cells = np.zeros(0, np.int32)
