@@ -281,32 +281,9 @@ def start_mixture(
     _check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
-    if start is not None or leaves != "plain":
-        what = Argument("start") if start is not None else Argument("leaves", leaves)
-        its = Argument("networks", networks)
-        raise AdvisedError(what, " was given with ", its, ", which chooses these itself: leave one out")
-    _refuse_shared(search, Argument("networks", networks))
-    if hidden is not None:
-        its = Argument("networks", networks)
-        _refuse_beside(its, {"target": target})
-        if hidden == "auto":
-            raise AdvisedError(
-                Argument("hidden", hidden), " and ", its, " were both given: say how many states there are"
-            )
+    _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)
     table = read(data, target=target, **reading)
-    kinds = TRIED if target is None else FOR_A_TARGET
-    if not isinstance(search, LeafSearch):
-        kinds = (Kind("auto"),)
-    elif hidden is not None:
-        kinds = (Kind("auto", search.operators),)
-    elif search.operators != LeafSearch.operators:
-        kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
-    if structure_prior != "auto":
-        kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
-    if candidates is not None:
-        kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
-
-    kinds = tuple(dict.fromkeys(kinds))
+    kinds = _kinds(target, search, structure_prior, hidden, candidates)
     given: dict[str, Any] = {"search": search, "prior": prior}
 
     def learn_member(cases: Table, own: Constraints, kind: Kind, state: State) -> Resumable:
@@ -330,6 +307,44 @@ def start_mixture(
         under_way = Checkpointed(under_way, file, every)  # which is all that the search is
     mixture: MixtureRun = under_way
     return mixture
+
+
+def _refuse_in_mixtures(
+    networks: Argument, start: Network | None, leaves: str, search: Settings, hidden: Hidden, target: str | None
+) -> None:
+    """What goes with one network only, or with a target, or without one."""
+    if start is not None or leaves != "plain":
+        what = Argument("start") if start is not None else Argument("leaves", leaves)
+        raise AdvisedError(what, " was given with ", networks, ", which chooses these itself: leave one out")
+    _refuse_shared(search, networks)
+    if hidden is not None:
+        _refuse_beside(networks, {"target": target})
+        if hidden == "auto":
+            raise AdvisedError(
+                Argument("hidden", hidden), " and ", networks, " were both given: say how many states there are"
+            )
+
+
+def _kinds(
+    target: str | None,
+    search: Settings,
+    structure_prior: str | StructurePrior,
+    hidden: Hidden,
+    candidates: float | None,
+) -> tuple[Kind, ...]:
+    """The kinds of networks among which a mixture chooses, or which it has by turns."""
+    kinds = TRIED if target is None else FOR_A_TARGET
+    if not isinstance(search, LeafSearch):
+        kinds = (Kind("auto"),)
+    elif hidden is not None:
+        kinds = (Kind("auto", search.operators),)
+    elif search.operators != LeafSearch.operators:
+        kinds = tuple(kind._replace(operators=search.operators) for kind in kinds)
+    if structure_prior != "auto":
+        kinds = tuple(kind._replace(structure_prior=structure_prior) for kind in kinds)
+    if candidates is not None:
+        kinds = tuple(kind._replace(candidates=candidates) for kind in kinds)
+    return tuple(dict.fromkeys(kinds))
 
 
 def grown_for(

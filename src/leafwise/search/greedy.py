@@ -262,15 +262,10 @@ class LeafSearchRun(Run):
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
         graphs, leaves = self._reduced()
-        others: dict[str, Any] = {
-            "prior": str(self._problem.prior),
-            "structure_prior": str(self._problem.structure_prior),
-            "learned": self._told(graphs, leaves),
-        }
+        variables, about = self._problem.variables, self._problem.about(self._told(graphs, leaves))
         if (graphs.tests == replay.OWN).any():
-            variables = self._problem.variables
-            return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **others)
-        return network_of(self._problem.variables, self._drawn_nodes(graphs, leaves), **others)
+            return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **about)
+        return network_of(variables, self._drawn_nodes(graphs, leaves), **about)
 
     def node(self, target: int) -> Node:
         """One node as it is now."""

@@ -1,6 +1,6 @@
 """What every search is given, and what each of its steps tells."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any, Generic, TypeVar
@@ -71,19 +71,13 @@ class Problem:
             )
         return layout
 
+    def about(self, learned: Mapping[str, Any]) -> dict[str, Any]:
+        """What a network that was found tells besides its nodes."""
+        return {"prior": str(self.prior), "structure_prior": str(self.structure_prior), "learned": learned}
+
     def network(self, nodes: Sequence[Node | None], learned: Mapping[str, Any]) -> Network:
         """The network that was found."""
-        return Network(self.variables, tuple(nodes), str(self.prior), str(self.structure_prior), learned)
-
-    def network_later(self, make_nodes: Callable[[], tuple[Node | None, ...]], learned: Mapping[str, Any]) -> Network:
-        """The same, where nodes are made when somebody asks for them."""
-        return Network.with_nodes_later(
-            self.variables,
-            make_nodes,
-            prior=str(self.prior),
-            structure_prior=str(self.structure_prior),
-            learned=learned,
-        )
+        return Network(self.variables, tuple(nodes), **self.about(learned))
 
     def log_prior_of(self, nodes: Sequence[Node | None]) -> float:
         """Of the graphs of all nodes that are there."""

@@ -286,7 +286,8 @@ class TableArcSearchRun(Run):
                 made[target] = Node.learned(names, graph, counts, np.full(counts.shape, exponent))
             return tuple(made)
 
-        return problem.network_later(nodes, self._told(math.fsum(score.log_score for score in scores)))
+        told = self._told(math.fsum(score.log_score for score in scores))
+        return Network.with_nodes_later(problem.variables, nodes, **problem.about(told))
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
