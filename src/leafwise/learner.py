@@ -318,7 +318,7 @@ def _refuse_in_mixtures(
         raise AdvisedError(what, " was given with ", networks, ", which chooses these itself: leave one out")
     _refuse_shared(search, networks)
     if hidden is not None:
-        _refuse_beside(networks, {"target": target})
+        _refuse_beside(Argument("hidden", hidden), {"target": target})
         if hidden == "auto":
             raise AdvisedError(
                 Argument("hidden", hidden), " and ", networks, " were both given: say how many states there are"
