@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +28,8 @@ class TableCache:
     """Where the table of some files, read in some way, is kept."""
 
     def __init__(self, paths: Sequence[Path], how: str) -> None:
+        from importlib.metadata import version  # which loads much
+
         files = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in paths]
         self._made_of = {"files": [list(file) for file in files], "read": how, "by": version("leafwise")}
         name = blake2b(json.dumps([[file[0] for file in files], how]).encode(), digest_size=8).hexdigest()

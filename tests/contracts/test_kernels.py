@@ -13,7 +13,7 @@ MODULES = [import_module(found.name) for found in pkgutil.walk_packages(kernels.
 CALLED = [
     function
     for module in MODULES
-    for function in vars(module).values()
+    for function in (getattr(found, "dispatcher", found) for found in vars(module).values())
     if isinstance(function, Dispatcher)
     and function.__module__ == module.__name__
     and not function.targetoptions.get("no_cpython_wrapper")

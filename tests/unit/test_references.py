@@ -61,3 +61,28 @@ def test_parts_are_not_compiled_on_their_own():
     libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
     assert all(isinstance(library, internals._Draft) for library in libraries)
     assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_fields_are_where_llvm_has_them():
+    class Flags(NamedTuple):
+        is_on: bool
+        is_off: bool
+
+    class Mixed(NamedTuple):
+        is_first: bool
+        n: int
+        flags: Flags
+        pairs: Any
+        outer: Outer
+        is_last: bool
+
+    outer = Outer(Inner(np.arange(4), np.ones(4)), np.ones((4, 2)), 0.25, True, False)
+    mixed = Mixed(True, 1, Flags(True, False), np.ones((2, 2, 2)), outer, False)
+    context = numba.core.registry.cpu_target.target_context
+    for fields in (mixed, outer, outer.inner):
+        kind = context.get_value_type(numba.typeof(fields))
+        place = internals._place(internals.Reference(numba.typeof(fields)))
+        assert place.size == kind.get_abi_size(context.target_data)
+        offsets = [kind.get_element_offset(context.target_data, k) for k in range(len(fields))]
+        assert place.offsets == tuple(offsets)

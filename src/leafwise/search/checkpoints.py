@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +74,8 @@ def run_of(
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # which loads much
+
     try:
         return version("leafwise")
     except PackageNotFoundError:  # it runs from a folder

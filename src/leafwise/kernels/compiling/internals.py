@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from ctypes import addressof, c_char, c_void_p
+from functools import cached_property, update_wrapper
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import llvmlite.binding
 import numba
@@ -62,6 +63,7 @@ _typing: Any = typing
 _untyped_passes: Any = untyped_passes
 _ADDRESS = ir.IntType(8).as_pointer()
 _OFFSET = ir.IntType(64)
+_SCALARS = {types.boolean: "?", types.int64: "q", types.float64: "d"}
 
 
 # Parts
@@ -102,6 +104,9 @@ class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.linkonce_odr:
                 function.linkage = "internal"  # nobody else calls it, so that what is called once is written there
+        for variable in self._final_module.global_variables:
+            if variable.linkage == llvmlite.binding.Linkage.common:  # environments: what loads one loads its module
+                variable.linkage = "linkonce_any"  # so that those which nothing refers to are left out
         managed = self._codegen._module_pass_manager()  # numba 0.61: the passes alone; later: with their options
         passes, *options = managed if isinstance(managed, tuple) else (managed,)
         passes.run(self._final_module, *options)
@@ -196,24 +201,58 @@ _PART = {
     "no_cpython_wrapper": True,
     "pipeline_class": _compiler_into(_Draft),
 }
-_KERNEL = {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _compiler_into(_Whole)}
+_as_part, _as_bare = _compile(**_PART), _compile(**_PART, _nrt=False)
+_as_inlined = _compile(nogil=True, inline="always")
+_as_kernel = _compile(nogil=True, no_cfunc_wrapper=True, pipeline_class=_compiler_into(_Whole))
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    """Compile a function for Python to call, and keep it on disk."""
-    compiled = _compile(**_KERNEL)(function)
+class _Later:
+    """A function that numba hears of when it is called, or when what calls it is compiled: there are hundreds."""
+
+    def __init__(self, function: Callable[..., Any], prepare: Callable[[Callable[..., Any]], Any]) -> None:
+        update_wrapper(self, function)
+        self._prepare = prepare
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Who compiles it."""
+        return self._prepare(self.__wrapped__)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.dispatcher, name)
+
+
+_extending.typeof_impl.register(_Later)(lambda later, context: _extending.typeof_impl(later.dispatcher, context))
+
+
+def _kept(function: Callable[..., Any]) -> Any:
+    """Compile a function alone, and keep it on disk."""
+    compiled = _as_kernel(function)
     _keep(compiled)
     return compiled
 
 
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile a function for Python to call, and keep it on disk."""
+    return _Later(function, _kept)
+
+
 def part(function: Callable[..., Any]) -> Any:
     """Compile a function into the compiled functions that call it."""
-    return _compile(**_PART)(function)
+    return _Later(function, _as_part)
 
 
 def bare(function: Callable[..., Any]) -> Any:
     """A part without reference counts."""
-    return _compile(**_PART, _nrt=False)(function)
+    return _Later(function, _as_bare)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Write a function where it is called."""
+    return _Later(function, _as_inlined)
 
 
 # Separate functions
@@ -235,8 +274,7 @@ class _Separate:
     """A function that is compiled alone; its callers load its address from a place that has its name."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.dispatcher = _compile(**_KERNEL)(function)
-        _keep(self.dispatcher)
+        self.dispatcher = _kept(function)
 
         def resolve(*arguments: Any) -> Any:
             return _typing.signature(_RESULTS[get_type_hints(function)["return"]], *map(_widest, arguments))
@@ -281,7 +319,7 @@ def separate(function: Callable[..., Any]) -> Any:
 
 def dispatcher_of(function: Any) -> Any:
     """Who compiles a function, separate or not."""
-    return _separate[function].dispatcher if function in _separate else function
+    return _separate[function].dispatcher if function in _separate else function.dispatcher
 
 
 def _is_missing(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
@@ -425,25 +463,47 @@ class _Fields(_templates.AttributeTemplate):  # type: ignore[misc]
         return Reference(field) if isinstance(field, types.BaseNamedTuple) else field
 
 
-_offsets: dict[tuple[str, int], int] = {}
+class _Place(NamedTuple):
+    """Where the fields of a tuple are, in bytes, as C would have it."""
+
+    offsets: tuple[int, ...]
+    size: int
+    alignment: int
 
 
-def _offset(context: Any, reference: Any, index: int) -> int:
-    """Where a field is, in bytes: the type of the tuple, written out wherever a field is asked for, takes long."""
-    key = (reference.name, index)
-    if key not in _offsets:
-        kind, layout = context.get_value_type(reference.of), context.target_data
-        if isinstance(kind, ir.ArrayType):  # all fields have the same type
-            _offsets[key] = index * kind.element.get_abi_size(layout)
-        else:
-            _offsets[key] = kind.get_element_offset(layout, index)
-    return _offsets[key]
+_places: dict[str, _Place] = {}
+
+
+def _place(reference: Any) -> _Place:
+    """Numba would have LLVM read the type of the tuple, written out, for each of its fields."""
+    if reference.name not in _places:
+        offsets, end, widest = [], 0, 1
+        for kind in reference.of.types:
+            size, alignment = _size(kind)
+            offsets.append(-(-end // alignment) * alignment)
+            end, widest = offsets[-1] + size, max(widest, alignment)
+        _places[reference.name] = _Place(tuple(offsets), -(-end // widest) * widest, widest)
+    return _places[reference.name]
+
+
+def _size(kind: Any) -> tuple[int, int]:
+    """How many bytes a field takes, and where they may begin."""
+    if isinstance(kind, types.BaseNamedTuple):
+        place = _place(Reference(kind))
+        return place.size, place.alignment
+    size = 8 * _n_words(kind) if isinstance(kind, types.Array) else calcsize(_SCALARS[kind])
+    return size, min(size, 8)
+
+
+def _n_words(array: Any) -> int:
+    """Memory and its owner, how many entries of what size, where they are; shape and strides."""
+    return 5 + 2 * array.ndim
 
 
 def _field(context: Any, builder: Any, reference: Any, address: Any, name: str) -> Any:
     index = reference.of.fields.index(name)
     kind = reference.of.types[index]
-    place = builder.gep(address, [_OFFSET(_offset(context, reference, index))])
+    place = builder.gep(address, [_OFFSET(_place(reference).offsets[index])])
     if isinstance(kind, types.BaseNamedTuple):
         return place
     place = builder.bitcast(place, context.get_value_type(kind).as_pointer())
@@ -488,27 +548,23 @@ def _plan(fields: Any) -> tuple[Reference, Struct]:
     key = _fingerprint(fields)  # of its type: it takes far longer to make the type itself
     if key not in _plans:
         kind = Reference(_typeof(fields))
-        context, places = cpu_target.target_context, list[tuple[int, str]]()
-        _lay_out(context, kind, 0, places)
-        size = context.get_value_type(kind.of).get_abi_size(context.target_data)
+        places = list[tuple[int, str]]()
+        _lay_out(kind, 0, places)
         form, end = "=", 0
-        for at, what in [*places, (size, "")]:
+        for at, what in [*places, (_place(kind).size, "")]:
             form += f"{at - end}x{what}"
             end = at + calcsize("=" + what)
         _plans[key] = kind, Struct(form)
     return _plans[key]
 
 
-def _lay_out(context: Any, reference: Any, at: int, places: list[tuple[int, str]]) -> None:
+def _lay_out(reference: Any, at: int, places: list[tuple[int, str]]) -> None:
     """Where each field is, in the order of fields, and the format of its words."""
-    for index, kind in enumerate(reference.of.types):
-        place = at + _offset(context, reference, index)
+    for kind, offset in zip(reference.of.types, _place(reference).offsets, strict=True):
         if isinstance(kind, types.BaseNamedTuple):
-            _lay_out(context, Reference(kind), place, places)
-        elif isinstance(kind, types.Array):
-            places.append((place, f"{5 + 2 * kind.ndim}q"))
+            _lay_out(Reference(kind), at + offset, places)
         else:
-            places.append((place, {types.boolean: "?", types.int64: "q", types.float64: "d"}[kind]))
+            places.append((at + offset, f"{_n_words(kind)}q" if isinstance(kind, types.Array) else _SCALARS[kind]))
 
 
 def _words(fields: Any) -> list[Any]:

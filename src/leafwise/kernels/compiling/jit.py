@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-_compile: Any = numba.njit  # its published types leave out much
-_config: Any = numba.config
+_config: Any = numba.config  # its published types leave out much
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KNOWN = range(61, 69)  # numba 0.61 to 0.68, of which the first and the last were tried
@@ -108,4 +107,4 @@ def ready(*calls: tuple[Any, ...]) -> None:
 
 def inlined(function: F) -> F:
     """Compile a function as if it were written where it is called: quicker to compile, if it is called in one place."""
-    return cast(F, _compile(nogil=True, inline="always")(function))
+    return cast(F, chosen.inlined(function))

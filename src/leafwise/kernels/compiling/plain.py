@@ -49,6 +49,11 @@ def part(function: Callable[..., Any]) -> Any:
 bare = separate = part
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """Write a function where it is called."""
+    return _compile(nogil=True, inline="always")(function)
+
+
 def ready(*_calls: tuple[Any, ...]) -> None:
     """Nothing to do: functions are compiled with those that call them."""
 
