@@ -118,7 +118,7 @@ def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
 def _list_word(bits: Any, word: int, out: Array, at: Int) -> Int:
     """Write the row numbers of one word of a mask to out[at:]; where they end."""
     while bits != np.uint64(0):
-        out[at] = word * 64 + lowest(bits)
+        out[np.uint64(at)] = word * 64 + lowest(bits)
         bits &= bits - np.uint64(1)
         at += 1
     return at
@@ -192,25 +192,34 @@ def _cut_by_rows(
     rows: Array, column: Array, group: Array, children: Array, masks: Array, lists: Array, fill: Array
 ) -> None:
     for child in range(children.shape[0]):
-        fill[child] = 0
+        fill[child] = children[child]["offset"]
         if children[child]["is_mask"]:
             for word in range(masks.shape[1]):
                 masks[children[child]["offset"], word] = np.uint64(0)
     for k in range(rows.shape[0]):
         row = rows[k]
         child = group[column[row]]
-        offset = children[child]["offset"]
         if children[child]["is_mask"]:
-            masks[offset, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+            masks[fill[child], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
         else:
-            lists[offset + fill[child]] = row
+            lists[fill[child]] = row
             fill[child] += 1
+
+
+@bare
+def _cut_in_two(rows: Array, column: Array, group: Array, first: int, second: int, lists: Array) -> None:
+    """The rows of a list into two, which begin there: without branches, since nobody can foretell where a row goes."""
+    for k in range(rows.shape[0]):
+        which = group[column[np.uint32(rows[k])]]
+        lists[np.uint64(second if which else first)] = rows[k]
+        second += which
+        first += 1 - which
 
 
 @bare
 def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array) -> None:
     """Cut a set by the groups of a variable's states into sets whose records are already placed."""
-    data = cases.data
+    data, lists = cases.data, cases.lists
     if parent["is_mask"] and data.first[variable] >= 0:
         for child in range(children.shape[0]):
             _cut_by_planes(
@@ -221,11 +230,16 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
                 child,
                 children[child],
                 cases.masks,
-                cases.lists,
+                lists,
             )
-    else:
-        n = rows_of(parent, cases.masks, cases.lists, buffer)
-        _cut_by_rows(buffer[:n], data.columns[variable], group, children, cases.masks, cases.lists, fill)
+        return
+    rows, column = lists[parent["offset"] : parent["offset"] + parent["size"]], data.columns[variable]
+    if parent["is_mask"]:
+        rows = buffer[: rows_of(parent, cases.masks, lists, buffer)]
+    elif children.shape[0] == 2:  # parts of a list are lists
+        _cut_in_two(rows, column, group, children[0]["offset"], children[1]["offset"], lists)
+        return
+    _cut_by_rows(rows, column, group, children, cases.masks, lists, fill)
 
 
 @bare
