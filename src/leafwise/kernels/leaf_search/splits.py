@@ -145,7 +145,8 @@ def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_child
 @bare
 def _gain_of_two(before: float, a: Int, b: Int, c: Int, d: Int, cell: Array, total: Array) -> float:
     """What splitting a leaf of a binary target in two gains, which get these counts."""
-    return (cell[a] + cell[b] - total[a + b]) + (cell[c] + cell[d] - total[c + d]) - before
+    i, j, k, m = np.uint64(a), np.uint64(b), np.uint64(c), np.uint64(d)  # what cannot be negative is quicker to look up
+    return (cell[i] + cell[j] - total[i + j]) + (cell[k] + cell[m] - total[k + m]) - before
 
 
 @inlined
@@ -545,14 +546,23 @@ def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
 
 
 @bare
-def _next_candidate(entry: Int, end: Int, few: Int, n: Int, layout: Layout, counts: Array, is_restricted: Array) -> Int:
-    """The next candidate of a binary target: no pair, or with at least so many cases on either side."""
-    variables, bases, n_states = layout.variables, layout.bases, layout.n_states
-    while entry < end and n_states[variables[entry]] == 2 and is_restricted[variables[entry]] == 0:
-        here = 2 * bases[entry]
-        if few <= counts[here + 2] + counts[here + 3] <= n - few:
+def _next_candidate(
+    entry: Int, end: Int, few: Int, n: Int, n_rows: Int, layout: Layout, counts: Array, is_restricted: Array
+) -> Int:
+    """The next candidate of a binary target: no pair, or with at least so many cases on either side.
+
+    Blocks follow each other, so that of a binary variable ends two rows further on.
+    """
+    bases = layout.bases
+    base = bases[np.uint64(entry)]
+    while entry < end:
+        after = bases[np.uint64(entry + 1)] if entry + 1 < end else n_rows
+        if after - base != 2 or (is_restricted.shape[0] > 0 and is_restricted[layout.variables[entry]] != 0):
             break
-        entry += 1
+        size = counts[np.uint64(2 * base + 2)] + counts[np.uint64(2 * base + 3)]
+        if few <= size <= n - few:
+            break
+        entry, base = entry + 1, after
     return entry
 
 
@@ -631,12 +641,14 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
         forget_tested(n_restricted, scratch.region)
         return
     entry, end, n = layout.start[which], layout.start[which + 1], pair.zeros + pair.ones
+    is_tested_above = scratch.region.is_tested
+    is_restricted = is_tested_above[: is_tested_above.shape[0] if n_restricted > 0 else 0]
     most_few = (end - entry) // 8  # looking costs time, too
     if pair.is_on:
         few = _fewest(split, few, most_few, pair)
     while entry < end:
         if pair.is_on:
-            entry = _next_candidate(entry, end, few, n, layout, counts, scratch.region.is_tested)
+            entry = _next_candidate(entry, end, few, n, layout.n_rows[which], layout, counts, is_restricted)
             if entry == end:
                 break
         variable, base = layout.variables[entry], layout.bases[entry]
