@@ -22,7 +22,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.compiling.references import Packed
 from leafwise.kernels.counting import bits
-from leafwise.kernels.counting.arrays import Layout, grown
+from leafwise.kernels.counting.arrays import Layout, count_up, grown
 from leafwise.kernels.counting.sets import Cases, no_cases
 from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, splits, state, weights
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
@@ -494,7 +494,7 @@ class Leaves:
         to_price, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
         splits = self._splits[split]
         first, n_children = splits["first_child"], splits["n_children"]
-        children = first.repeat(n_children) + _count_up(n_children)
+        children = first.repeat(n_children) + count_up(n_children)
         batch = np.concatenate([to_price, children, self.nodes["merged"][merged]]).astype(np.int64)
         now = self._state()
         if self.rules.remote:
@@ -601,13 +601,6 @@ def _is_same(one: Any, other: Any) -> bool:
         if a is not b and (not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b):
             return False
     return True
-
-
-def _count_up(sizes: Integers) -> Integers:
-    """0, 1, ... up to each of these sizes, one after the other."""
-    ends = np.cumsum(sizes)
-    places: Integers = np.arange(sizes.sum()) - (ends - sizes).repeat(sizes)
-    return places
 
 
 class _Rises:

@@ -16,7 +16,7 @@ from leafwise.counters.counter import Codes
 from leafwise.kernels.arc_search import counts as cases
 from leafwise.kernels.arc_search import node_cache as book
 from leafwise.kernels.arc_search import table_nodes
-from leafwise.kernels.counting.arrays import Layout
+from leafwise.kernels.counting.arrays import Layout, count_up
 from leafwise.kernels.scoring import dirichlet as tables
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
@@ -95,22 +95,28 @@ class TableNodes:
             )
             memory.used[book.TO_COUNT, 0] = 0
 
-    def holds_cases(self, row: int) -> bool:
-        """Whether the row's configurations are still known."""
-        return bool(self.memory.book.rows["partition"][row] >= 0)
+    def hold_cases(self, rows: Integers) -> NDArray[np.bool_]:
+        """Whether the configurations of each of these rows are still known."""
+        known: NDArray[np.bool_] = self.memory.book.rows["partition"][rows] >= 0
+        return known
 
-    def configurations(self, row: int, n_parents: int) -> "Configurations":
-        """Those of a row that holds cases."""
-        memory, record = self.memory, self.memory.book.rows[row]
-        at, r = int(record["counts"]), int(self.setting.variables["n_states"][record["target"]])
-        partition = memory.partitions[record["partition"]]
-        begin, n = int(partition["first"]), int(partition["n"])
-        variables = []
-        for _ in range(n_parents):
-            variables.append(int(partition["variable"]))
-            partition = memory.partitions[partition["origin"]]
-        codes = memory.configurations["code"][begin : begin + n].copy()
-        return Configurations(codes, variables, memory.cells[at : at + n * r].reshape(n, r).astype(np.int64))
+    def configurations(self, rows: Integers) -> list["Configurations"]:
+        """Those of rows that hold cases."""
+        memory, records = self.memory, self.memory.book.rows[rows]
+        partitions, n_states = memory.partitions[records["partition"]], self.setting.variables["n_states"]
+        sizes, widths, n_parents = partitions["n"], n_states[records["target"]], records["n_parents"].tolist()
+        codes = memory.configurations["code"][partitions["first"].repeat(sizes) + count_up(sizes)]
+        cells = memory.cells[records["counts"].repeat(sizes * widths) + count_up(sizes * widths)].astype(np.int64)
+        parents: list[list[int]] = []
+        for _ in range(max(n_parents, default=0)):
+            parents.append(partitions["variable"].tolist())
+            partitions = memory.partitions[np.maximum(partitions["origin"], 0)]
+        found, begin, first = [], 0, 0
+        for k, (n, r) in enumerate(zip(sizes.tolist(), widths.tolist(), strict=True)):
+            counts = cells[first : first + n * r].reshape(n, r)
+            found.append(Configurations(codes[begin : begin + n], [row[k] for row in parents[: n_parents[k]]], counts))
+            begin, first = begin + n, first + n * r
+        return found
 
     def exponent(self, target: int, n_rows: int) -> float:
         """That of every cell in a node's table."""

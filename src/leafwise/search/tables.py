@@ -8,6 +8,8 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,9 @@ from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.arc_search import hill_climbing as climbing
 from leafwise.kernels.arc_search import moves as arcs
+from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.scores import node_score
 from leafwise.search.problem import Problem, Step
 from leafwise.search.table_nodes import Configurations, TableNodes
 from leafwise.search.under_way import Run, check_numbers, now_and_then
@@ -270,13 +272,9 @@ class TableArcSearchRun(Run):
         """The network as it is now."""
         problem, n_states = self._problem, self._rules.n_states.tolist()
         parents = [tuple(self._graph.is_parent[target].nonzero()[0].tolist()) for target in problem.targets]
-        found = list(self._configurations())
+        found = self._configurations()
         sizes = [math.prod(n_states[parent] for parent in own) for own in parents]
         exponents = list(map(self._nodes.exponent, problem.targets, sizes))
-        scores = [
-            node_score(own.counts, np.full(own.counts.shape, exponent), 0.0)
-            for own, exponent in zip(found, exponents, strict=True)
-        ]
 
         def nodes() -> tuple[Node | None, ...]:
             made: list[Node | None] = [None] * len(n_states)
@@ -286,7 +284,7 @@ class TableArcSearchRun(Run):
                 made[target] = Node.learned(names, graph, counts, np.full(counts.shape, exponent))
             return tuple(made)
 
-        told = self._told(math.fsum(score.log_score for score in scores))
+        told = self._told(_log_likelihood(found, exponents), parents)
         return Network.with_nodes_later(problem.variables, nodes, **problem.about(told))
 
     def state(self) -> dict[str, Any]:
@@ -313,19 +311,24 @@ class TableArcSearchRun(Run):
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _told(self, log_likelihood: float) -> dict[str, Any]:
+    def _told(self, log_likelihood: float, parents: list[tuple[int, ...]]) -> dict[str, Any]:
         """The likelihood is that of the tables as they are: the last digits of the search's own depend on its way."""
         how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
-        put_back = sum(isinstance(operator, PutBack) for operator in self.operators)
-        taken = {**count_changes(self.operators), "put_back": put_back}
+        put_back = sum(isinstance(operator, PutBack) for operator in self._operators)
+        taken = {**self._n_changes(), "put_back": put_back}
         log_prior = self.n_parameters * self._log_kappa - self.n_arcs * self._arc_cost
         found = {"log_score": log_likelihood + log_prior, "log_marginal_likelihood": log_likelihood}
-        return self._summary(how, self._n_tests(), self.n_steps, taken) | found
+        return self._summary(how, self._n_tests(parents), self.n_steps, taken) | found
 
-    def _n_tests(self) -> int:
+    def _n_changes(self) -> dict[str, int]:
+        """How many arcs were added, deleted and reversed."""
+        kinds = [_CHANGES[kind] for steps, _, _ in self._unread for kind in steps[:, 0].tolist()]
+        return {name: n + kinds.count(_COUNTED[name]) for name, n in count_changes(self._operators).items()}
+
+    def _n_tests(self, parents: list[tuple[int, ...]]) -> int:
         """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
-        sizes = [self._rules.n_states[self._graph.is_parent[target] > 0].tolist() for target in self._targets]
-        return sum(math.prod(own[:k]) for own in sizes for k in range(len(own)))
+        n_states = self._rules.n_states.tolist()
+        return sum(sum(accumulate((n_states[parent] for parent in own[:-1]), mul, initial=1)) for own in parents if own)
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
@@ -397,16 +400,19 @@ class TableArcSearchRun(Run):
         rows: NDArray[np.void] = self._nodes.memory.book.rows[self._graph.rows[self._targets]]
         return rows
 
-    def _configurations(self) -> Iterator[Configurations]:
+    def _configurations(self) -> list[Configurations]:
         """Those of each target's parents, as they are now."""
-        rows = self._graph.rows
-        rows[self._targets] = climbing.WITH_CASES
+        rows, left, found = self._graph.rows, self._targets, dict[int, Configurations]()
+        rows[left] = climbing.WITH_CASES
         self._climb(0, False)
-        for target in self._problem.targets:
-            if not self._nodes.holds_cases(rows[target]):  # they made room for those of others
-                rows[target] = climbing.WITH_CASES
-                self._climb(0, False)
-            yield self._nodes.configurations(rows[target], int(self._graph.is_parent[target].sum()))
+        while True:
+            are_there = self._nodes.hold_cases(rows[left])
+            found.update(zip(left[are_there].tolist(), self._nodes.configurations(rows[left[are_there]]), strict=True))
+            left = left[~are_there]
+            if not len(left):
+                return [found[target] for target in self._problem.targets]
+            rows[left[0]] = climbing.WITH_CASES  # they made room for those of others
+            self._climb(0, False)
 
     def _next_to_take_out(self) -> int | None:
         """The variable with the most arcs of those that were not taken out, while there is patience."""
@@ -446,6 +452,15 @@ class TableArcSearchRun(Run):
             else:
                 is_parent[:], rows[:] = before, rows_before
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+
+
+def _log_likelihood(found: Sequence[Configurations], exponents: Sequence[float]) -> float:
+    """Of these tables, in each of which all cells have one exponent."""
+    n_rows, widths = np.array([own.counts.shape for own in found]).T
+    counts = np.concatenate([own.counts.ravel() for own in found])
+    of_leaves = log_likelihoods_of(widths.repeat(n_rows), counts, np.repeat(exponents, n_rows * widths)).tolist()
+    ends = accumulate(n_rows.tolist(), initial=0)
+    return math.fsum(math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends))
 
 
 def count_changes(operators: Sequence[ArcOperator]) -> dict[str, int]:

@@ -53,3 +53,10 @@ def grown(array: Array, length: int, make: Callable[..., Array] = np.zeros) -> A
     new = make((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
     new[: len(array)] = array
     return new
+
+
+def count_up(sizes: Array) -> Array:
+    """0, 1, ... up to each of these sizes, one after the other."""
+    ends = np.cumsum(sizes)
+    places: Array = np.arange(sizes.sum()) - (ends - sizes).repeat(sizes)
+    return places
