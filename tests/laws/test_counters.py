@@ -49,6 +49,7 @@ def test_a_gpu_learns_what_one_table_does(problem):
     [
         LeafSearch(),
         LeafSearch("BM", "best-first", delete_parents=True, threads=2),
+        LeafSearch("CBMO"),
         LeafSearch("CBMO", delete_parents=True),
         GraphArcSearch(greedy=LeafSearch("BM"), max_steps=6),
         LeafSearchRestarts(rounds=12, seed=3, greedy=LeafSearch("CBIM")),
