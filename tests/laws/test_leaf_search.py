@@ -148,7 +148,7 @@ def test_each_step_is_told_once_though_another_search_has_better_graphs():
     assert np.sum(np.abs(gained - [step.operator.gain for step in steps[1:]]) > 1e-6) == 1  # all those graphs at once
 
 
-@pytest.mark.parametrize("name", ["plant", "again", "with_nodes_of", "_begin_anew", "drop", "release"])
+@pytest.mark.parametrize("name", ["plant", "again", "advance", "with_nodes_of", "_begin_anew", "drop", "release"])
 def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch):
     """When nothing gains without partial splits, another search may have the better graphs, and the cases in them."""
     random, table, settings = np.random.default_rng(6), repeated_states(), LeafSearch("CBIMO", threads=1)

@@ -157,6 +157,7 @@ class LeafSearchRun(Run):
         others = np.array([target for target in problem.targets if target not in start], np.int64)
         leaves.plant(start, others, taken.regions, taken.pieces)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
+        self._other: Leaves | None = None  # the second look at some graphs, while it is under way
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
@@ -190,6 +191,8 @@ class LeafSearchRun(Run):
     def close(self) -> None:
         """Give back the counter's memory when others will use the counter; no steps can be taken after this."""
         self.stopped = self.stopped or "closed"
+        if self._other is not None:
+            self._other.release()
         self._leaves.close()
 
     @property
@@ -316,20 +319,21 @@ class LeafSearchRun(Run):
         The graphs of targets with several states are learned anew over the parents that were found, with partial
         splits from the beginning, and a node keeps whichever graph has the higher score.
         """
-        problem, before, left = self._problem, self._leaves, self.settings.seconds
-        parents = before.is_parent
+        problem, before, parents = self._problem, self._leaves, self._leaves.is_parent
         targets = [t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any()]
         if not targets or problem.start or self.settings.delete_parents or self.settings.max_steps is not None:
             before.begin_to_part()
             return
-        other = before.again(np.array(targets), parents)
+        self._price()  # while the other search goes on, this one must not
+        self._other = before.again(np.array(targets), parents)
+
+    def _end_other(self, other: Leaves) -> None:
+        """Go on, with partial splits, from the better graphs, if the other search has any; if interrupted, anew."""
         try:
-            status = other.advance(_CHUNK, MOMENT)
-            while status != state.FINISHED and (left is None or self.seconds < left):
-                status = other.advance(other.n_steps + _CHUNK, MOMENT)
             other.price_planted()
             self._take_better(other)
         finally:
+            self._other = None
             other.release()
 
     def _take_better(self, other: Leaves) -> None:
@@ -532,7 +536,12 @@ class LeafSearchRun(Run):
             if self.settings.delete_parents:
                 self._delete_parents()
             before, most = self.n_steps, self.settings.max_steps
-            if self._is_over(self.settings.seconds, "max_steps", before, most):
+            is_over, other = self._is_over(self.settings.seconds, "max_steps", before, most), self._other
+            if other is not None:
+                if is_over or other.advance(other.n_steps + _CHUNK, MOMENT) == state.FINISHED:
+                    self._end_other(other)
+                return
+            if is_over:
                 return
             goal = before + n if most is None else min(before + n, most)
             status = self._leaves.advance(goal - self._taken.n_steps, MOMENT)
