@@ -345,8 +345,8 @@ class Leaves:
         needs[chosen] &= ~above.T[chosen]
         self._layout = make_layout(needs, self._layout.n_states, self.targets)
         self.histograms = self.histograms.with_layout(self._layout, self.nodes, n_cells)
-        self._set_limits()
         self.begin_to_part()
+        self._set_limits()  # now that nothing is pending, even if the other search was short of time
 
     def _set_limits(self) -> None:
         """What follows from how many leaves there are."""
