@@ -696,14 +696,11 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
     n_states = [variable.n_states for variable in start.variables]
     nodes = {target: start.nodes[target] for target in targets}
     if start.ties or any(node is not None and node.own is not None for node in nodes.values()):
-        raise ValueError("the starting network has own-value tests or ties, and search begins without: give another")
+        raise ValueError(
+            "the starting network has own-value tests or ties, and a search begins without: learn it without O, R and "
+            "T, or begin without a network"
+        )
     graphs = {target: node.graph for target, node in nodes.items() if node is not None}
-    for target, node in nodes.items():
-        if node is not None and node.own is not None:
-            raise ValueError(
-                f"the starting network's graph of {start.names[target]!r} tests its own variable, and a search begins "
-                f"without such tests: learn it without O, or begin without a network"
-            )
     for target, graph in graphs.items():
         if not _is_all_in_reach(graph, n_states):
             raise ValueError(

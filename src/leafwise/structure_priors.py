@@ -90,7 +90,7 @@ class Choices:
         return Costs(shared=LOG_SHARED, tests=True, parents=True)
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        n_arcs = sum(len(set(row)) for row in graph.children)
+        n_arcs = sum(len(set(row)) for row in graph.children if row)
         n_shared = n_arcs - (len(graph.tests) - 1)
         return -(
             self._cost([test for test in graph.tests if test >= 0], variables, n_candidates) + n_shared * LOG_SHARED
@@ -115,7 +115,8 @@ class Choices:
         """Of the variables that are tested, and of the tests."""
         p, n = len(set(tests)), max(n_candidates, len(set(tests)))
         cost = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
-        return cost + len(tests) * math.log(max(p, 1)) + math.fsum(log_ways(variables[test]) for test in tests)
+        ways = {test: log_ways(variables[test]) for test in set(tests)}
+        return cost + len(tests) * math.log(max(p, 1)) + math.fsum(map(ways.__getitem__, tests))
 
 
 @dataclass(frozen=True, slots=True)

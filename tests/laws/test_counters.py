@@ -49,11 +49,12 @@ def test_a_gpu_learns_what_one_table_does(problem):
     [
         LeafSearch(),
         LeafSearch("BM", "best-first", delete_parents=True, threads=2),
+        LeafSearch("CBMO"),
         LeafSearch("CBMO", delete_parents=True),
         GraphArcSearch(greedy=LeafSearch("BM"), max_steps=6),
         LeafSearchRestarts(rounds=12, seed=3, greedy=LeafSearch("CBIM")),
     ],
-    ids=["greedy", "best-first", "partial", "edges", "restarts"],
+    ids=["greedy", "best-first", "partial", "partial, deleting", "edges", "restarts"],
 )
 def test_every_search(search, prior, tmp_path):
     table = sample(alarm(), 300, seed=5)

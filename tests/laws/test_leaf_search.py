@@ -128,9 +128,8 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert search.network.learned == expected.learned
 
 
-@pytest.mark.parametrize("name", ["plant", "let_go", "close", "adopt"])
-def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch):
-    """When nothing gains without partial splits, another search may have the better graphs, and the cases in them."""
+def repeated_states():
+    """Cases in which graphs that part leaves from the beginning are better."""
     random = np.random.default_rng(6)
     columns = [random.integers(4, size=1500)]
     for _ in range(6):
@@ -138,14 +137,29 @@ def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch
         often, is_often = random.integers(4), random.random(1500) < 0.4
         rest = np.where(one == other, (one + 1) % 4, np.where(other < 2, random.integers(4, size=1500), one))
         columns.append(np.where(is_often, often, rest))
-    table, settings = leafwise.read(np.stack(columns, axis=1).astype(str)), LeafSearch("CBIMO", threads=1)
+    return leafwise.read(np.stack(columns, axis=1).astype(str))
+
+
+def test_each_step_is_told_once_though_another_search_has_better_graphs():
+    search = start_search(repeated_states(), search=LeafSearch("CBIMO", threads=1))
+    steps = list(search)
+    assert len(steps) == search.n_steps
+    gained = np.diff([step.log_score for step in steps])
+    assert np.sum(np.abs(gained - [step.operator.gain for step in steps[1:]]) > 1e-6) == 1  # all those graphs at once
+
+
+@pytest.mark.parametrize("name", ["plant", "again", "advance", "with_nodes_of", "_begin_anew", "drop", "release"])
+def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch):
+    """When nothing gains without partial splits, another search may have the better graphs, and the cases in them."""
+    random, table, settings = np.random.default_rng(6), repeated_states(), LeafSearch("CBIMO", threads=1)
     expected, search = learn(table, search=settings), start_search(table, search=settings)
     called, n_interrupts = getattr(leaves.Leaves, name), 0
 
     def interrupted(*given):
-        called(*given)
+        found = called(*given)
         if n_interrupts == 0 or random.random() < 0.5:
             raise KeyboardInterrupt
+        return found
 
     monkeypatch.setattr(leaves.Leaves, name, interrupted)
     while not search.stopped:

@@ -28,7 +28,7 @@ from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
-from leafwise.search.growth import Deletion, Drawing, operator, start_of
+from leafwise.search.growth import Deletion, Drawing, operator, single_leaves, start_of, with_single_leaves
 from leafwise.search.leaves import Leaves, Prices
 from leafwise.search.own_form import own_tests
 from leafwise.search.problem import Problem, Step
@@ -105,14 +105,13 @@ class LeafSearchRun(Run):
         counter: Counter,
         settings: LeafSearch,
         workers: Workers,
-        before: Mapping[str, Any] | Taken | None = None,
-        prices: Prices | None = None,
+        before: Mapping[str, Any] | None = None,
     ) -> None:
-        taken = before if isinstance(before, Taken) else Taken() if before is None else Taken.of(before)
+        taken = Taken() if before is None else Taken.of(before)
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
         self._scratches: list[Any] = []  # of threads, for this layout
-        self._prices = prices or Prices.of(
+        self._prices = Prices.of(
             problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
         )
         with self._clock:
@@ -156,8 +155,9 @@ class LeafSearchRun(Run):
             self._scratches,
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        leaves.plant(start, others, taken.regions, taken.pieces, taken.sets)
+        leaves.plant(start, others, taken.regions, taken.pieces)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
+        self._other: Leaves | None = None  # the second look at some graphs, while it is under way
         self._deleted: list[Deletion] = []
         self._n_examined = 0  # steps after which parents were deleted, or need not be
         self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
@@ -175,8 +175,8 @@ class LeafSearchRun(Run):
         leaves, before = self._leaves, self._leaves.n_steps
         while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
-            if self._leaves is not leaves:  # it began again
-                leaves, before = self._leaves, 0
+            if self._leaves is not leaves:  # it has other graphs, by other steps
+                leaves, before = self._leaves, self._leaves.n_steps
         if self._leaves.n_steps == before:
             raise StopIteration
         return Step(self._operator(before), self.log_score, self.n_leaves, self.n_arcs)
@@ -191,6 +191,8 @@ class LeafSearchRun(Run):
     def close(self) -> None:
         """Give back the counter's memory when others will use the counter; no steps can be taken after this."""
         self.stopped = self.stopped or "closed"
+        if self._other is not None:
+            self._other.release()
         self._leaves.close()
 
     @property
@@ -275,35 +277,40 @@ class LeafSearchRun(Run):
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        (graphs, leaves), records = self._reduced(), self._leaves.records
-        likelihoods = np.bincount(
-            records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states)
-        ).tolist()
-        log_priors = self._log_priors(graphs.made(), leaves, self._problem.targets)
-        return {t: likelihoods[t] + log_priors[t] for t in self._problem.targets}
+        graphs, leaves = self._reduced()
+        return self._whole_scores(graphs.made(), leaves, self._problem.targets, self._leaves.records)[0]
 
     def _log_priors(
-        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+        self,
+        graphs: Mapping[int, DecisionGraph],
+        leaves: NDArray[np.int64],
+        targets: Sequence[int],
+        records: NDArray[np.void],
     ) -> dict[int, float]:
-        """Of these targets' graphs, with what it takes to part leaves; `leaves` are the records of all leaves."""
-        problem, records = self._problem, self._leaves.records
+        """Of these targets' graphs, with what it takes to part leaves; `leaves`: all of them, by their records."""
+        problem = self._problem
         found = {target: problem.log_prior(target, graphs[target]) for target in targets}
         if "O" in self.settings.operators:
-            costs, leaves = problem.structure_prior.costs, leaves[self._are_of(targets, leaves)]
+            costs, leaves = problem.structure_prior.costs, leaves[self._are_of(targets, leaves, records)]
             own = records["target"][leaves]
             too_many = np.bincount(own, self._n_states[own] - records["n_outcomes"][leaves], len(self._n_states))
             found = {target: value - costs.log_kappa * float(too_many[target]) for target, value in found.items()}
             switches = records[["target", "partition", "states"]][leaves[records["part"][leaves] != 0]]
+            paid: dict[tuple[int, int], float] = {}
             for target, _, states in set(switches.tolist()) if costs.tests else ():
-                reached = [state for state in range(states.bit_length()) if states >> state & 1]
-                found[target] -= LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+                if (target, states) not in paid:
+                    reached = [state for state in range(states.bit_length()) if states >> state & 1]
+                    paid[target, states] = LOG_SHARED + math.log(n_sets(problem.variables[target], reached))
+                found[target] -= paid[target, states]
         return found
 
-    def _are_of(self, targets: Iterable[int], leaves: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _are_of(
+        self, targets: Iterable[int], leaves: NDArray[np.int64], records: NDArray[np.void]
+    ) -> NDArray[np.bool_]:
         """Which of these leaves belong to one of some targets."""
         is_one = np.zeros(len(self._n_states), np.bool_)
         is_one[list(targets)] = True
-        found: NDArray[np.bool_] = is_one[self._leaves.records["target"][leaves]]
+        found: NDArray[np.bool_] = is_one[records["target"][leaves]]
         return found
 
     def _begin_to_part(self) -> None:
@@ -312,33 +319,33 @@ class LeafSearchRun(Run):
         The graphs of targets with several states are learned anew over the parents that were found, with partial
         splits from the beginning, and a node keeps whichever graph has the higher score.
         """
-        problem, left = self._problem, self.settings.seconds
-        parents = self._leaves.is_parent.copy()
-        targets = tuple(t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any())
+        problem, before, parents = self._problem, self._leaves, self._leaves.is_parent
+        targets = [t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any()]
         if not targets or problem.start or self.settings.delete_parents or self.settings.max_steps is not None:
-            self._leaves.begin_to_part()
+            before.begin_to_part()
             return
-        other = LeafSearchRun(
-            replace(problem, targets=targets, parents=problem.parents._replace(allowed=parents)),
-            self._counter,
-            replace(self.settings, seconds=None if left is None else max(left - self.seconds, 0.0)),
-            self._workers,
-            Taken(parts=True),
-            self._prices,
-        )
+        self._price()  # while the other search goes on, this one must not
+        self._other = before.again(np.array(targets), parents)
+
+    def _end_other(self, other: Leaves) -> None:
+        """Go on, with partial splits, from the better graphs, if the other search has any; if interrupted, anew."""
         try:
-            other.run()
+            other.price_planted()
             self._take_better(other)
         finally:
-            other.close()
+            self._other = None
+            other.release()
 
-    def _take_better(self, other: "LeafSearchRun") -> None:
+    def _take_better(self, other: Leaves) -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        before, mine, its = self._leaves, self._draw(self._leaves.n_steps), other._draw(other._leaves.n_steps)
-        graphs, its_graphs = mine.graphs.made(), its.graphs.made()
-        targets = [t for t in other._problem.targets if graphs[t] != its_graphs[t]]
-        scores, priors = self._whole_scores(graphs, mine.leaves, targets)
-        its_scores, its_priors = other._whole_scores(its_graphs, its.leaves, targets)
+        before, anew, mine = self._leaves, other.targets, self._draw(self._leaves.n_steps)
+        its = other.draw(single_leaves(anew, other.roots), other.n_steps, [], False)
+        graphs, its_graphs = ({t: drawn.graphs.graph(t) for t in anew.tolist()} for drawn in (mine, its))
+        targets = [t for t in graphs if graphs[t] != its_graphs[t]]
+        (scores, priors), (its_scores, its_priors) = (
+            self._whole_scores(own, drawn.leaves, targets, other.records)
+            for own, drawn in ((graphs, mine), (its_graphs, its))
+        )
         chosen = {t: its_graphs[t] for t in targets if its_scores[t] > scores[t] + TIE}
         if not chosen:
             before.begin_to_part()
@@ -346,25 +353,27 @@ class LeafSearchRun(Run):
         gain, log_prior = (
             math.fsum(new[t] - old[t] for t in chosen) for new, old in ((its_scores, scores), (its_priors, priors))
         )
-        stay = mine.leaves[~self._are_of(chosen, mine.leaves)]
-        staying = self._handed_over({t: graph for t, graph in graphs.items() if t not in chosen}, stay)
-        come = its.leaves[other._are_of(chosen, its.leaves)]
-        coming = other._handed_over(chosen, come)
-        other._leaves.let_go(come)
-        self._begin(staying.with_nodes_of(coming, gain, log_prior))  # an interrupt before its end changes nothing
-        before.let_go(stay)
-        before.close()
-        self._leaves.adopt(before, stay)
-
-    def _handed_over(self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64]) -> Taken:
-        """What it has come to in some graphs, with the cases of their leaves."""
-        return Taken(**self._so_far(graphs, leaves), sets=self._leaves.sets(leaves))
+        come, gone = (drawn.leaves[self._are_of(chosen, drawn.leaves, other.records)] for drawn in (its, mine))
+        leaves = before.with_nodes_of(other, come, chosen)
+        n = leaves.n_steps
+        taken = replace(self._taken, n_steps=self.n_steps - n, n_merges=self.n_merges - leaves.n_merges)
+        are_chosen = [t in chosen for t in graphs]
+        graphs_before = with_single_leaves(self._graphs, anew[are_chosen], other.roots[are_chosen])
+        sums = {"gain": self._sum("gain") + gain, "log_prior": self._sum("log_prior") + log_prior}
+        summed = dict.fromkeys(sums, n)
+        self._taken, self._leaves, self._graphs, self._sums, self._n_summed = taken, leaves, graphs_before, sums, summed
+        other.given = come  # no call lies between: an interrupt must not leave their cases with both, or with none
+        leaves.drop(gone)
 
     def _whole_scores(
-        self, graphs: Mapping[int, DecisionGraph], leaves: NDArray[np.int64], targets: Sequence[int]
+        self,
+        graphs: Mapping[int, DecisionGraph],
+        leaves: NDArray[np.int64],
+        targets: Sequence[int],
+        records: NDArray[np.void],
     ) -> tuple[dict[int, float], dict[int, float]]:
         """The log score of these nodes with all their tests, and the part of it that is the structure prior's."""
-        log_priors, records = self._log_priors(graphs, leaves, targets), self._leaves.records
+        log_priors = self._log_priors(graphs, leaves, targets, records)
         likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
         return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
@@ -465,7 +474,7 @@ class LeafSearchRun(Run):
 
     def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
         """The graphs without tests of variables of which no change changes the leaf."""
-        if self.n_merges == 0 and not self._problem.start:
+        if self._leaves.n_merges == 0 and not (self._problem.start or self._taken.graphs):
             return graphs  # trees: each test sends cases to two leaves or more
         doubtful = np.empty((len(graphs.tests), 2), np.int64)
         arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
@@ -527,7 +536,12 @@ class LeafSearchRun(Run):
             if self.settings.delete_parents:
                 self._delete_parents()
             before, most = self.n_steps, self.settings.max_steps
-            if self._is_over(self.settings.seconds, "max_steps", before, most):
+            is_over, other = self._is_over(self.settings.seconds, "max_steps", before, most), self._other
+            if other is not None:
+                if is_over or other.advance(other.n_steps + _CHUNK, MOMENT) == state.FINISHED:
+                    self._end_other(other)
+                return
+            if is_over:
                 return
             goal = before + n if most is None else min(before + n, most)
             status = self._leaves.advance(goal - self._taken.n_steps, MOMENT)

@@ -90,6 +90,19 @@ def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> replay.St
     )
 
 
+def single_leaves(targets: Integers, records: Integers) -> replay.Start:
+    """Targets that begin with a leaf alone, each with its record."""
+    nothing = np.zeros(0, np.int64)
+    return replay.Start(records, targets, nothing, nothing, nothing)
+
+
+def with_single_leaves(start: replay.Start, targets: Integers, records: Integers) -> replay.Start:
+    """The same, but that some targets, in order, began with a leaf alone, each with its record."""
+    stay = targets.take(targets.searchsorted(start.targets), mode="clip") != start.targets
+    numbers = np.append(start.numbers[stay], len(start.tests) + records)
+    return start._replace(numbers=numbers, targets=np.append(start.targets[stay], targets))
+
+
 def operator(step: np.void, leaves: list[int], groups: tuple[int, ...]) -> Operator:
     """A logged step as a value; `leaves`: the records of its node's leaves before it, `groups`: each state's child."""
     target, variable, gain = int(step["target"]), int(step["variable"]), float(step["gain"])

@@ -1,5 +1,7 @@
 """Where histograms live: one array of counts, pieces of which are handed out and taken back by size."""
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +22,27 @@ class Histograms:
     """A pool of histograms, all laid out by one `Layout`, and of the target's counts in each leaf."""
 
     def __init__(self, layout: Layout, nodes: NDArray[np.void], n_cases: int) -> None:
-        sizes = np.maximum((layout.n_rows[layout.of_target] + 1) * layout.n_states, 2)  # a free one holds a link
-        self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
         self._too_many = _TOO_MANY * min(max(1, n_cases * len(nodes) // 2**29), 4)
         self._used = np.zeros(2, np.int64)
-        self._free = np.full(len(self._sizes), -1)
         self.cells = np.zeros(0, np.int32)
         self.counts = np.zeros(0, np.int64)
+        self._begin(layout, nodes)
+
+    def _begin(self, layout: Layout, nodes: NDArray[np.void]) -> None:
+        sizes = np.maximum((layout.n_rows[layout.of_target] + 1) * layout.n_states, 2)  # a free one holds a link
+        self._sizes, nodes["size_class"] = np.unique(sizes, return_inverse=True)
+        self._free = np.full(len(self._sizes), -1)
+
+    def with_layout(self, layout: Layout, nodes: NDArray[np.void], n_cells: int | None = None) -> "Histograms":
+        """A pool that goes on behind what is here, or behind so many cells; it has none that are free.
+
+        Histograms that are here may be given back to it if its own of the same target are no larger.
+        """
+        new = copy(self)
+        new._used = self._used.copy()
+        new._used[0] = new._used[0] if n_cells is None else n_cells
+        new._begin(layout, nodes)
+        return new
 
     @property
     def are_plenty(self) -> bool:

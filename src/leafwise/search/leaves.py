@@ -9,7 +9,9 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +33,8 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.regions import Region
 from leafwise.search.growth import Deletion, Drawing
-from leafwise.search.histograms import Histograms
-from leafwise.search.planting import Planted, planted_sets, read_region, tests_above
+from leafwise.search.histograms import Histograms, make_layout
+from leafwise.search.planting import FIRST_NAME, Planted, planted_sets, read_region, tests_above
 from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
@@ -59,6 +61,7 @@ class Prices(NamedTuple):
 
     prior: ParameterPrior
     costs: Costs
+    n_states: Integers
     rises: "_Rises"
     per_variable: tuple[Integers, Integers, NDArray[np.float64]]
 
@@ -73,7 +76,7 @@ class Prices(NamedTuple):
     ) -> "Prices":
         n_states, costs = count_states(variables), structure_prior.costs
         rises = _rises(prior, n_states, counter.n_cases, counter.unit, with_pieces)
-        return cls(prior, costs, rises, _per_variable(variables, n_states, costs.tests))
+        return cls(prior, costs, n_states, rises, _per_variable(variables, n_states, costs.tests))
 
 
 class Leaves:
@@ -93,31 +96,15 @@ class Leaves:
         targets: Integers,
         scratches: list[Any],
     ) -> None:
-        self.rules, self.targets, self._scratches = rules, targets, scratches
-        self._counter, self._workers, self._prior, self._parents = counter, workers, prices.prior, parents
+        self.rules, self._scratches, self._operators = rules, scratches, operators
+        self._counter, self._workers, self._prior = counter, workers, prices.prior
         self._local, self._session = counter.local, counter.session()
-        n_states = layout.n_states
-        n = len(n_states)
-        self._layout, self._prices, self._costs = layout, prices, prices.costs
+        self._prices, self._costs, n = prices, prices.costs, len(layout.n_states)
         self.records = np.empty(max(4 * n, _LEAVES), state.LEAF)
+        self._first, self.given = 0, np.zeros(0, np.int64)  # of its records; those whose cases another search has
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
-        self.nodes = np.zeros(n, state.NODE)
-        for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
-            self.nodes[field] = -1
-        self.nodes["n_states"], self.nodes["n_candidates"] = n_states, n_candidates
-        self.nodes["max_children"] = rules.most_children
-        self.histograms = Histograms(self._layout, self.nodes, counter.n_cases)
-        self._allowed = parents.allowed.copy()
-        self._operators, self.parts = operators, parts
-        self.is_parent = parents.is_parent.copy()
-        self._above = np.zeros((n, -(-n // 64)), np.uint64)
-        self._below = np.zeros_like(self._above)
-        self._tested = np.zeros_like(self._above)
-        self._spare_bits = np.zeros((2, self._above.shape[1]), np.uint64)
-        self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
-        self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
+        self._spare_bits = np.zeros((2, -(-n // 64)), np.uint64)
         self._log = np.zeros(0, state.STEP)
-        self._committed = np.zeros(_STEPS, np.int64)
         self._regions = np.zeros(4 * _LEAVES, np.uint64)  # the first word is everything
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
@@ -126,14 +113,32 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
+        self._names = count(FIRST_NAME)  # of sets that are there before a search
         self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
-        self._priced = True  # since all nodes last looked for their best leaves
         self._packed: Any = None  # the state as compiled code last had it
+        self._start(targets, parents, parts, n_candidates)
+        self._layout, self.histograms = layout, Histograms(layout, self.nodes, counter.n_cases)
+
+    def _start(self, targets: Integers, parents: ParentRules, parts: bool, n_candidates: Integers) -> None:
+        """These targets have no leaves, and may test these variables; a layout is to follow."""
+        n, n_words = len(n_candidates), self._spare_bits.shape[1]
+        self.targets, self._parents, self.parts = targets, parents, parts
+        self.nodes = np.zeros(n, state.NODE)
+        for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
+            self.nodes[field] = -1
+        self.nodes["n_states"], self.nodes["n_candidates"] = self._prices.n_states, n_candidates
+        self.nodes["max_children"] = self.rules.most_children
+        self._allowed, self.is_parent = parents.allowed.copy(), parents.is_parent.copy()
+        self._above, self._below, self._tested = np.zeros((3, n, n_words), np.uint64)
+        self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
+        self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
+        self._committed = np.zeros(_STEPS, np.int64)
+        self._priced = True  # since all nodes last looked for their best leaves
 
     @property
     def n_steps(self) -> int:
@@ -165,8 +170,8 @@ class Leaves:
 
     def draw(self, start: replay.Start, n_steps: int, deletions: list[Deletion], reduces: bool) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
-        n_leaves, n_states = int(self._totals[state.N_LEAVES]), self._layout.n_states
-        return Drawing.of(start, self.steps(0, n_steps), deletions, n_leaves, self._regions, n_states, reduces)
+        steps, n_states = self.steps(0, n_steps), self._layout.n_states
+        return Drawing.of(start, steps, deletions, self.n_records, self._regions, n_states, reduces)
 
     def groups(self, number: int) -> tuple[int, ...]:
         """To which child each state goes that a committed split tests."""
@@ -203,17 +208,14 @@ class Leaves:
         others: Integers,
         regions: Sequence[Sequence[int]] = (),
         pieces: Sequence[Sequence[int]] = (),
-        sets: Sequence[int] = (),
     ) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
         `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
-        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, as `sets` gives them.
+        these leaves are about some states only, and what, as `pieces` tells.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
-        if not sets:
-            names = np.array(planted_sets(graphs, self._session, self._layout.n_states), np.int64)
-            sets = (names if self._local is None else self._local.take(self._session, names)).tolist()
+        sets = self._planted_sets(graphs)
         targets = planted.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),
@@ -229,7 +231,7 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        cases = np.append(np.array(sets, np.int64), np.full(len(others), EVERYTHING))
+        cases = np.append(sets, np.full(len(others), EVERYTHING))
         self._make_ready()
         now = self._state()
         schedule.add_initial_leaves(targets, cases, planted.places, now)
@@ -240,8 +242,12 @@ class Leaves:
             for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
                 self.records[field][record] = value
         self._n_planted, self._is_priced = len(targets), False
-        n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
-        self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
+        self._set_limits()
+
+    def _planted_sets(self, graphs: Mapping[int, DecisionGraph]) -> Integers:
+        """The sets of cases of the leaves of these graphs."""
+        names = np.array(planted_sets(graphs, self._session, self._layout.n_states, self._names), np.int64)
+        return names if self._local is None else self._local.take(self._session, names)
 
     def advance(self, n_steps: int, seconds: float) -> int:
         """Take steps until there are so many in all, or for so long: AT_STEP_LIMIT, FINISHED or MERGED."""
@@ -274,36 +280,96 @@ class Leaves:
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
-    def sets(self, records: Integers) -> list[int]:
-        """The sets of cases of these leaves, where a local counter has them, for another search to begin with."""
-        return [] if self._local is None else self.records["cases"][records].tolist()
+    def again(self, targets: Integers, allowed: NDArray[np.uint8]) -> "Leaves":
+        """Another search of the same problem for some targets, which may test these variables, and part leaves.
 
-    def let_go(self, records: Integers) -> None:
-        """Another search has the sets of these leaves from now on."""
-        self.records["cases"][records] = EVERYTHING
+        It goes on in this one's memory, behind all that is there, which stays as it is.
+        """
+        self._release_dropped()
+        new, n_candidates = copy(self), self.nodes["n_candidates"]
+        new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
+        new._totals[state.N_COMMITTED], new._n_released = 0, int(self._totals[state.N_DROPPED])
+        parents = self._parents._replace(allowed=allowed)
+        new._start(targets, parents, True, n_candidates)
+        new._layout = make_layout(allowed | parents.is_parent, self._layout.n_states, targets)
+        new.histograms = self.histograms.with_layout(new._layout, new.nodes)
+        new.plant({}, targets)
+        return new
 
-    def adopt(self, other: "Leaves", theirs: Integers) -> None:
-        """Begin with the counts that another search of the same problem has of these leaves, all of some targets."""
+    @property
+    def n_records(self) -> int:
+        """How many leaves there ever were."""
+        return int(self._totals[state.N_LEAVES])
+
+    @property
+    def roots(self) -> Integers:
+        """The records that the targets began with, where each had a leaf alone."""
+        return np.arange(self._first, self._first + len(self.targets))
+
+    def with_nodes_of(self, other: "Leaves", leaves: Integers, graphs: Mapping[int, DecisionGraph]) -> "Leaves":
+        """The same with some graphs of another search, which was begun by `again`, and with the steps that led there.
+
+        `leaves`: the records of their leaves, whose cases the other must let go. From now on leaves may be parted.
+        """
+        new, chosen = copy(other), np.zeros(len(self.nodes), np.bool_)
+        chosen[list(graphs)] = True
+        new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
+        new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
+        new._n_released = int(new._totals[state.N_DROPPED])
+        new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
+        for mine, its in ((new.nodes, other.nodes), (new._tested, other._tested), (new.is_parent, other.is_parent)):
+            mine[chosen] = its[chosen]
+        whose, ours, theirs = new._log["target"], self._committed[: self.n_steps], other._committed[: other.n_steps]
+        steps = np.append(ours[~chosen[whose[ours]]], theirs[chosen[whose[theirs]]])
+        new._committed, new._totals[state.N_COMMITTED] = grown(steps, len(steps) + _STEPS), len(steps)
+        its_records = new.records[other._first : other.n_records]
+        its_records["histogram"], its_records["is_counted"] = -1, 0  # these were laid out for fewer candidates
         if self._local is None:
-            return
-        pool, cells, targets = self.histograms.pool, other.histograms.cells, other.records["target"][theirs]
-        is_one = np.zeros(len(self.nodes), np.bool_)
-        is_one[targets] = True
-        mine = np.flatnonzero(is_one[self.records["target"][: self._n_planted]]).tolist()
-        sizes, at = pool.sizes[self.nodes["size_class"][targets]].tolist(), int(pool.used[0])
-        for record, place, size in zip(mine, other.records["histogram"][theirs].tolist(), sizes, strict=True):
-            if place >= 0:
-                pool.used[0] = at + size  # first: an interrupt must not leave counts where others will be put
-                pool.cells[at : at + size] = cells[place : place + size]
-                self.records["histogram"][record], at = at, at + size
+            its_records["cases"] = EVERYTHING
+            new.records["cases"][leaves] = self._planted_sets(graphs)
+        new._begin_anew(chosen, int(self.histograms.pool.used[0]))
+        return new
+
+    def _begin_anew(self, chosen: NDArray[np.bool_], n_cells: int) -> None:
+        """Forget all prices, and all histograms but the first n_cells of them; leaves may be parted from now on.
+
+        The leaves of chosen targets are yet to be counted: what is below a target in the network it cannot test again.
+        """
+        above, parents = dag.ancestor_matrix(dag.parent_lists(self.is_parent)), self._parents
+        self._allowed = parents.allowed.copy()
+        self.nodes["n_parents"] = self.is_parent.sum(axis=1, dtype=np.int64)
+        full = self.nodes["n_parents"] >= self.rules.most_parents
+        self._allowed[full] &= self.is_parent[full]
+        self._above, self._below = _packed(above), _packed(above.T)
+        needs = parents.allowed | parents.is_parent
+        needs[chosen] &= ~above.T[chosen]
+        self._layout = make_layout(needs, self._layout.n_states, self.targets)
+        self.histograms = self.histograms.with_layout(self._layout, self.nodes, n_cells)
+        self.begin_to_part()
+        self._set_limits()  # now that nothing is pending, even if the other search was short of time
+
+    def _set_limits(self) -> None:
+        """What follows from how many leaves there are."""
+        n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
+        self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
+
+    def drop(self, leaves: Integers) -> None:
+        """Give back what these leaves hold, which are no longer in a graph."""
+        schedule.drop_leaves(leaves, self._state())
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
         self.price_planted()
+        self.release()
+
+    def release(self) -> None:
+        """The same where nobody will ask."""
         if self._local is not None:
-            cases = self.records["cases"][: self._totals[state.N_LEAVES]]
-            self._local.release_numbers(cases[cases > 0])
-            cases[:] = 0
+            cases = self.records["cases"][self._first : self.n_records]
+            is_held = cases > 0
+            is_held[self.given - self._first] = False
+            held, cases[is_held] = cases[is_held], 0
+            self._local.release_numbers(held)
         self._session.close()
 
     def delete_parents(self, target: int, variables: list[int], graph: DecisionGraph, records: list[int]) -> None:
@@ -427,7 +493,7 @@ class Leaves:
         """All of it, for compiled code: packed anew where any of it is not what it was."""
         fields = self._fields(self._cases)
         if self._packed is None or not _is_same(fields, self._packed[0]):
-            self._packed = fields, Packed(fields)
+            self._packed = fields, Packed(fields, self._packed and self._packed[1])
         return self._packed[1]
 
     def _fields(self, cases: Cases) -> state.State:
@@ -541,10 +607,15 @@ class Leaves:
                 lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
                 3 * _COPYING_NS * self._sizes(self._splits["first_child"][split]),
             )
-        dropped = self._dropped[self._n_released : totals[state.N_DROPPED]]
-        if len(dropped):
-            self._session.release(records["cases"][dropped])
-            self._n_released = int(totals[state.N_DROPPED])
+        self._release_dropped()
+
+    def _release_dropped(self) -> None:
+        """Let a counter elsewhere give up the sets of leaves that are not needed any more."""
+        n_dropped = int(self._totals[state.N_DROPPED])
+        if self._local is None and n_dropped > self._n_released:
+            names = self.records["cases"][self._dropped[self._n_released : n_dropped]]
+            self._session.release(names[names > 0])
+            self._n_released = n_dropped
 
     def _price(self, batch: Integers, now: Any) -> None:
         """Find the best splits of leaves that are counted, and what their nodes gain."""

@@ -1,7 +1,6 @@
 """Graphs to begin with: where their leaves are, which tests lead to them, and their cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
 
-_FIRST_NAME = 2**40  # of sets that are there before the search begins; it names its own by the numbers of leaves
+FIRST_NAME = 2**40  # of sets that are there before the search begins; it names its own by the numbers of leaves
 
 
 class Planted(NamedTuple):
@@ -109,12 +108,14 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
     return Region(tuple(boxes))
 
 
-def planted_sets(graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers) -> list[int]:
+def planted_sets(
+    graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers, names: Iterator[int]
+) -> list[int]:
     """The name of the set of cases of each leaf of the graphs, found by cutting and joining as the graphs say.
 
     Level by level, all graphs at once: a node is as far down as the longest way to it.
     """
-    names, all_graphs = count(_FIRST_NAME), list(graphs.values())
+    all_graphs = list(graphs.values())
     pieces: list[list[list[int]]] = [[[] for _ in graph.tests] for graph in all_graphs]  # sets to join, at each node
     levels: dict[int, list[tuple[int, int]]] = {}
     for k, graph in enumerate(all_graphs):

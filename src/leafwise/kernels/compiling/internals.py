@@ -530,31 +530,44 @@ refer: Any = _extending.intrinsic(_emit_refer)
 
 
 class Packed:
-    """A named tuple, laid out in memory as compiled code expects it behind a reference."""
+    """A named tuple, laid out in memory as compiled code expects it behind a reference.
 
-    def __init__(self, fields: Any) -> None:
-        self.fields = fields  # so that the arrays live
-        self.kind, plan = _plan(fields)
-        self._memory = bytearray(plan.size)
-        plan.pack_into(self._memory, 0, *_words(fields))
-        self.address = addressof((c_char * plan.size).from_buffer(self._memory))
+    `like` is another such tuple, much of which is the same: only what is not has to be laid out.
+    """
+
+    def __init__(self, fields: Any, like: "Packed | None" = None) -> None:
+        self.fields, self._values = fields, _values(fields)  # so that the arrays live
+        changed = None if like is None else _changed(self._values, like._values)
+        if like is None or changed is None:
+            self.kind, self._plan = _plan(fields)
+            self._memory, changed = bytearray(self._plan.size), list(range(len(self._values)))
+        else:
+            self.kind, self._plan, self._memory = like.kind, like._plan, bytearray(like._memory)
+        for k in changed:
+            at, form = self._plan.places[k]
+            form.pack_into(self._memory, at, *_words(self._values[k]))
+        self.address = addressof((c_char * self._plan.size).from_buffer(self._memory))
 
 
-_plans: dict[bytes, tuple[Reference, Struct]] = {}
+class _Plan(NamedTuple):
+    """How the values of a tuple lie in memory: where each begins, and the format of its words."""
+
+    size: int
+    places: list[tuple[int, Struct]]
 
 
-def _plan(fields: Any) -> tuple[Reference, Struct]:
-    """The type of references to such a tuple, and how its words lie in memory."""
+_from_buffer: Any = c_char.from_buffer
+_plans: dict[bytes, tuple[Reference, _Plan]] = {}
+
+
+def _plan(fields: Any) -> tuple[Reference, _Plan]:
+    """The type of references to such a tuple, and how it lies in memory."""
     key = _fingerprint(fields)  # of its type: it takes far longer to make the type itself
     if key not in _plans:
         kind = Reference(_typeof(fields))
         places = list[tuple[int, str]]()
         _lay_out(kind, 0, places)
-        form, end = "=", 0
-        for at, what in [*places, (_place(kind).size, "")]:
-            form += f"{at - end}x{what}"
-            end = at + calcsize("=" + what)
-        _plans[key] = kind, Struct(form)
+        _plans[key] = kind, _Plan(_place(kind).size, [(at, Struct("=" + what)) for at, what in places])
     return _plans[key]
 
 
@@ -567,18 +580,39 @@ def _lay_out(reference: Any, at: int, places: list[tuple[int, str]]) -> None:
             places.append((at + offset, f"{_n_words(kind)}q" if isinstance(kind, types.Array) else _SCALARS[kind]))
 
 
-def _words(fields: Any) -> list[Any]:
-    """All numbers that compiled code knows a tuple by; of an array: where it is, and its shape."""
-    words: list[Any] = []
+def _values(fields: Any) -> list[Any]:
+    """All fields of a tuple, and of those in it."""
+    values: list[Any] = []
     for value in fields:
-        if isinstance(value, np.ndarray):
-            data = value.ctypes.data  # __array_interface__ takes ten times as long where a row has fields
-            words += (0, 0, value.size, value.itemsize, data, *value.shape, *value.strides)
-        elif isinstance(value, tuple):
-            words += _words(value)
+        if isinstance(value, tuple):
+            values += _values(value)
         else:
-            words.append(value)
-    return words
+            values.append(value)
+    return values
+
+
+def _changed(values: list[Any], before: list[Any]) -> list[int] | None:
+    """The places of those that are not what they were; None if some are not even of the same type."""
+    if len(values) != len(before):
+        return None
+    changed = [k for k, (value, old) in enumerate(zip(values, before, strict=True)) if value is not old]
+    return changed if all(_are_alike(values[k], before[k]) for k in changed) else None
+
+
+def _are_alike(value: Any, old: Any) -> bool:
+    """Whether compiled code has one type for both; False also where that takes a closer look."""
+    if isinstance(value, np.ndarray) and isinstance(old, np.ndarray):
+        return value.dtype == old.dtype and value.ndim == old.ndim and value.flags.carray and old.flags.carray
+    return type(value) is type(old)
+
+
+def _words(value: Any) -> tuple[Any, ...]:
+    """All numbers that compiled code knows a value by; of an array: where it is, and its shape."""
+    if not isinstance(value, np.ndarray):
+        return (value,)
+    size = value.size  # by its buffer it is found in a quarter of the time, if it is writable and not empty
+    data = addressof(_from_buffer(value)) if size and value.flags.carray else value.ctypes.data
+    return 0, 0, size, value.itemsize, data, *value.shape, *value.strides
 
 
 def _unbox(_kind: Any, packed: Any, c: Any) -> Any:

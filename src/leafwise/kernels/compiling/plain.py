@@ -64,6 +64,6 @@ def refer(fields: Any) -> Any:
     return fields
 
 
-def Packed(fields: Any) -> Any:
+def Packed(fields: Any, _like: Any = None) -> Any:
     """The named tuple itself."""
     return fields

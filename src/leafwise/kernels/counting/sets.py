@@ -243,6 +243,26 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
 
 
 @bare
+def cut_some(
+    parent: Any,
+    target: int,
+    states: Int,
+    variable: int,
+    group: Array,
+    children: Array,
+    cases: Cases,
+    buffer: Array,
+    fill: Array,
+) -> None:
+    """The same for those of its cases only whose target is in some states, a mask of bits."""
+    column, n = cases.data.columns[target], np.int64(0)
+    for k in range(rows_of(parent, cases.masks, cases.lists, buffer)):
+        buffer[n] = buffer[k]
+        n += states >> np.int64(column[buffer[k]]) & 1
+    _cut_by_rows(buffer[:n], cases.data.columns[variable], group, children, cases.masks, cases.lists, fill)
+
+
+@bare
 def copy(source: Any, to: Any, cases: Cases) -> None:
     """The same cases once more, in a set whose record is already placed."""
     if source["is_mask"]:

@@ -18,7 +18,7 @@ from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.counting import bits
 from leafwise.kernels.counting.bits import count_set, size_of
-from leafwise.kernels.counting.sets import copy, cut, join, place
+from leafwise.kernels.counting.sets import copy, cut, cut_some, join, place
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children,
     drop_merged,
@@ -33,7 +33,9 @@ from leafwise.kernels.leaf_search.own_values import (
     inherit,
     n_kids,
     n_pieces,
+    piece_at,
     set_piece,
+    states_of_piece,
 )
 from leafwise.kernels.leaf_search.regions import cut_region, has_state, join_regions, mask_words, share_of
 from leafwise.kernels.leaf_search.splits import (
@@ -41,6 +43,7 @@ from leafwise.kernels.leaf_search.splits import (
     base_of,
     child_of,
     clear_split,
+    gains_nothing,
     histogram_of,
     make_pricing_scratch,
     price_splits,
@@ -135,7 +138,7 @@ def add_leaf(target: int, cases: int, state: State) -> int:
     state.totals[N_LEAVES] += 1
     leaf["target"], leaf["cases"], leaf["slot"] = target, cases, UNTESTED
     leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = -1
-    leaf["gain"], leaf["exponent"], leaf["is_counted"] = np.inf, 0.0, 0
+    leaf["gain"], leaf["exponent"], leaf["is_counted"], leaf["log_likelihood"] = np.inf, 0.0, 0, -np.inf
     leaf["states"], leaf["part"], leaf["partition"], leaf["n_outcomes"] = 0, 0, -1, state.nodes[target]["n_states"]
     leaf["region"], leaf["n_boxes"], leaf["n_words"] = 0, 1, 1
     leaf["test"], leaf["tests"], leaf["n_tests"] = -1, 0, 0
@@ -240,6 +243,9 @@ def price(at: Int, state: State, scratch: Scratch) -> None:
 def price_again(at: Int, state: State, scratch: Scratch) -> None:
     """Find the best splits of a leaf that is there, or let it wait for the host; unless room is short."""
     drop_children(at, state)
+    if gains_nothing(at, state):
+        choose_split(at, state.nodes[state.leaves[at]["target"]], state)
+        return
     if not has_histogram(state.leaves[at], state, scratch):
         return
     if state.rules.weighs or state.rules.remote:
@@ -275,9 +281,37 @@ def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> Non
         at = entry
 
 
+@bare
+def _kept_states(piece: Int, leaf: Any, split: Any, state: State) -> Int:
+    """The states of the target whose cases a piece of a leaf gets, as a mask; 0: all of them.
+
+    It needs those in its own states. Where these are half of the leaf's, or more, all are copied sooner.
+    """
+    if piece == SWITCH:
+        return np.int64(0)
+    states, n, n_own = states_of_piece(piece, leaf, split["part"], state.scoring), np.int64(0), np.int64(0)
+    for k in range(state.nodes[leaf["target"]]["n_states"]):
+        count = state.scoring.counts[leaf["counts"] + k]
+        n, n_own = n + count, n_own + count * (states >> k & 1)
+    return states if 2 * n_own < n else np.int64(0)
+
+
+@bare
+def _size_pieces(leaf: Any, split: Any, counts: Array, state: State, scratch: Scratch) -> None:
+    """How many cases each new leaf of one that is parted gets, by its counts for the variable that is tested."""
+    n_classes, new = state.scoring.layout.n_states[leaf["target"]], np.int64(0)
+    for number in range(n_pieces(split)):
+        piece = piece_at(np.int64(number), split)
+        states, is_split = _kept_states(piece, leaf, split, state), piece == split["piece"]
+        for cell in range(counts.shape[0]):
+            if states == 0 or states >> (cell % n_classes) & 1:
+                scratch.sizes[new + (scratch.groups[cell // n_classes] if is_split else 0)] += counts[cell]
+        new += n_kids(split) if is_split else np.int64(1)
+
+
 @inlined
 def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
-    """Which state goes to which child, and how many cases each new leaf gets: a piece that is not split gets all.
+    """Which state goes to which child, and how many cases each new leaf gets.
 
     In a complete split, states that cannot occur at the leaf go with the last child.
     """
@@ -299,12 +333,11 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
                 n_before += 1
         else:
             groups[value] = child_of(np.int64(value), split["kind"], split["state"], n_states)
-        for k in range(n_classes):
-            sizes[begin + groups[value]] += state.pool.cells[block + value * n_classes + k]
-    for new in range(split["n_children"]):
-        if not begin <= new < begin + n:
-            for kid in range(begin, begin + n):
-                sizes[new] += sizes[kid]
+        if split["part"] == 0:
+            for k in range(n_classes):
+                sizes[begin + groups[value]] += state.pool.cells[block + value * n_classes + k]
+    if split["part"] != 0:
+        _size_pieces(leaf, split, state.pool.cells[block : block + n_states * n_classes], state, scratch)
 
 
 @inlined
@@ -336,16 +369,25 @@ def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scrat
         set_exponent(new, state)
 
 
+@bare
+def _copy_counts(whole: Array, states: Int, n_classes: Int, to: Array) -> None:
+    """A histogram of the cases whose target is in some states, a mask of bits; 0: of all."""
+    for cell in range(to.shape[0]):
+        to[cell] = whole[cell] if states == 0 or states >> (cell % n_classes) & 1 else 0
+
+
 @inlined
-def _count_children(parent: Any, begin: Int, n: Int, first: Int, state: State, scratch: Scratch) -> None:
-    """The smaller of n children by counting, the largest (the earliest of equal ones) by subtraction."""
+def _count_children(parent: Any, states: Int, begin: Int, n: Int, first: Int, state: State, scratch: Scratch) -> None:
+    """The smaller of n children by counting, the largest (the earliest of equal ones) by subtraction.
+
+    They have those cases of the parent whose target is in some states; 0: all.
+    """
     sizes, largest = scratch.sizes[begin:], 0
     for k in range(1, n):
         if sizes[k] > sizes[largest]:
             largest = k
     rest, whole = histogram_of(state.leaves[first + largest], state), histogram_of(parent, state)
-    for cell in range(rest.shape[0]):
-        rest[cell] = whole[cell]
+    _copy_counts(whole, states, state.nodes[parent["target"]]["n_states"], rest)
     for k in range(n):
         if k != largest:
             part_of_it = histogram_of(state.leaves[first + k], state)
@@ -359,11 +401,11 @@ def _count_children(parent: Any, begin: Int, n: Int, first: Int, state: State, s
 
 
 @bare
-def _make_pieces(at: Int, first: Int, split: Any, state: State) -> None:
+def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch) -> None:
     """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
-    leaf, cases, new = state.leaves[at], state.cases, first
-    piece = np.int64(SWITCH)
-    for _ in range(n_pieces(split)):
+    leaf, new = state.leaves[at], first
+    for number in range(n_pieces(split)):
+        piece = piece_at(np.int64(number), split)
         is_split = piece == split["piece"]
         for child in range(new, new + (n_kids(split) if is_split else 1)):
             set_piece(state.leaves[child], piece, at, leaf, split["part"], state.scoring)
@@ -373,12 +415,32 @@ def _make_pieces(at: Int, first: Int, split: Any, state: State) -> None:
             new += n_kids(split)
         else:
             if not state.rules.remote:
-                copy(cases.sets[leaf["cases"]], cases.sets[state.leaves[new]["cases"]], cases)
-                whole, same = histogram_of(leaf, state), histogram_of(state.leaves[new], state)
-                for cell in range(same.shape[0]):
-                    same[cell] = whole[cell]
+                _keep_whole(leaf, _kept_states(piece, leaf, split, state), state.leaves[new], state, scratch)
             new += 1
-        piece += 2 if piece == SWITCH and n_pieces(split) == 2 else 1
+
+
+@bare
+def _keep_whole(leaf: Any, states: Int, whole: Any, state: State, scratch: Scratch) -> None:
+    """The cases of a piece that is not split, all or those in some states of the target, and their counts."""
+    cases, target, to = state.cases, leaf["target"], whole["cases"]
+    n_classes = state.nodes[target]["n_states"]
+    if states == 0:
+        copy(cases.sets[leaf["cases"]], cases.sets[to], cases)
+    else:
+        for value in range(n_classes):
+            scratch.groups[value] = 0
+        cut_some(
+            cases.sets[leaf["cases"]],
+            target,
+            states,
+            target,
+            scratch.groups,
+            cases.sets[to : to + 1],
+            cases,
+            scratch.counting.rows,
+            scratch.fill,
+        )
+    _copy_counts(histogram_of(leaf, state), states, n_classes, histogram_of(whole, state))
 
 
 @bare
@@ -401,24 +463,21 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
         return
     begin, end = first_kid(split), first_kid(split) + n_kids(split)
     if not state.rules.remote:
-        sets = state.leaves[first]["cases"]
-        cut(
-            cases.sets[leaf["cases"]],
-            split["variable"],
-            scratch.groups[:n_states],
-            cases.sets[sets + begin : sets + end],
-            cases,
-            scratch.counting.rows,
-            scratch.fill,
-        )
-        _count_children(leaf, begin, end - begin, first + begin, state, scratch)
+        sets, groups, rows, fill = state.leaves[first]["cases"], scratch.groups, scratch.counting.rows, scratch.fill
+        whole, kids = cases.sets[leaf["cases"]], cases.sets[sets + begin : sets + end]
+        states = _kept_states(split["piece"], leaf, split, state) if is_parted else np.int64(0)
+        if states != 0:
+            cut_some(whole, leaf["target"], states, split["variable"], groups[:n_states], kids, cases, rows, fill)
+        else:
+            cut(whole, split["variable"], groups[:n_states], kids, cases, rows, fill)
+        _count_children(leaf, states, begin, end - begin, first + begin, state, scratch)
     if state.rules.tracks_regions:
         _cut_regions(leaf, split, first, state, scratch)
     for child in range(first, first + n):
         state.leaves[child]["test"], state.leaves[child]["n_tests"] = at, 1
         inherit(state.leaves[child], leaf)
     if is_parted:
-        _make_pieces(at, first, split, state)
+        _make_pieces(at, first, split, state, scratch)
     split["first_child"] = first
     if state.rules.weighs or state.rules.remote:
         _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)

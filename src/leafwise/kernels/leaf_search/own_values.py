@@ -216,15 +216,29 @@ def n_outcomes(leaf: Any, split: Any, scoring: Scoring) -> Int:
 
 
 @bare
+def piece_at(number: Int, split: Any) -> Int:
+    """Which piece of a leaf that is parted comes there, among all that it has."""
+    if number == 0:
+        return np.int64(SWITCH)
+    return np.int64(REST if number == n_pieces(split) - 1 else PART)
+
+
+@bare
+def states_of_piece(piece: Int, leaf: Any, part_: Int, scoring: Scoring) -> Int:
+    """The states that a piece of a leaf is about, as a mask."""
+    if piece == SWITCH:
+        return states_of(leaf, scoring)
+    return np.int64(part_) if piece == PART else states_of(leaf, scoring) & ~part_
+
+
+@bare
 def set_piece(new: Any, piece: Int, at: Int, leaf: Any, part_: Int, scoring: Scoring) -> None:
     """What a new leaf is about that is a piece of another, which was parted."""
-    states = states_of(leaf, scoring)
-    new["states"], new["part"], new["partition"] = states, 0, -1
+    new["states"], new["part"], new["partition"] = states_of_piece(piece, leaf, part_, scoring), 0, -1
     if piece == SWITCH:
         new["part"], new["partition"], new["n_outcomes"] = part_, at, 2
-        return
-    new["states"] = part_ if piece == PART else states & ~part_
-    new["n_outcomes"] = count_bits(new["states"])
+    else:
+        new["n_outcomes"] = count_bits(new["states"])
 
 
 @bare

@@ -342,7 +342,7 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State,
     call.
     """
     scratch = refer(scratch)
-    scratch.spent[0] = 0.0
+    scratch.spent[0], scratch.counting.layout[0] = 0.0, -1  # it may have served a search with another layout
     return _advance(leads, n_steps, share, priced, refer(state), scratch)
 
 
@@ -374,6 +374,14 @@ def free_spent(batch: Array, state: State) -> None:
     state = refer(state)
     for b in range(batch.shape[0]):
         free_if_spent(batch[b], state)
+
+
+@jit
+def drop_leaves(leaves: Array, state: State) -> None:
+    """Give up these leaves, and all that was made ahead below them."""
+    state = refer(state)
+    for k in range(leaves.shape[0]):
+        drop(leaves[k], np.int64(1), state)
 
 
 @jit

@@ -31,6 +31,7 @@ from leafwise.kernels.leaf_search.state import (
     N_SLOTS,
     ONE_STATE,
     TESTED,
+    UNTESTED,
     Scoring,
     State,
 )
@@ -611,6 +612,23 @@ def _price_tested(
 def _can_gain(split: Any, leaf: Any) -> bool:
     """Whether any split can gain more than the best so far: no child is more probable than one."""
     return -leaf["log_likelihood"] > split["gain"]
+
+
+@bare
+def gains_nothing(at: Int, state: State) -> bool:
+    """Whether no split of a leaf can gain, as is known without its histogram; then that is noted.
+
+    Where leaves wait for the host, all do.
+    """
+    leaf, node = state.leaves[at], state.nodes[state.leaves[at]["target"]]
+    tested, untested = state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
+    least = min(threshold_of(leaf, node), node["tested_cost"] if node["n_tested"] > 0 else np.inf)
+    if state.rules.weighs or state.rules.remote or -leaf["log_likelihood"] > least:
+        return False
+    clear_split(tested, node["tested_cost"])
+    clear_split(untested, threshold_of(leaf, node))
+    leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
+    return True
 
 
 @inlined
