@@ -235,7 +235,8 @@ def check_holes(random: Random) -> str:
     check_network(network)
     mixture.save(folder() / "mixture.json")
     assert leafwise.Mixture.load(folder() / "mixture.json") == mixture
-    for model in (network, mixture):
+    apart = leafwise.Mixture(mixture.members, mixture.weights)  # each member a group of its own
+    for model in (network, mixture, apart):
         _check_filled(model, frame, random)
     return "accepted"
 

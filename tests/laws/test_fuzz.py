@@ -11,7 +11,7 @@ SEED = 6
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_right_answer_or_one_line(kind):
-    outcomes = [one(kind, SEED, number) for number in range(-(-KINDS[kind][1] * 2 // 3))]
+    outcomes = [one(kind, SEED, number) for number in range(max(2, -(-KINDS[kind][1] * 2 // 3)))]
     assert set(outcomes) <= {"accepted", "refused"}
 
 
