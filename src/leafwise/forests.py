@@ -34,7 +34,7 @@ from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
 from leafwise.smoothing import counts_of, smoothed_means
 from leafwise.structure_priors import StructurePrior
-from leafwise.table import Table
+from leafwise.table import Table, many
 
 Ints = NDArray[np.int64]
 
@@ -142,6 +142,8 @@ def grow(
         raise ValueError(f"n_estimators is {n_members}, and a forest has at least 1: give a number of graphs")
     if seed < 0:
         raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
+    if features is not None:
+        _check_features(features, table, n_members, target)
     ways = _ways(search, structure_prior, candidates)
     sizes = [len(part) for part in np.array_split(np.arange(n_members), -(-n_members // PARTS))]
     growing = _Growing(table, target, seed, prior, constraints, len(sizes), features)
@@ -162,6 +164,16 @@ def grow(
         is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
         mixture = _grouped(mixture, features, is_whole)
     return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+
+
+def _check_features(features: Mixture, table: Table, n_members: int, target: str) -> None:
+    """Raise a ValueError unless its networks are of the variables before the target, which keep their places."""
+    if (*features.names, target) != tuple(table.names) or len(features.members) != n_members:
+        raise ValueError(
+            f"the features are {many(len(features.members), 'network')} of {many(len(features.names), 'variable')}, "
+            f"and a forest of {n_members:,} takes as many, of all variables but the target, which is to be the last: "
+            f"learn them from the table without {target!r}, and put it last"
+        )
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:

@@ -117,118 +117,141 @@ def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "T
     return Table(variables, np.ascontiguousarray(completed[shown].astype(kind)))
 
 
-def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
-    """The cases that are too large for an exact answer; it is said that there are some."""
-    large = np.flatnonzero(~holes.are_small(codes))
-    if len(large):
+@dataclass(frozen=True, eq=False)
+class _Cases:
+    """Cases with holes as one network sees them."""
+
+    holes: Holes
+    codes: Codes
+    small: NDArray[np.bool_]  # which of them have an exact answer; the others are drawn by Gibbs sampling
+
+    @classmethod
+    def of(cls, network: Network, codes: Codes) -> "_Cases":
+        holes = Holes(network, DEFAULT_LIMITS)
+        return cls(holes, codes, holes.are_small(codes))
+
+    def take(self, cases: NDArray[np.int64]) -> "_Cases":
+        """Some of them."""
+        return _Cases(self.holes, np.ascontiguousarray(self.codes[:, cases]), self.small[cases])
+
+    def draw(self, seed: int) -> Codes:
+        """The cases, completed."""
+        completed, large = self.codes.copy(), ~self.small
+        completed[:, self.small] = self.holes.draw(np.ascontiguousarray(self.codes[:, self.small]), seed)
+        if large.any():
+            completed[:, large] = _chain(self.holes, self.codes[:, large], seed)[0]
+        return completed
+
+    def marginals(self, seed: int) -> dict[int, Floats]:
+        """For each variable with missing cells their distributions, one row a cell."""
+        codes, variables = self.codes, self.holes.network.variables
+        missing = codes >= np.array([variable.n_states for variable in variables])[:, None]
+        rows = {k: np.zeros((int(missing[k].sum()), v.n_states)) for k, v in enumerate(variables)}
+        place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
+        small, large = np.flatnonzero(self.small), np.flatnonzero(~self.small)
+        exact = self.holes.marginals(np.ascontiguousarray(codes[:, small]))
+        impossible = np.flatnonzero(np.isneginf(exact.log_probabilities))
+        if len(impossible):
+            raise _impossible(int(small[impossible[0]]), "network")
+        for k in set(exact.variables.tolist()):
+            rows[k][place[k, small][missing[k, small]]] = exact.of(k)
+        if len(large):
+            first = 0
+            shares = _chain(self.holes, codes[:, large], seed)[1]
+            for case in large.tolist():
+                for k in np.flatnonzero(missing[:, case]).tolist():
+                    rows[k][place[k, case]] = shares[first : first + rows[k].shape[1]]
+                    first += rows[k].shape[1]
+        return {k: found for k, found in rows.items() if len(found)}
+
+
+def _impossible(case: int, model: str) -> ValueError:
+    return ValueError(
+        f"what row {case + 1} shows is impossible under this {model}, so nothing can be said of its missing cells: "
+        f"leave the row out, or correct it."
+    )
+
+
+def _tell_large(small: NDArray[np.bool_], n_cases: int, what: str) -> None:
+    """Warn where some of the cases have no exact answer."""
+    if not small.all():
         warnings.warn(
-            f"{many(len(large), 'row')} of {codes.shape[1]:,} are too large for an exact answer, and were drawn by "
-            f"Gibbs sampling, which is off where missing cells nearly decide each other",
+            f"{many(int((~small).sum()), 'row')} of {n_cases:,} are too large for an exact answer{what}, which is off "
+            f"where missing cells nearly decide each other",
             Approximate,
-            stacklevel=4,
+            stacklevel=6,  # who called impute
         )
-    return large
 
 
-def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
-    if isinstance(network, Mixture):
-        return _drawn_by_mixture(network, codes, seed)
-    holes = Holes(network, DEFAULT_LIMITS)
-    large = _large(holes, codes)
-    small = np.delete(np.arange(codes.shape[1]), large)
-    completed = codes.copy()
-    completed[:, small] = holes.draw(np.ascontiguousarray(codes[:, small]), seed)
-    if len(large):
-        completed[:, large] = _chain(holes, codes[:, large], seed)[0]
-    return completed
+def _cases(network: Network, codes: Codes) -> _Cases:
+    """All cases; it is said that some are too large."""
+    cases = _Cases.of(network, codes)
+    _tell_large(cases.small, codes.shape[1], ", and were drawn by Gibbs sampling")
+    return cases
 
 
-def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
-    """For each variable with missing cells their distributions, one row a cell."""
-    if isinstance(network, Mixture):
-        return _marginals_of_mixture(network, codes, seed)
-    holes = Holes(network, DEFAULT_LIMITS)
-    large = _large(holes, codes)
-    missing = codes >= np.array([variable.n_states for variable in network.variables])[:, None]
-    rows = {k: np.zeros((int(missing[k].sum()), v.n_states)) for k, v in enumerate(network.variables)}
-    place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
-    small = np.delete(np.arange(codes.shape[1]), large)
-    exact = holes.marginals(np.ascontiguousarray(codes[:, small]))
-    impossible = np.flatnonzero(np.isneginf(exact.log_probabilities))
-    if len(impossible):
-        raise ValueError(
-            f"what row {small[impossible[0]] + 1} shows is impossible under this network, so nothing can be said of "
-            f"its missing cells: leave the row out, or correct it."
-        )
-    for k in set(exact.variables.tolist()):
-        rows[k][place[k, small][missing[k, small]]] = exact.of(k)
-    if len(large):
-        first = 0
-        shares = _chain(holes, codes[:, large], seed)[1]
-        for case in large.tolist():
-            for k in np.flatnonzero(missing[:, case]).tolist():
-                rows[k][place[k, case]] = shares[first : first + rows[k].shape[1]]
-                first += rows[k].shape[1]
-    return {k: found for k, found in rows.items() if len(found)}
-
-
-def _components(mixture: Mixture, codes: Codes) -> list[tuple[Network, float, Codes]]:
-    """Each group as a network, its weight, and the cases: the causes that the group has besides are missing."""
+def _components(mixture: Mixture, codes: Codes) -> list[tuple[_Cases, float]]:
+    """The cases as each group sees them, and its weight: the causes that the group has besides are missing."""
     found = []
     for network, weight in mixture.components:
-        causes = [variable.n_states for variable in network.variables[len(codes) :]]
-        nothing = np.array(causes, np.uint16).reshape(-1, 1).repeat(codes.shape[1], axis=1)
-        found.append((network, weight, np.concatenate([codes.astype(np.uint16), nothing])))
-    return [part for part in found if part[1] > 0]
+        if weight > 0:
+            causes = [variable.n_states for variable in network.variables[len(codes) :]]
+            nothing = np.array(causes, np.uint16).reshape(-1, 1).repeat(codes.shape[1], axis=1)
+            found.append((_Cases.of(network, np.concatenate([codes.astype(np.uint16), nothing])), weight))
+    return found
 
 
-def _shares(parts: list[tuple[Network, float, Codes]], numbers: NDArray[np.int64]) -> Floats:
+def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64], n_cases: int) -> Floats:
     """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell.
 
     `numbers` are those of the cases, to name one that no group allows.
     """
-    logs = np.zeros((len(parts), parts[0][2].shape[1]))
-    known = np.ones(logs.shape[1], np.bool_)
-    for place, (network, _, codes) in enumerate(parts):
-        holes = Holes(network, DEFAULT_LIMITS)
-        small = holes.are_small(codes)
-        logs[place, small] = holes.log_probabilities(np.ascontiguousarray(codes[:, small]))
-        known &= small
+    logs = np.zeros((len(parts), len(numbers)))
+    for row, (cases, _) in zip(logs, parts, strict=True):
+        row[cases.small] = cases.holes.log_probabilities(np.ascontiguousarray(cases.codes[:, cases.small]))
+    known = np.all([cases.small for cases, _ in parts], axis=0)
     impossible = np.flatnonzero(known & np.isneginf(logs).all(axis=0))
     if len(impossible):
-        raise ValueError(
-            f"what row {numbers[impossible[0]] + 1} shows is impossible under this mixture, so nothing can be said of "
-            f"its missing cells: leave the row out, or correct it."
-        )
-    logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight, _ in parts])
+        raise _impossible(int(numbers[impossible[0]]), "mixture")
+    _tell_large(
+        known,
+        n_cases,
+        " by some group of the mixture: there the groups have the weights of the mixture, whatever a row shows, and "
+        "those that it is too large for draw by Gibbs sampling",
+    )
+    logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight in parts])
     found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
     return found
 
 
-def _drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int) -> Codes:
-    """Each case by a group that is drawn by its weight given what the case shows."""
-    holed = _with_holes(mixture, codes)
-    completed, parts = codes.copy(), _components(mixture, codes[:, holed])
+def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
+    """The cases, completed; by a mixture, each by a group that is drawn by its weight given what the case shows."""
+    if isinstance(network, Network):
+        return _cases(network, codes).draw(seed)
+    holed = _with_holes(network, codes)
+    completed, parts = codes.copy(), _components(network, codes[:, holed])
     random = np.random.default_rng(seed)
     uniform, seeds = random.random(len(holed)), random.integers(2**31, size=len(parts)).tolist()
-    chosen = (_shares(parts, holed).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
-    for place, (network, _, own) in enumerate(parts):
+    shares = _shares(parts, holed, codes.shape[1])
+    chosen = (shares.cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
+    for place, (cases, _) in enumerate(parts):
         rows = np.flatnonzero(chosen == place)
         if len(rows):
-            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seeds[place])
-            completed[:, holed[rows]] = found[: len(codes)]
+            completed[:, holed[rows]] = cases.take(rows).draw(seeds[place])[: len(codes)]
     return completed
 
 
-def _marginals_of_mixture(mixture: Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
-    """As `_marginals`: those of the groups, weighed."""
-    holed = _with_holes(mixture, codes)
-    parts, total = _components(mixture, codes[:, holed]), dict[int, Floats]()
-    missing = codes[:, holed] >= np.array([variable.n_states for variable in mixture.variables])[:, None]
+def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
+    """For each variable with missing cells their distributions, one row a cell; by a mixture, those of all groups."""
+    if isinstance(network, Network):
+        return _cases(network, codes).marginals(seed)
+    holed = _with_holes(network, codes)
+    parts, total = _components(network, codes[:, holed]), dict[int, Floats]()
+    missing = codes[:, holed] >= np.array([variable.n_states for variable in network.variables])[:, None]
     place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
-    for share, (network, _, own) in zip(_shares(parts, holed), parts, strict=True):
+    for share, (cases, _) in zip(_shares(parts, holed, codes.shape[1]), parts, strict=True):
         asked = np.flatnonzero(share > 0)  # others are impossible under this group
-        for k, rows in _marginals(network, np.ascontiguousarray(own[:, asked]), seed).items():
+        for k, rows in cases.take(asked).marginals(seed).items():
             if k < len(codes):
                 here = asked[missing[k, asked]]
                 total.setdefault(k, np.zeros((int(missing[k].sum()), rows.shape[1])))

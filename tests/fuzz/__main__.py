@@ -75,6 +75,9 @@ class Run:
         return self.kinds[int(kind)], int(place)
 
     def _fail(self, kind: str, place: int, text: str) -> None:
+        """Note it, once: both processes look at the memory."""
+        if (kind, place) in [failure[:2] for failure in self.failures]:
+            return
         self.failures.append((kind, place, text))
         print(f"--replay '{kind}:{self.seed}:{place}'\n{text.rstrip()}\n", flush=True)
 

@@ -217,14 +217,15 @@ def check_series(random: Random) -> str:
 
 
 def check_holes(random: Random) -> str:
-    """Rows with holes: filled in by networks with any leaves, predicted by mixtures, and asked how sure arcs are."""
-    frame, how = _frame(random, [0.0, 0.1, 0.5]), random.choice(["draw", "most probable", "mean probabilities"])
+    """Rows with holes: filled in by networks with any leaves and by mixtures, predicted, and how sure arcs are."""
+    frame = _frame(random, [0.0, 0.1, 0.5])
     leaves, missing = random.choice(
         [("plain", "infer"), ("stacked", "infer"), ("average", "state"), ("stacked", "state")]
     )
+    networks, other = random.randrange(1, 5), random.choice(["state", "drop"])
     try:
         network = leafwise.learn(frame, leaves=leaves, missing=missing, search=leafwise.LeafSearch(threads=1))
-        mixture = leafwise.learn(frame, networks=random.randrange(1, 5), missing="state", seed=random.randrange(9))
+        mixture = leafwise.learn(frame, networks=networks, missing=other, seed=random.randrange(9))
         if random.random() < 0.2:
             sure = leafwise.confidence(frame, 2, missing="state", search=leafwise.LeafSearch(threads=1))
             assert all(0 <= share <= 1 for column in ("connected",) for share in sure.frame_columns()[column])
@@ -234,20 +235,33 @@ def check_holes(random: Random) -> str:
     check_network(network)
     mixture.save(folder() / "mixture.json")
     assert leafwise.Mixture.load(folder() / "mixture.json") == mixture
-    if missing == "infer":
-        filled = leafwise.impute(network, frame, how)
-        assert len(filled) == len(frame)
-        if how != "mean probabilities":
-            kept = filled.to_pandas()
-            assert not kept.isna().any(axis=None)
-            for variable in network.variables:
-                if not variable.cuts:  # numbers come as bins
-                    shown = frame[variable.name].notna()
-                    assert (kept[variable.name].astype(str)[shown] == frame[variable.name][shown]).all()
-    target = random.choice(mixture.names)
-    rows = mixture.predict(frame, target, missing="state").probabilities
-    assert abs(rows.sum(axis=1) - 1).max() < 1e-9
+    apart = leafwise.Mixture(mixture.members, mixture.weights)  # each member a group of its own
+    for model in (network, mixture, apart):
+        _check_filled(model, frame, random)
     return "accepted"
+
+
+def _check_filled(model: leafwise.Network | leafwise.Mixture, frame, random: Random) -> None:
+    """What is shown stays, and a missing cell has the probabilities that are predicted."""
+    how, target = random.choice(["draw", "most probable", "mean probabilities"]), random.choice(model.names)
+    try:
+        rows = model.predict(frame, target).probabilities
+        assert abs(rows.sum(axis=1) - 1).max() < 1e-9
+        filled = leafwise.impute(model, frame, how)
+    except ValueError as error:
+        check_refusal(error)
+        return
+    assert len(filled) == len(frame)
+    if how == "mean probabilities":
+        lacks = frame[target].isna()
+        assert abs(filled.of(target)[lacks] - rows[lacks]).max(initial=0) < 1e-9
+        return
+    kept = filled.to_pandas()
+    assert not kept.isna().any(axis=None)
+    for variable in model.variables:
+        if not variable.cuts:  # numbers come as bins
+            shown = frame[variable.name].notna()
+            assert (kept[variable.name].astype(str)[shown] == frame[variable.name][shown]).all()
 
 
 def check_rounds(random: Random) -> str:

@@ -89,6 +89,7 @@ OFTEN = [  # what takes code that others do not
     *("show shared.json", "show shared.json --node x2", "query shared.json --target x1 --given x2=0"),
     *("show dynamic.json", "unroll dynamic.json 4 -o out.json"),
     *(f"impute model.json names.csv --how {how}" for how in ("draw", "most-probable", "mean-probabilities")),
+    "impute mixture.json names.csv",
     *(f"confidence names.csv --missing state --networks 2 --search {how}" for how in ("greedy", "tables", "recover")),
     "predict model.json names.csv --target a --missing unknown",
 ]

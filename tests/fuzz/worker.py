@@ -42,19 +42,28 @@ def work(pipe: Connection, board: Board, seed: int, begin: int, kinds: list[str]
                 place = number * 1000 + turn
                 before = time.process_time()
                 board.at[:] = k, place, before
-                try:
-                    outcome = one(kind, seed, place)
-                except BaseException:  # noqa: BLE001 - whatever it is, it is what is looked for
-                    pipe.send((kind, place, traceback.format_exc()))
+                outcome, failure = attempt(kind, seed, place, room)
+                if failure:
+                    pipe.send((kind, place, failure))
                 else:
                     board.outcomes[2 * k + ("accepted", "refused").index(outcome)] += 1
                 worked = time.process_time() - before
                 board.seconds[k] += worked
                 if worked > board.slowest[0]:
                     board.slowest[:] = worked, k, place
-                if _peak() > room:
-                    pipe.send((kind, place, f"it took {(_peak() - room + MOST_BYTES) / 2**20:,.0f} MiB"))
+                if _peak() > room:  # it does not fall: the next process goes on
                     return
+
+
+def attempt(kind: str, seed: int, place: int, room: int) -> tuple[str, str]:
+    """What came of an input, or why it failed: one of both."""
+    try:
+        outcome, failure = one(kind, seed, place), ""
+    except BaseException:  # noqa: BLE001 - whatever it is, it is what is looked for
+        outcome, failure = "", traceback.format_exc()
+    if (more := _peak() - room) > 0:
+        outcome, failure = "", f"{failure}it took {(more + MOST_BYTES) / 2**20:,.0f} MiB"
+    return outcome, failure
 
 
 def _peak() -> int:

@@ -1,15 +1,17 @@
 """A short run of the fuzzer. `make fuzz SECONDS=...` is the long one, and docs/reliability.md says what it found."""
 
 import pytest
+from fuzz.__main__ import Run
 from fuzz.kinds import KINDS, one
 from fuzz.network_files import check_file
+from fuzz.worker import attempt
 
 SEED = 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_right_answer_or_one_line(kind):
-    outcomes = [one(kind, SEED, number) for number in range(-(-KINDS[kind][1] * 2 // 3))]
+    outcomes = [one(kind, SEED, number) for number in range(max(2, -(-KINDS[kind][1] * 2 // 3)))]
     assert set(outcomes) <= {"accepted", "refused"}
 
 
@@ -41,3 +43,14 @@ def test_the_checks_can_fail(monkeypatch):
     monkeypatch.setattr(bif, "loads", long_story)
     with pytest.raises(AssertionError, match="the refusal has 2 lines"):
         check_file("bif", b"network x { }")
+
+
+def test_an_input_over_the_limit_counts_once(capsys):
+    outcome, failure = attempt("objects", SEED, 1, room=0)
+    assert (outcome, failure[-3:]) == ("", "MiB")
+    assert attempt("objects", SEED, 1, room=2**50)[1] == ""
+    run = Run(SEED, ["objects"])
+    for text in (failure, "it takes 1 of 1 s and 2,048 MiB: too long or too much"):  # as both processes notice it
+        run._fail("objects", 1, text)
+    assert run.outcomes() == {"objects": {"inputs": 1, "accepted": 0, "refused": 0, "failed": 1}}
+    assert capsys.readouterr().out.count("--replay") == 1

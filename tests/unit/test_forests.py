@@ -18,7 +18,7 @@ from leafwise.estimators import (  # noqa: E402
     NetworkClassifier,
     NetworkDensity,
 )
-from leafwise.forests import pool_weights  # noqa: E402
+from leafwise.forests import grow, pool_weights  # noqa: E402
 from leafwise.predictions import log_posteriors  # noqa: E402
 
 
@@ -206,3 +206,14 @@ def test_weights_repeat_cases():
     weights = np.linspace(0.5, 1.5, 60)
     rounded = DecisionGraphForestClassifier(n_estimators=2).fit(X, y, sample_weight=weights)
     assert rounded.network_.learned["cases"] == 60
+
+
+def test_features_are_those_before_the_class():
+    X, y = letters()
+    table = leafwise.read(np.c_[X, y])
+    features = leafwise.learn(leafwise.read(X), networks=2)
+    with pytest.raises(ValueError, match=r"a forest of 2 takes as many, of .* but the target, which is to be the last"):
+        grow(table, 2, target=table.names[0], features=features)
+    with pytest.raises(ValueError, match="2 networks of 8 variables, and a forest of 3 takes as many"):
+        grow(table, 3, target=table.names[-1], features=features)
+    assert len(grow(table, 2, target=table.names[-1], features=features).mixture) == 2

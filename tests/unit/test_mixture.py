@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -414,3 +415,21 @@ def test_draws_by_a_mixture_are_not_those_that_chose_the_group():
     mixture, hole = Mixture((one, one), (0.5, 0.5)), np.array([[None]])
     found = [leafwise.impute(mixture, hole, "draw", seed=s).codes[0, 0] for s in range(300)]
     assert 0.4 < np.mean(found) < 0.6
+
+
+@pytest.mark.parametrize("how", ["draw", "mean probabilities"])
+def test_one_warning_tells_of_all_groups_that_a_row_is_too_large_for(monkeypatch, how):
+    from leafwise import imputation
+    from leafwise.inference.holes import Holes
+
+    alarm = leafwise.examples.alarm()
+    mixture = Mixture((alarm, alarm.do({"BP": "LOW"})), (0.75, 0.25))
+    frame = leafwise.sample(alarm, 6, seed=1).to_pandas()
+    frame.loc[:1, ["CVP", "LVEDVOLUME", "PCWP"]] = None
+    monkeypatch.setattr(imputation, "Holes", lambda network, limits: Holes(network, limits, room=2))
+    with pytest.warns(leafwise.Approximate) as told:
+        leafwise.impute(mixture, frame, how)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    words = "2 rows of 6 are too large .* by some group .* have the weights of the mixture, .* by Gibbs sampling"
+    assert re.match(words, str(told[0].message))
