@@ -15,6 +15,7 @@ from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
 LOG_SHARED = math.log(4)  # for each arc that leads to a place to which another leads
+_SMALLEST_KAPPA = 1e-100  # far below it, nothing else would count
 
 
 class Costs(NamedTuple):
@@ -50,9 +51,9 @@ class Kappa:
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.kappa <= 1:
+        if not _SMALLEST_KAPPA <= self.kappa <= 1:
             raise ValueError(
-                f"kappa is {self.kappa}, and it is a factor for each parameter: give one above 0, at most 1"
+                f"kappa is {self.kappa}, and it is a factor for each parameter: give one from {_SMALLEST_KAPPA} to 1"
             )
 
     def __str__(self) -> str:
@@ -261,5 +262,5 @@ def structure_prior(text: str | StructurePrior) -> StructurePrior:
             pass
     raise ValueError(
         f"structure prior {text!r} is not known: give 'auto', 'choices', 'arcs' (with complete tables), 'uniform', or "
-        f"'kappa:' and a number above 0 and at most 1, such as 'kappa:0.1'"
+        f"'kappa:' and a number from {_SMALLEST_KAPPA} to 1, such as 'kappa:0.1'"
     )

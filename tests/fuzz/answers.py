@@ -35,7 +35,7 @@ PRIORS = [
 ]
 OPERATORS = ["CBIM", "CBIM", "CBM", "CB", "C", "B", "CM", "BM", "IM"]
 SHARING = ["CBIMO", "CBMR", "CBIMT", "CBIMORT", "BMORT", "CRT"]  # those of Section 6
-STRUCTURE_PRIORS = ["auto", "uniform", "kappa:0.1", "kappa:1e-300", "kappa:1"]
+STRUCTURE_PRIORS = ["auto", "uniform", "kappa:0.1", "kappa:1e-100", "kappa:1"]
 
 
 def check_questions(random: Random) -> str:

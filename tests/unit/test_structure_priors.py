@@ -23,7 +23,20 @@ def test_structure_priors_by_name(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "kappa", "kappa:", "kappa:0", "kappa:-0.1", "kappa:1.5", "kappa:nan", "0.1", "choices:2", "auto"]
+    "text",
+    [
+        "",
+        "kappa",
+        "kappa:",
+        "kappa:0",
+        "kappa:-0.1",
+        "kappa:1e-300",
+        "kappa:1.5",
+        "kappa:nan",
+        "0.1",
+        "choices:2",
+        "auto",
+    ],
 )
 def test_unknown_structure_priors(text):
     with pytest.raises(ValueError, match=r"structure prior .* is not known: give 'auto', 'choices'"):
