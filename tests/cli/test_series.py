@@ -73,7 +73,7 @@ def test_constraints_and_limits(ask, folder):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--by", "patient"), "a run without --lags takes no --by"),
+        (("--by", "patient"), "a run without --lags takes no --by: give --lags, or leave it out"),
         (("--lags", "1", "--target", "fever"), "--lags takes no --target"),
         (("--lags", "1", "--networks", "3"), "--lags takes no --networks"),
         (("--lags", "1", "--by", "patient", "--missing", "infer"), "--missing infer was given for series"),

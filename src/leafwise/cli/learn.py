@@ -407,7 +407,9 @@ def _refuse_unused(request: Request) -> None:
     for option, names in unused.items():
         for name in names:
             if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-                raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}: leave one of them out.")
+                _, without, wanted = option.partition("a run without ")
+                advice = f"give {wanted}, or leave it out" if without else "leave one of them out"
+                raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}: {advice}.")
 
 
 def _output(request: Request) -> Path | None:
