@@ -278,7 +278,7 @@ def start_mixture(
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
     """
-    _check_types(search, prior, structure_prior, constraints, start)
+    check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)
@@ -392,7 +392,7 @@ def start_search(
     (1, True, True)
     """
     check_every(every)
-    _check_types(search, prior, structure_prior, constraints, start)
+    check_types(search, prior, structure_prior, constraints, start)
     if constraints.tied:
         _refuse_beside("constraints with tied", {"checkpoint": checkpoint})
     run = _prepared(
@@ -567,7 +567,8 @@ def _counting(
     return counter, schema, parameters
 
 
-def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+def check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+    """Raise a TypeError where something else was given."""
     if not hasattr(search, "begin"):
         raise TypeError(
             f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.LeafSearch()"

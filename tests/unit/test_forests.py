@@ -11,7 +11,7 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 import leafwise  # noqa: E402
-from leafwise import Constraints, Mixture  # noqa: E402
+from leafwise import Constraints, Mixture, forests  # noqa: E402
 from leafwise.estimators import (  # noqa: E402
     DecisionGraphClassifier,
     DecisionGraphForestClassifier,
@@ -62,6 +62,21 @@ def test_a_forest_says_the_product_of_its_graphs():
     new, labels = letters(seed=2)
     assert classifier.score(new, labels) > 0.85
     assert pickle.loads(pickle.dumps(classifier)).predict_proba(new) == pytest.approx(classifier.predict_proba(new))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"candidates": 0.4, "prior": "bdeu:4"}, {"max_parents": 2, "max_leaves": 9}, {"operators": "BM"}],
+    ids=lambda given: ", ".join(given) or "defaults",
+)
+def test_graphs_learned_together_are_those_learned_apart(given, monkeypatch):
+    """One search over copies of the target, each with its cases, or a search for each."""
+    X, y = letters()
+    together = DecisionGraphForestClassifier(**given).fit(X, y).forest_
+    monkeypatch.setattr(forests._Growing, "_go_together", lambda *_: False)
+    apart = DecisionGraphForestClassifier(**given).fit(X, y).forest_
+    assert (together.weights, together.powers) == (apart.weights, apart.powers)
+    assert [member.nodes for member in together.mixture] == [member.nodes for member in apart.mixture]
 
 
 def test_members_that_know_different_things_add_up():

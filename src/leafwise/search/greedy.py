@@ -267,9 +267,14 @@ class LeafSearchRun(Run):
             return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **about)
         return network_of(variables, self._drawn_nodes(graphs, leaves), **about)
 
+    @property
+    def nodes(self) -> tuple[Node | None, ...]:
+        """The nodes of the network, in less time than it takes to make that."""
+        return self._nodes(*self._reduced())()
+
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes(*self._reduced())()[target]
+        node = self.nodes[target]
         assert node is not None
         return node
 
