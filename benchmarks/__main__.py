@@ -35,6 +35,7 @@ ONLY_WHEN_NAMED = (
         "confidence",
         "forests",
         "forests_elsewhere",
+        "forests_missing",
         "many",
         "coverage",
         "gpu",

@@ -25,11 +25,12 @@ from leafwise.constraints import Constraints, ParentRules
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind_of_node, independent, rows_of
+from leafwise.imputation import drawn_by_mixture
 from leafwise.kernels.questions import routes
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, check_types, learn
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.predictions import log_posteriors
+from leafwise.predictions import log_joint, log_posteriors
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Symmetric, parameter_prior
 from leafwise.search.greedy import LeafSearch
@@ -38,7 +39,7 @@ from leafwise.search.under_way import Settings
 from leafwise.smoothing import counts_of, node_counts, smoothed_means
 from leafwise.structure_priors import StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
-from leafwise.table import Table
+from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
 Ints = NDArray[np.int64]
@@ -72,6 +73,9 @@ WAYS = (  # in turn; what is drawn, and which cases are left out, differs from t
 
 LEAVES: tuple[Leaves, ...] = (None, 4.0, 16.0, 64.0, 256.0)
 PARTS = 4  # of the cases: a member is learned from all but one
+WAYS_TO_FILL = 64  # the missing cells of a case: all of them, if there are no more; else as many are drawn
+_AT_ONCE = 1024  # cases with holes
+_HOLE = np.uint16(2**16 - 1)  # no state
 _LEAST = -30.0  # a log probability; a member that holds a case impossible says nothing of it
 _MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
 _ENOUGH_CASES = 10  # in each cell of the features that are tested first
@@ -85,16 +89,38 @@ class Forest:
     """Members that are multiplied, each to the power of its weight; and the terms of single features.
 
     `mixture` is the ordinary mixture of the same members: in it weights that are positive are shares. `naive` is the
-    naive Bayes network, each node of which is taken to the power in `powers`.
+    naive Bayes network, each node of which is taken to the power in `powers`. `features` says what missing cells
+    may hold: a mixture of all variables, or of all but the target.
     """
 
     mixture: Mixture
     weights: tuple[float, ...]
     naive: Network
     powers: tuple[float, ...]
+    features: Mixture
 
     def log_posteriors(self, table: Table, target: int) -> Floats:
-        """log p(target | everything else) of each case; what is missing is summed over in each member."""
+        """log p(target | everything else) of each case: where cells are missing, the mean over what they may hold.
+
+        To multiply what members say of a case with holes would be too sure: each would have summed by itself.
+        """
+        n_states = np.array([variable.n_states for variable in self.naive.variables])
+        holes = table.codes >= n_states[:, None]
+        holes[target] = False
+        codes = table.codes.astype(code_type(self.naive.variables))
+        found, holed = np.empty((table.n_cases, n_states[target])), holes.any(axis=0)
+        found[~holed] = self._pooled(codes[:, ~holed], target)
+        n_ways = np.prod(np.where(holes, n_states[:, None], 1.0), axis=0)
+        for is_few in (True, False):
+            rows = np.flatnonzero(holed & ((n_ways <= WAYS_TO_FILL) == is_few))
+            for begin in range(0, len(rows), _AT_ONCE):
+                some = rows[begin : begin + _AT_ONCE]
+                found[some] = self._mean(codes[:, some], holes[:, some], n_ways[some], target, is_few)
+        return found
+
+    def _pooled(self, codes: NDArray[Any], target: int) -> Floats:
+        """The same for cases in which nothing is missing."""
+        table = Table(self.naive.variables, np.ascontiguousarray(codes))
         total = np.zeros((table.n_cases, self.naive.variables[target].n_states))
         for member, weight in zip(self.mixture.members, self.weights, strict=True):
             if weight:
@@ -105,16 +131,51 @@ class Forest:
         found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
         return found
 
+    def _mean(self, codes: NDArray[Any], holes: NDArray[np.bool_], n_ways: Floats, target: int, is_few: bool) -> Floats:
+        """The same for cases with holes: over all ways to fill them, or some that are drawn, by what features tell."""
+        sizes = n_ways.astype(np.int64) if is_few else np.full(codes.shape[1], WAYS_TO_FILL)
+        begin = np.cumsum(sizes) - sizes
+        if is_few:
+            filled, holes = codes.repeat(sizes, axis=1), holes.repeat(sizes, axis=1)
+            numbers = np.arange(filled.shape[1]) - begin.repeat(sizes)
+            for place, variable in enumerate(self.naive.variables):
+                own = holes[place]
+                filled[place, own] = numbers[own] % variable.n_states
+                numbers[own] //= variable.n_states
+            logs = self._log_features(filled, target)
+        else:
+            filled = self._drawn(np.where(holes, _HOLE, codes), target)
+            logs = np.zeros(filled.shape[1])
+        logs -= np.logaddexp.reduceat(logs, begin).repeat(sizes)
+        found: Floats = np.logaddexp.reduceat(self._pooled(filled, target) + logs[:, None], begin)
+        return found
+
+    def _log_features(self, codes: NDArray[Any], target: int) -> Floats:
+        """The log probability of all but the target in each case."""
+        if len(self.features.variables) == len(codes):
+            joint = log_joint(self.features, Table(self.features.variables, codes), target)
+            found: Floats = np.logaddexp.reduce(joint, axis=1)
+            return found
+        return self.features.log_probabilities(Table(self.features.variables, np.delete(codes, target, axis=0)))
+
+    def _drawn(self, codes: NDArray[Any], target: int) -> NDArray[Any]:
+        """Each case WAYS_TO_FILL times, with what it lacks."""
+        members = Mixture(self.features.members, self.features.weights)  # not in groups: small enough to be exact
+        if len(members.variables) == len(codes):
+            codes[target] = _HOLE
+            filled = drawn_by_mixture(members, codes, 1, WAYS_TO_FILL)
+        else:
+            drawn = drawn_by_mixture(members, np.delete(codes, target, axis=0), 1, WAYS_TO_FILL)
+            filled = np.insert(drawn, target, 0, axis=0)
+        return filled.astype(code_type(self.naive.variables))
+
 
 def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Floats:
-    """What a node of the naive network says of each state of the target: (cases, states); 0 where a cell is missing."""
+    """What a node of the naive network says of each state of the target: (cases, states)."""
     node = naive.nodes[place]
     assert node is not None
     logs: Floats = np.log(node.probabilities)
-    if place == target:
-        return logs
-    found: Floats = np.append(logs, np.zeros((len(logs), 1)), axis=1).T[np.minimum(codes, node.n_states)]
-    return found
+    return logs if place == target else logs.T[codes]
 
 
 def grow(
@@ -164,10 +225,13 @@ def grow(
     powers[places] = weights[len(sets) :]
     networks = [network for members, _ in sets for network in members]
     mixture = _mixture(networks, of_each, table, seed)
+    is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
     if features is not None:
-        is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
         mixture = _grouped(mixture, features, is_whole)
-    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+    else:
+        some = [network for network, own in zip(networks, is_whole, strict=True) if own] or networks[:1]
+        features = Mixture(tuple(some), (1 / len(some),) * len(some))
+    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()), features)
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:

@@ -132,7 +132,7 @@ def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
 
 def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
     if isinstance(network, Mixture):
-        return _drawn_by_mixture(network, codes, seed)
+        return drawn_by_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     small = np.delete(np.arange(codes.shape[1]), large)
@@ -205,18 +205,20 @@ def _shares(parts: list[tuple[Network, float, Codes]], numbers: NDArray[np.int64
     return found
 
 
-def _drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int) -> Codes:
-    """Each case by a group that is drawn by its weight given what the case shows."""
+def drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int, times: int = 1) -> Codes:
+    """Each case so many times, one behind the other, by groups that are drawn by their weights given what it shows."""
     holed = _with_holes(mixture, codes)
-    completed, parts = codes.copy(), _components(mixture, codes[:, holed])
+    completed, parts = codes.repeat(times, axis=1), _components(mixture, codes[:, holed])
+    places = (holed[:, None] * times + np.arange(times)).ravel()
     random = np.random.default_rng(seed)
-    uniform, seeds = random.random(len(holed)), random.integers(2**31, size=len(parts)).tolist()
-    chosen = (_shares(parts, holed).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
+    uniform, seeds = random.random(len(places)), random.integers(2**31, size=len(parts)).tolist()
+    up_to = _shares(parts, holed).cumsum(axis=0).repeat(times, axis=1)
+    chosen = (up_to < uniform).sum(axis=0).clip(max=len(parts) - 1)
     for place, (network, _, own) in enumerate(parts):
         rows = np.flatnonzero(chosen == place)
         if len(rows):
-            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seeds[place])
-            completed[:, holed[rows]] = found[: len(codes)]
+            found = _drawn(network, np.ascontiguousarray(own[:, rows // times]), seeds[place])
+            completed[:, places[rows]] = found[: len(codes)]
     return completed
 
 

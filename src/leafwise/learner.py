@@ -25,6 +25,7 @@ from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
+from leafwise.new_data import without_inference
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -282,7 +283,8 @@ def start_mixture(
     check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)
-    table = read(data, target=target, **reading)
+    with without_inference():
+        table = read(data, target=target, **reading)
     kinds = _kinds(target, search, structure_prior, hidden, candidates)
     given: dict[str, Any] = {"search": search, "prior": prior}
 

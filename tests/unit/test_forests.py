@@ -169,25 +169,39 @@ def test_seeds_and_candidates():
         DecisionGraphForestClassifier(candidates=0).fit(X, y)
 
 
-def test_missing_features_are_summed_over():
+@pytest.mark.parametrize("n", [4, 8], ids=["without networks of all", "with some"])
+def test_missing_features_are_summed_over(n):
+    """The mean of what the product says of all ways to fill a case, by how probable these are."""
     X, y = letters()
-    classifier = DecisionGraphForestClassifier(n_estimators=4, missing="drop").fit(X, y)
+    classifier = DecisionGraphForestClassifier(n_estimators=n, missing="drop").fit(X, y)
     forest = classifier.forest_
-    cases = np.repeat(np.array([["a"] * 8], object), 4, axis=0)
-    cases[:, 4] = list("acgt")
-    shares = forest.mixture.members[0].nodes[4].probabilities[0]
-    table = leafwise.read(np.c_[cases, np.repeat(y[:1], 4)], variables=forest.naive.variables)
-    total = sum(
-        weight * np.log(shares @ np.exp(log_posteriors(member, table, 8)))
-        for member, weight in zip(forest.mixture.members, forest.weights, strict=True)
-    )
-    for place, power in enumerate(forest.powers):
-        if place != 4:  # the term of a feature that is missing is 1
-            given = forest.naive.nodes[place].probabilities
-            total = total + power * np.log(given[0] if place == 8 else given[:, table.codes[place, 0]])
+    cases = np.repeat(np.array([["a"] * 8], object), 16, axis=0)
+    cases[:, 4], cases[:, 1] = list("acgt" * 4), np.repeat(list("acgt"), 4)
+    table = leafwise.read(np.c_[cases, np.repeat(y[:1], 16)], variables=forest.naive.variables)
+    shares = np.zeros(16)
+    for state in range(2):
+        table.codes[8] = state
+        shares += np.exp(forest.features.log_probabilities(table))
     whole = cases[:1].copy()
-    whole[0, 4] = None
-    assert classifier.predict_log_proba(whole)[0] == pytest.approx(total - np.logaddexp.reduce(total))
+    whole[0, [1, 4]] = None
+    found = classifier.predict_proba(np.r_[whole, cases[:1]])
+    assert found[0] == pytest.approx(shares @ product(forest, table, 8) / shares.sum())
+    assert found[1] == pytest.approx(product(forest, table, 8)[0])
+
+
+@pytest.mark.parametrize(
+    "classifier", [DecisionGraphForestClassifier(n_estimators=8, missing="drop"), NetworkClassifier(networks=4)]
+)
+def test_many_missing_features_are_drawn(classifier, monkeypatch):
+    X, y = letters()
+    new = letters(40, seed=2)[0].astype(object)
+    new[np.random.default_rng(1).random(new.shape) < 0.4] = None
+    classifier.fit(X, y)
+    drawn = classifier.predict_proba(new)
+    assert drawn == pytest.approx(classifier.predict_proba(new), abs=0)
+    monkeypatch.setattr(forests, "WAYS_TO_FILL", 4**8)
+    assert np.abs(drawn - classifier.predict_proba(new)).max() < 0.1
+    assert np.abs(drawn - classifier.predict_proba(new)).mean() < 0.01
 
 
 def test_mixtures_as_classifier_and_density():
