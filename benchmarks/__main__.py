@@ -37,6 +37,7 @@ ONLY_WHEN_NAMED = (
         "forests_elsewhere",
         "forests_missing",
         "many",
+        "many_hidden",
         "coverage",
         "gpu",
         "kills",

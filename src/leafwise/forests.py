@@ -25,7 +25,7 @@ from leafwise.constraints import Constraints, ParentRules
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind_of_node, independent, rows_of
-from leafwise.imputation import drawn_by_mixture
+from leafwise.imputation import drawn_often
 from leafwise.kernels.questions import routes
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, check_types, learn
 from leafwise.mixture import Mixture
@@ -160,12 +160,12 @@ class Forest:
 
     def _drawn(self, codes: NDArray[Any], target: int) -> NDArray[Any]:
         """Each case WAYS_TO_FILL times, with what it lacks."""
-        members = Mixture(self.features.members, self.features.weights)  # not in groups: small enough to be exact
+        members = Mixture(self.features.members, self.features.weights)  # not in groups, which are larger
         if len(members.variables) == len(codes):
             codes[target] = _HOLE
-            filled = drawn_by_mixture(members, codes, 1, WAYS_TO_FILL)
+            filled = drawn_often(members, codes, WAYS_TO_FILL, 1)
         else:
-            drawn = drawn_by_mixture(members, np.delete(codes, target, axis=0), 1, WAYS_TO_FILL)
+            drawn = drawn_often(members, np.delete(codes, target, axis=0), WAYS_TO_FILL, 1)
             filled = np.insert(drawn, target, 0, axis=0)
         return filled.astype(code_type(self.naive.variables))
 

@@ -130,14 +130,16 @@ def _large(holes: Holes, codes: Codes) -> NDArray[np.int64]:
     return large
 
 
-def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
+def _drawn(network: Network | Mixture, codes: Codes, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
+    """The cases with what they lack; `numbers` as in `Holes.draw`."""
     if isinstance(network, Mixture):
-        return drawn_by_mixture(network, codes, seed)
+        return _drawn_by_mixture(network, codes, seed)
     holes = Holes(network, DEFAULT_LIMITS)
     large = _large(holes, codes)
     small = np.delete(np.arange(codes.shape[1]), large)
     completed = codes.copy()
-    completed[:, small] = holes.draw(np.ascontiguousarray(codes[:, small]), seed)
+    own = None if numbers is None else numbers[small]
+    completed[:, small] = holes.draw(np.ascontiguousarray(codes[:, small]), seed, own)
     if len(large):
         completed[:, large] = _chain(holes, codes[:, large], seed)[0]
     return completed
@@ -205,20 +207,35 @@ def _shares(parts: list[tuple[Network, float, Codes]], numbers: NDArray[np.int64
     return found
 
 
-def drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int, times: int = 1) -> Codes:
-    """Each case so many times, one behind the other, by groups that are drawn by their weights given what it shows."""
+def _drawn_by_mixture(mixture: Mixture, codes: Codes, seed: int) -> Codes:
+    """Each case by a group that is drawn by its weight given what the case shows."""
     holed = _with_holes(mixture, codes)
-    completed, parts = codes.repeat(times, axis=1), _components(mixture, codes[:, holed])
-    places = (holed[:, None] * times + np.arange(times)).ravel()
+    completed, parts = codes.copy(), _components(mixture, codes[:, holed])
     random = np.random.default_rng(seed)
-    uniform, seeds = random.random(len(places)), random.integers(2**31, size=len(parts)).tolist()
-    up_to = _shares(parts, holed).cumsum(axis=0).repeat(times, axis=1)
-    chosen = (up_to < uniform).sum(axis=0).clip(max=len(parts) - 1)
+    uniform, seeds = random.random(len(holed)), random.integers(2**31, size=len(parts)).tolist()
+    chosen = (_shares(parts, holed).cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
     for place, (network, _, own) in enumerate(parts):
         rows = np.flatnonzero(chosen == place)
         if len(rows):
-            found = _drawn(network, np.ascontiguousarray(own[:, rows // times]), seeds[place])
-            completed[:, places[rows]] = found[: len(codes)]
+            found = _drawn(network, np.ascontiguousarray(own[:, rows]), seeds[place])
+            completed[:, holed[rows]] = found[: len(codes)]
+    return completed
+
+
+def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> Codes:
+    """Cases with holes, each so many times, one behind the other: what is drawn for one depends on no other case.
+
+    Groups have their shares of the draws, by their weights given what a case shows.
+    """
+    parts = _components(mixture, codes)
+    up_to = _shares(parts, np.arange(codes.shape[1])).cumsum(axis=0)
+    chosen = (up_to[:, :, None] < (np.arange(times) + 0.5) / times).sum(axis=0).clip(max=len(parts) - 1)
+    completed = codes.repeat(times, axis=1)
+    for place, (network, _, own) in enumerate(parts):
+        cases, numbers = map(np.ascontiguousarray, np.nonzero(chosen == place))
+        if len(cases):
+            found = _drawn(network, np.ascontiguousarray(own[:, cases]), seed, numbers)
+            completed[:, cases * times + numbers] = found[: len(codes)]
     return completed
 
 

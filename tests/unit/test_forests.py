@@ -198,7 +198,7 @@ def test_many_missing_features_are_drawn(classifier, monkeypatch):
     new[np.random.default_rng(1).random(new.shape) < 0.4] = None
     classifier.fit(X, y)
     drawn = classifier.predict_proba(new)
-    assert drawn == pytest.approx(classifier.predict_proba(new), abs=0)
+    assert classifier.predict_proba(new[7:9]) == pytest.approx(drawn[7:9])  # whoever else is asked about
     monkeypatch.setattr(forests, "WAYS_TO_FILL", 4**8)
     assert np.abs(drawn - classifier.predict_proba(new)).max() < 0.1
     assert np.abs(drawn - classifier.predict_proba(new)).mean() < 0.01
