@@ -17,7 +17,7 @@ from leafwise.ensembles import rows_of
 from leafwise.learner import learn
 from leafwise.search.greedy import LeafSearch
 
-SETS = {"nltcs": 4_000, "plants": 2_000, "baudio": 2_000}  # cases to learn from
+SETS = {"nltcs": 4_000, "baudio": 2_000}  # cases to learn from
 NETWORKS, HIDDEN = (None, 8), (None, 4, 8)
 
 
