@@ -107,7 +107,7 @@ class Confidence(Framed):
         >>> cases = sample(alarm(), 300, seed=1)
         >>> found = confidence(cases, 5)
         >>> found.network(cases).learned["confidence"]["arcs"][0]
-        ['SAO2', 'SHUNT', 1.0, 1.0]
+        ['LVEDVOLUME', 'CVP', 1.0, 1.0]
         """
         network = learn(data, constraints=Constraints(dag=self.consensus), **reading)
         places = [(self.names.index(parent), self.names.index(child)) for parent, child in self.consensus]
