@@ -17,17 +17,17 @@ from leafwise.ensembles import rows_of
 from leafwise.learner import learn
 from leafwise.search.greedy import LeafSearch
 
-SETS = {"nltcs": 4_000, "baudio": 2_000}  # cases to learn from
-NETWORKS, HIDDEN = (None, 8), (None, 4, 8)
+SETS = {"nltcs": (4_000, (None, 8)), "baudio": (2_000, (None,))}  # cases to learn from, and how many networks
+HIDDEN = (None, 4, 8)
 
 
 def measure() -> Iterator[Report]:
     """A row for each set and way."""
     rows = []
-    for name, n in SETS.items():
+    for name, (n, all_networks) in SETS.items():
         train, valid = parts(name)
         cases = rows_of(train, np.arange(n))
-        for networks in NETWORKS:
+        for networks in all_networks:
             row = [name, f"{n:,}", str(networks or 1)]
             for hidden in HIDDEN:
                 given: dict[str, Any] = {"networks": networks, "hidden": hidden}
