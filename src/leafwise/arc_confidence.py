@@ -5,7 +5,7 @@ count twice as evidence, and shares of networks would be too large (docs/how-to/
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -19,6 +19,7 @@ from leafwise.errors import check_type
 from leafwise.frames import Columns, Framed, html_table
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
 from leafwise.network import Network
+from leafwise.new_data import without_inference
 from leafwise.report.arc_shares import shares_picture
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.under_way import Settings
@@ -95,6 +96,27 @@ class Confidence(Framed):
             arcs.append((self.names[parent], self.names[child]))
         return tuple(arcs)
 
+    def network(self, data: Any, **reading: Unpack[Reading]) -> Network:
+        """The consensus as a network whose graphs are learned from all cases of the data.
+
+        Its `learned` tells, as "confidence", how many networks there were, and for each arc (parent, child) the shares
+        of those that connect the two, and that have this arc; the explorer shows them.
+
+        >>> from leafwise.examples import alarm
+        >>> from leafwise.inference.sampling import sample
+        >>> cases = sample(alarm(), 300, seed=1)
+        >>> found = confidence(cases, 5)
+        >>> found.network(cases).learned["confidence"]["arcs"][0]
+        ['LVEDVOLUME', 'CVP', 1.0, 1.0]
+        """
+        network = learn(data, constraints=Constraints(dag=self.consensus), **reading)
+        places = [(self.names.index(parent), self.names.index(child)) for parent, child in self.consensus]
+        rows = [
+            [self.names[i], self.names[j], float(self.connected[i, j]), float(self.shares[i, j])] for i, j in places
+        ]
+        told = {"networks": self.n_networks, "threshold": self.threshold, "arcs": rows}
+        return replace(network, learned={**network.learned, "confidence": told})
+
     def _pairs(self, least: float) -> list[tuple[int, int]]:
         """The pairs with at least that share, and some, the surest first."""
         both = np.triu(self.connected, 1)
@@ -156,7 +178,9 @@ def confidence(
     np.float64(1.0)
     """
     settings = {"search": search, "prior": prior, "structure_prior": structure_prior, "constraints": constraints}
-    return Confidence.of(list(halves(read(data, **reading), networks, seed, **settings)))
+    with without_inference():
+        table = read(data, **reading)
+    return Confidence.of(list(halves(table, networks, seed, **settings)))
 
 
 def halves(table: Table, networks: int, seed: int, **settings: Any) -> Iterator[Network]:

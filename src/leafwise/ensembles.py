@@ -487,13 +487,19 @@ def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
 
 def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
     """For each node the distributions in its leaves of every kind, filled by cases: (leaves * states, kinds)."""
-    rows, strengths = [], [kind for kind in kinds if kind is not None]
-    for target, node in enumerate(network.nodes):
-        if node is not None:
-            on_arcs, _ = counts_of(node, target, cases)
-            means = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, strengths))
-            rows.append(np.stack([kind.ravel() for kind in means], axis=1))
-    return rows
+    return [
+        every_kind_of_node(network, target, counts_of(node, target, cases)[0], kinds)
+        for target, node in enumerate(network.nodes)
+        if node is not None
+    ]
+
+
+def every_kind_of_node(network: Network, target: int, on_arcs: NDArray[np.int64], kinds: Sequence[Leaves]) -> Floats:
+    """The same for one node, from the counts on its arcs; None is the first kind."""
+    node, strengths = network.nodes[target], [kind for kind in kinds if kind is not None]
+    assert node is not None
+    means = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, strengths))
+    return np.stack([kind.ravel() for kind in means], axis=1)
 
 
 def _with_leaves(network: Network, table: Table, leaves: Leaves) -> Network:

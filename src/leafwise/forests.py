@@ -13,7 +13,7 @@ target: those of the naive Bayes network, each with its weight.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -21,20 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.averaging import averaged_means
-from leafwise.constraints import Constraints
+from leafwise.constraints import Constraints, ParentRules
+from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind, independent, rows_of
+from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind_of_node, independent, rows_of
+from leafwise.imputation import drawn_often
 from leafwise.kernels.questions import routes
-from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn
+from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, check_types, learn
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.predictions import log_posteriors
-from leafwise.priors import ParameterPrior, Symmetric
+from leafwise.predictions import log_joint, log_posteriors
+from leafwise.prior_network import PriorNetwork
+from leafwise.priors import ParameterPrior, Symmetric, parameter_prior
 from leafwise.search.greedy import LeafSearch
+from leafwise.search.samples import Sample, search_samples
 from leafwise.search.under_way import Settings
-from leafwise.smoothing import counts_of, smoothed_means
+from leafwise.smoothing import counts_of, node_counts, smoothed_means
 from leafwise.structure_priors import StructurePrior
-from leafwise.table import Table, many
+from leafwise.structure_priors import structure_prior as structure_prior_of
+from leafwise.table import Table, code_type, many
+from leafwise.workers import Workers
 
 Ints = NDArray[np.int64]
 
@@ -67,6 +73,9 @@ WAYS = (  # in turn; what is drawn, and which cases are left out, differs from t
 
 LEAVES: tuple[Leaves, ...] = (None, 4.0, 16.0, 64.0, 256.0)
 PARTS = 4  # of the cases: a member is learned from all but one
+WAYS_TO_FILL = 64  # the missing cells of a case: all of them, if there are no more; else as many are drawn
+_AT_ONCE = 1024  # cases with holes
+_HOLE = np.uint16(2**16 - 1)  # no state
 _LEAST = -30.0  # a log probability; a member that holds a case impossible says nothing of it
 _MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
 _ENOUGH_CASES = 10  # in each cell of the features that are tested first
@@ -80,16 +89,38 @@ class Forest:
     """Members that are multiplied, each to the power of its weight; and the terms of single features.
 
     `mixture` is the ordinary mixture of the same members: in it weights that are positive are shares. `naive` is the
-    naive Bayes network, each node of which is taken to the power in `powers`.
+    naive Bayes network, each node of which is taken to the power in `powers`. `features` says what missing cells
+    may hold: a mixture of all variables, or of all but the target.
     """
 
     mixture: Mixture
     weights: tuple[float, ...]
     naive: Network
     powers: tuple[float, ...]
+    features: Mixture
 
     def log_posteriors(self, table: Table, target: int) -> Floats:
-        """log p(target | everything else) of each case; what is missing is summed over in each member."""
+        """log p(target | everything else) of each case: where cells are missing, the mean over what they may hold.
+
+        To multiply what members say of a case with holes would be too sure: each would have summed by itself.
+        """
+        n_states = np.array([variable.n_states for variable in self.naive.variables])
+        holes = table.codes >= n_states[:, None]
+        holes[target] = False
+        codes = table.codes.astype(code_type(self.naive.variables))
+        found, holed = np.empty((table.n_cases, n_states[target])), holes.any(axis=0)
+        found[~holed] = self._pooled(codes[:, ~holed], target)
+        n_ways = np.prod(np.where(holes, n_states[:, None], 1.0), axis=0)
+        for is_few in (True, False):
+            rows = np.flatnonzero(holed & ((n_ways <= WAYS_TO_FILL) == is_few))
+            for begin in range(0, len(rows), _AT_ONCE):
+                some = rows[begin : begin + _AT_ONCE]
+                found[some] = self._mean(codes[:, some], holes[:, some], n_ways[some], target, is_few)
+        return found
+
+    def _pooled(self, codes: NDArray[Any], target: int) -> Floats:
+        """The same for cases in which nothing is missing."""
+        table = Table(self.naive.variables, np.ascontiguousarray(codes))
         total = np.zeros((table.n_cases, self.naive.variables[target].n_states))
         for member, weight in zip(self.mixture.members, self.weights, strict=True):
             if weight:
@@ -100,16 +131,51 @@ class Forest:
         found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
         return found
 
+    def _mean(self, codes: NDArray[Any], holes: NDArray[np.bool_], n_ways: Floats, target: int, is_few: bool) -> Floats:
+        """The same for cases with holes: over all ways to fill them, or some that are drawn, by what features tell."""
+        sizes = n_ways.astype(np.int64) if is_few else np.full(codes.shape[1], WAYS_TO_FILL)
+        begin = np.cumsum(sizes) - sizes
+        if is_few:
+            filled, holes = codes.repeat(sizes, axis=1), holes.repeat(sizes, axis=1)
+            numbers = np.arange(filled.shape[1]) - begin.repeat(sizes)
+            for place, variable in enumerate(self.naive.variables):
+                own = holes[place]
+                filled[place, own] = numbers[own] % variable.n_states
+                numbers[own] //= variable.n_states
+            logs = self._log_features(filled, target)
+        else:
+            filled = self._drawn(np.where(holes, _HOLE, codes), target)
+            logs = np.zeros(filled.shape[1])
+        logs -= np.logaddexp.reduceat(logs, begin).repeat(sizes)
+        found: Floats = np.logaddexp.reduceat(self._pooled(filled, target) + logs[:, None], begin)
+        return found
+
+    def _log_features(self, codes: NDArray[Any], target: int) -> Floats:
+        """The log probability of all but the target in each case."""
+        if len(self.features.variables) == len(codes):
+            joint = log_joint(self.features, Table(self.features.variables, codes), target)
+            found: Floats = np.logaddexp.reduce(joint, axis=1)
+            return found
+        return self.features.log_probabilities(Table(self.features.variables, np.delete(codes, target, axis=0)))
+
+    def _drawn(self, codes: NDArray[Any], target: int) -> NDArray[Any]:
+        """Each case WAYS_TO_FILL times, with what it lacks."""
+        members = Mixture(self.features.members, self.features.weights)  # not in groups, which are larger
+        if len(members.variables) == len(codes):
+            codes[target] = _HOLE
+            filled = drawn_often(members, codes, WAYS_TO_FILL, 1)
+        else:
+            drawn = drawn_often(members, np.delete(codes, target, axis=0), WAYS_TO_FILL, 1)
+            filled = np.insert(drawn, target, 0, axis=0)
+        return filled.astype(code_type(self.naive.variables))
+
 
 def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Floats:
-    """What a node of the naive network says of each state of the target: (cases, states); 0 where a cell is missing."""
+    """What a node of the naive network says of each state of the target: (cases, states)."""
     node = naive.nodes[place]
     assert node is not None
     logs: Floats = np.log(node.probabilities)
-    if place == target:
-        return logs
-    found: Floats = np.append(logs, np.zeros((len(logs), 1)), axis=1).T[np.minimum(codes, node.n_states)]
-    return found
+    return logs if place == target else logs.T[codes]
 
 
 def grow(
@@ -142,6 +208,7 @@ def grow(
         raise ValueError(f"n_estimators is {n_members}, and a forest has at least 1: give a number of graphs")
     if seed < 0:
         raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
+    check_types(search, prior, structure_prior, constraints, None)
     if features is not None:
         _check_features(features, table, n_members, target)
     ways = _ways(search, structure_prior, candidates)
@@ -160,10 +227,13 @@ def grow(
     powers[places] = weights[len(sets) :]
     networks = [network for members, _ in sets for network in members]
     mixture = _mixture(networks, of_each, table, seed)
+    is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
     if features is not None:
-        is_whole = np.repeat([ways[number % len(ways)].whole for number in range(len(sizes))], sizes)
         mixture = _grouped(mixture, features, is_whole)
-    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()))
+    else:
+        some = [network for network, own in zip(networks, is_whole, strict=True) if own] or networks[:1]
+        features = Mixture(tuple(some), (1 / len(some),) * len(some))
+    return Forest(mixture, tuple(of_each.tolist()), naive, tuple(powers.tolist()), features)
 
 
 def _check_features(features: Mixture, table: Table, n_members: int, target: str) -> None:
@@ -244,6 +314,7 @@ class _Growing:
     constraints: Constraints
     n_sets: int
     features: Mixture | None
+    counters: dict[int, CpuCounter] = field(default_factory=dict)  # with so many copies of the target
 
     @cached_property
     def target(self) -> int:
@@ -269,40 +340,108 @@ class _Growing:
         """
         random = np.random.default_rng([self.seed, 0, number])
         part_of = random.permutation(self.table.n_cases) % size
-        networks, found = [], []
-        for part in range(size):
-            seen, unseen = np.flatnonzero(part_of != part), np.flatnonzero(part_of[self.asked] == part)
-            cases = rows_of(self.table, seen) if len(seen) else self.table
-            network = self._learned(cases, way, random)
-            networks.append(network)
-            found.append((unseen, *self._logs(network, cases, rows_of(self.table, self.asked[unseen]))))
-        scores = sum(logs[:, rows, self.states[unseen]].sum(axis=1) for unseen, logs, rows in found)
-        best = int(np.argmax(scores))
-        said = np.empty((len(self.asked), found[0][1].shape[2]))
-        for unseen, logs, rows in found:
-            said[unseen] = logs[best, rows]
-        if len(scores) > 1:
-            networks = [self._finished(network, LEAVES[best], first + k) for k, network in enumerate(networks)]
-        return networks, said
+        parts = [np.flatnonzero(part_of == part) for part in range(size)]
+        parts = [part if len(part) < len(part_of) else part[:0] for part in parts]  # some case must be seen
+        networks = self._learned(way, parts, random)
+        unseen = [np.flatnonzero(part_of[self.asked] == part) for part in range(size)]
+        cases = [rows_of(self.table, self.asked[rows]) for rows in unseen]
+        said = np.empty((len(self.asked), self.table.variables[self.target].n_states))
+        if way.whole:
+            for network, rows, there in zip(networks, unseen, cases, strict=True):
+                said[rows] = np.fmax(log_posteriors(network, there, self.target), _LEAST)
+            return networks, said
+        on_arcs = [self._on_arcs(network, self.table) for network in networks]
+        logs = [self._logs(*own) for own in zip(networks, on_arcs, parts, strict=True)]
+        leaves = [self._leaves_of(*own) for own in zip(networks, cases, strict=True)]
+        found = list(zip(logs, leaves, unseen, strict=True))
+        best = int(np.argmax(sum(own[:, at, self.states[rows]].sum(axis=1) for own, at, rows in found)))
+        for own, at, rows in found:
+            said[rows] = own[best, at]
+        numbers = range(first, first + size)
+        return [self._finished(*own, LEAVES[best]) for own in zip(networks, on_arcs, numbers, strict=True)], said
 
-    def _learned(self, cases: Table, way: Way, random: np.random.Generator) -> Network:
-        children = self.table.names if way.whole else (self.name,)
-        constraints = drawn_parents(self.table, self.constraints, random, way.candidates, children)
-        return learn(
-            cases,
-            target=None if way.whole else self.name,
-            search=way.search,
-            prior=self.prior,
-            structure_prior=way.structure_prior,
-            constraints=constraints,
-            start=self._start(constraints, way.first, random),
-        )
+    def _learned(self, way: Way, parts: Sequence[Ints], random: np.random.Generator) -> list[Network]:
+        """A network for each part, from all other cases."""
+        children, every = self.table.names if way.whole else (self.name,), np.arange(self.table.n_cases)
+        constraints, samples = [], []
+        for part in parts:
+            own = drawn_parents(self.table, self.constraints, random, way.candidates, children)
+            rules = self.rules if own is self.constraints else own.resolve(self.table)
+            constraints.append(own)
+            samples.append(Sample(np.delete(every, part), rules, self._start(rules, way.first, random)))
+        if not way.whole and self._go_together(way.search):
+            return self._learned_together(way, samples)
+        return [
+            learn(
+                rows_of(self.table, sample.rows),
+                target=None if way.whole else self.name,
+                search=way.search,
+                prior=self.prior,
+                structure_prior=way.structure_prior,
+                constraints=own,
+                start=None if sample.start is None else self._with_node(self._uniform(sample.start)),
+            )
+            for own, sample in zip(constraints, samples, strict=True)
+        ]
 
-    def _finished(self, network: Network, leaves: Leaves, number: int) -> Network:
-        """The network with leaves that all cases fill, and with the features, which it lacks."""
+    def _go_together(self, search: Settings) -> bool:
+        """Whether one search can learn all graphs of a set: limits are for each, a prior network knows no copies."""
+        is_free = isinstance(search, LeafSearch) and search.max_steps is None and search.seconds is None
+        return is_free and not isinstance(self.parameters, PriorNetwork) and not self.constraints.tied
+
+    def _learned_together(self, way: Way, samples: Sequence[Sample]) -> list[Network]:
+        """The same for graphs of the target, by one search."""
+        if (counter := self.counters.get(len(samples))) is None:
+            counter = CpuCounter(self.table, Workers(way.search.threads)).copying([self.target] * len(samples))
+            self.counters[len(samples)] = counter
+        prior = structure_prior_of("choices" if way.structure_prior == "auto" else way.structure_prior)
+        nodes = search_samples(samples, self.target, counter, way.search, self.parameters, prior)
+        how = {"target": self.name, "operators": way.search.operators, "schedule": way.search.schedule}
+        networks = []
+        for sample, node in zip(samples, nodes, strict=True):
+            told = {"cases": len(sample.rows), **how, "leaves": node.n_leaves}
+            n_candidates = sample.rules.allowed.sum(axis=1, dtype=np.int64).tolist()
+            if n_candidates[self.target] < self.table.n_variables - 1:
+                told["candidates"] = n_candidates
+            networks.append(self._with_node(node, structure_prior=str(prior), learned=told))
+        return networks
+
+    @cached_property
+    def parameters(self) -> ParameterPrior:
+        return parameter_prior(self.prior)
+
+    @cached_property
+    def rules(self) -> ParentRules:
+        return self.constraints.resolve(self.table)
+
+    def _with_node(self, node: Node, **others: Any) -> Network:
+        """A network in which only the target has a node, which fits."""
+        nodes = tuple(node if place == self.target else None for place in range(self.table.n_variables))
+        return Network.with_nodes_later(self.table.variables, lambda: nodes, **others)
+
+    def _node(self, network: Network) -> Node:
         node = network.nodes[self.target]
         assert node is not None
-        on_arcs, counts = counts_of(node, self.target, self.table)
+        return node
+
+    def _on_arcs(self, network: Network, cases: Table) -> Ints:
+        """How often each state of the target occurs on each arc of its graph, and last among all cases."""
+        return counts_of(self._node(network), self.target, cases)[0]
+
+    def _leaves_of(self, network: Network, cases: Table) -> NDArray[np.integer[Any]]:
+        """The leaf of each case in the target's graph."""
+        return routes.leaves_of(cases.codes, *self._node(network).flat[:3], 0)
+
+    def _logs(self, network: Network, on_arcs: Ints, part: Ints) -> Floats:
+        """What a graph that did not see a part of the cases says, with each kind of leaves: (kinds, leaves, states)."""
+        seen = on_arcs - self._on_arcs(network, rows_of(self.table, part))
+        means = every_kind_of_node(network, self.target, seen, LEAVES)
+        logs: Floats = np.log(means.T).reshape(len(LEAVES), -1, self._node(network).n_states)
+        return logs
+
+    def _finished(self, network: Network, on_arcs: Ints, number: int, leaves: Leaves) -> Network:
+        """The network with leaves that all cases fill, and with the features, which it lacks."""
+        node = self._node(network)
         if leaves is None:
             means = averaged_means(network, self.target, node, on_arcs)
         else:
@@ -310,7 +449,8 @@ class _Growing:
         nodes: list[Node | None] = list(self.alone)
         if self.features is not None:
             nodes[:-1] = self.features.members[number].nodes
-        nodes[self.target] = Node.with_means(node.parents, node.graph, counts[list(node.graph.leaves)], means)
+        counts = node_counts(node, on_arcs)[list(node.graph.leaves)]
+        nodes[self.target] = Node.with_means(node.parents, node.graph, counts, means)
         told: dict[str, Any] = {"structure_prior": network.structure_prior, "learned": network.learned}
         return Network.with_nodes_later(network.variables, lambda: tuple(nodes), **told)  # all of them were checked
 
@@ -320,38 +460,23 @@ class _Growing:
         pairs = zip(self.table.variables, self.table.codes, strict=True)
         return independent([np.bincount(codes, minlength=variable.n_states) for variable, codes in pairs])
 
-    def _start(self, constraints: Constraints, first: int, random: np.random.Generator) -> Network | None:
-        """The target with a complete tree of so many features, drawn; as far as there are cases for it."""
-        if not first:
+    def _start(self, rules: ParentRules, first: int, random: np.random.Generator) -> DecisionGraph | None:
+        """A complete tree of so many features, drawn, to begin with; as far as there are cases for it."""
+        if not first or rules.is_static:
             return None
-        rules, n_states = constraints.resolve(self.table), [variable.n_states for variable in self.table.variables]
-        if rules.is_static:
-            return None
+        n_states = [variable.n_states for variable in self.table.variables]
         most = min(rules.most_leaves, self.table.n_cases // _ENOUGH_CASES)
         room = min(first, rules.most_parents - int(rules.is_parent[self.target].sum()))
         drawn: list[int] = []
         for place in random.permutation(np.flatnonzero(rules.allowed[self.target])).tolist():
             if len(drawn) < room and math.prod(n_states[own] for own in (*drawn, place)) <= most:
                 drawn.append(place)
-        if not drawn:
-            return None
-        graph, r = DecisionGraph.complete(drawn, n_states), n_states[self.target]
-        node = Node(tuple(sorted(drawn)), graph, np.full((graph.n_leaves, r), 1 / r))
-        nodes = [node if place == self.target else None for place in range(self.table.n_variables)]
-        return Network(self.table.variables, tuple(nodes))
+        return DecisionGraph.complete(drawn, n_states) if drawn else None
 
-    def _logs(self, network: Network, seen: Table, unseen: Table) -> tuple[Floats, NDArray[np.integer[Any]]]:
-        """What a member says with each kind of leaves, (kinds, rows, states), and of unseen cases the row of each.
-
-        A network of all variables has one kind, and a row for each case.
-        """
-        node = network.nodes[self.target]
-        assert node is not None
-        if None not in network.nodes:
-            return np.fmax(log_posteriors(network, unseen, self.target), _LEAST)[None], np.arange(unseen.n_cases)
-        (means,) = every_kind(network, seen, LEAVES)
-        logs: Floats = np.log(means.T).reshape(len(LEAVES), -1, node.n_states)
-        return logs, routes.leaves_of(unseen.codes, *node.flat[:3], 0)
+    def _uniform(self, graph: DecisionGraph) -> Node:
+        """A node with that graph, in which all states are equally probable."""
+        r = self.table.variables[self.target].n_states
+        return Node(tuple(sorted(graph.tested)), graph, np.full((graph.n_leaves, r), 1 / r))
 
     def naive(self) -> tuple[Network, list[int], list[Floats]]:
         """The naive Bayes network; those of its nodes that have a term, and what these say of the cases asked about.

@@ -134,10 +134,11 @@ class _Cases:
         """Some of them."""
         return _Cases(self.holes, np.ascontiguousarray(self.codes[:, cases]), self.small[cases])
 
-    def draw(self, seed: int) -> Codes:
-        """The cases, completed."""
+    def draw(self, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
+        """The cases, completed; `numbers` as in `Holes.draw`."""
         completed, large = self.codes.copy(), ~self.small
-        completed[:, self.small] = self.holes.draw(np.ascontiguousarray(self.codes[:, self.small]), seed)
+        own = None if numbers is None else numbers[self.small]
+        completed[:, self.small] = self.holes.draw(np.ascontiguousarray(self.codes[:, self.small]), seed, own)
         if large.any():
             completed[:, large] = _chain(self.holes, self.codes[:, large], seed)[0]
         return completed
@@ -238,6 +239,22 @@ def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
         rows = np.flatnonzero(chosen == place)
         if len(rows):
             completed[:, holed[rows]] = cases.take(rows).draw(seeds[place])[: len(codes)]
+    return completed
+
+
+def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> Codes:
+    """Cases with holes, each so many times, one behind the other: what is drawn for one depends on no other case.
+
+    Groups have their shares of the draws, by their weights given what a case shows.
+    """
+    parts, n_cases = _components(mixture, codes), codes.shape[1]
+    up_to = _shares(parts, np.arange(n_cases), n_cases).cumsum(axis=0)
+    chosen = (up_to[:, :, None] < (np.arange(times) + 0.5) / times).sum(axis=0).clip(max=len(parts) - 1)
+    completed = codes.repeat(times, axis=1)
+    for place, (cases, _) in enumerate(parts):
+        rows, numbers = map(np.ascontiguousarray, np.nonzero(chosen == place))
+        if len(rows):
+            completed[:, rows * times + numbers] = cases.take(rows).draw(seed, numbers)[: len(codes)]
     return completed
 
 

@@ -25,6 +25,7 @@ from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, check_network
+from leafwise.new_data import without_inference
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -278,11 +279,12 @@ def start_mixture(
     `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
     all, and for one target half of them for some members.
     """
-    _check_types(search, prior, structure_prior, constraints, start)
+    check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
     check_type(networks, int, "networks", "a whole number: give one such as 40")
     _refuse_in_mixtures(Argument("networks", networks), start, leaves, search, hidden, target)
-    table = read(data, target=target, **reading)
+    with without_inference():
+        table = read(data, target=target, **reading)
     kinds = _kinds(target, search, structure_prior, hidden, candidates)
     given: dict[str, Any] = {"search": search, "prior": prior}
 
@@ -392,7 +394,7 @@ def start_search(
     (1, True, True)
     """
     check_every(every)
-    _check_types(search, prior, structure_prior, constraints, start)
+    check_types(search, prior, structure_prior, constraints, start)
     if constraints.tied:
         _refuse_beside("constraints with tied", {"checkpoint": checkpoint})
     run = _prepared(
@@ -567,7 +569,8 @@ def _counting(
     return counter, schema, parameters
 
 
-def _check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+def check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
+    """Raise a TypeError where something else was given."""
     if not hasattr(search, "begin"):
         raise TypeError(
             f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.LeafSearch()"

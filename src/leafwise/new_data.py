@@ -3,7 +3,8 @@
 Knows columns, tables, numbers and dates in labels, and what missing cells may be.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -173,6 +174,17 @@ SUM_OVER = Advice(("missing", "unknown"), " to sum over them when a network is e
 
 class MissingCells(AdvisedError):
     """Cells are missing that must not be; the first part of the message says where."""
+
+
+@contextmanager
+def without_inference() -> Iterator[None]:
+    """Read for those who cannot infer missing cells: the advice is what else helps."""
+    try:
+        yield
+    except MissingCells as error:
+        state, drop = ("missing", "state"), ("missing", "drop")
+        told = " to make missing a state of its own, or "
+        raise AdvisedError(error.advice.parts[0], state, told, drop, " to leave these rows out") from None
 
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:

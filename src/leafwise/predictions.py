@@ -120,7 +120,7 @@ def mixture_log_posteriors(
     """
     whole = by_rest and all(node is not None for node in mixture.members[0].nodes)
     if whole and _is_known(mixture, table, target):
-        total = _log_joint(mixture, table, target)
+        total = log_joint(mixture, table, target)
     else:
         total = np.full((table.n_cases, mixture.variables[target].n_states), -np.inf)
         for network, weight in mixture.components:
@@ -138,7 +138,7 @@ def mixture_log_posteriors(
 def _log_rest(network: Network, table: Table, target: int, limits: Limits) -> Floats:
     """The log probability of each case without its target."""
     if _is_known(network, table, target):
-        total: Floats = np.logaddexp.reduce(_log_joint(network, table, target), axis=1)
+        total: Floats = np.logaddexp.reduce(log_joint(network, table, target), axis=1)
         return total
     return Holes(network, limits).log_probabilities(_with_holes(network, table, target))
 
@@ -149,7 +149,7 @@ def _is_known(model: Network | Mixture, table: Table, target: int) -> bool:
     return all(v == target or there == known for v, (there, known) in enumerate(pairs))
 
 
-def _log_joint(model: Network | Mixture, table: Table, target: int) -> Floats:
+def log_joint(model: Network | Mixture, table: Table, target: int) -> Floats:
     """The log probability of each case with every state of the target, (cases, states)."""
     codes: NDArray[Any] = table.codes.astype(code_type(model.variables))
     logs = []

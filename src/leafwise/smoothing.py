@@ -64,7 +64,7 @@ def _smoothed_rows(network: Network, target: int, table: Table, strengths: Seque
 
 def smoothed_means(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
     """The distributions of a node's leaves for several strengths, from the counts on its arcs."""
-    counts = _node_counts(node, on_arcs)[list(node.places)]
+    counts = node_counts(node, on_arcs)[list(node.places)]
     return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in _exponents(node, on_arcs, strengths)]
 
 
@@ -86,14 +86,15 @@ def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64],
     """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
     test, first, child, _ = _flat(node)
     on_arcs = arc_counts(table.codes, test, first, child, target, node.n_states)
-    return on_arcs, _node_counts(node, on_arcs)
+    return on_arcs, node_counts(node, on_arcs)
 
 
 def _flat(node: Node) -> FlatGraphs:
     return node.flat if node.own is None else flatten([node.own.graph])
 
 
-def _node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
+def node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often each state occurs in each node of a graph, from the counts on its arcs."""
     counts = np.zeros((len(node.whole_graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
     np.add.at(counts, _flat(node).child, on_arcs[:-1])

@@ -92,6 +92,18 @@ def given(network, target, **evidence):
     return leafwise.query(network, target, given=evidence)[target]
 
 
+def test_a_consensus_tells_how_sure_its_arcs_are(page, tmp_path):
+    cases = leafwise.sample(alarm(), 300, seed=1)
+    found = leafwise.confidence(cases, 3, search=leafwise.LeafSearch())
+    network = found.network(cases)
+    page.goto(write(network, tmp_path))
+    (parent, child), *_ = network.named_arcs
+    choose(page, child)
+    told = dict(zip(*(page.locator(f"#details {kind}").all_inner_texts() for kind in ("dt", "dd")), strict=True))
+    share = found.connected[found.names.index(parent), found.names.index(child)]
+    assert told[parent] == f"{100 * share:.1f} %"
+
+
 def test_a_page_from_a_file(page, learned, tmp_path):
     page.goto(write(learned, tmp_path))
     playwright.expect(page.locator("#sizes")).to_contain_text("37 variables")

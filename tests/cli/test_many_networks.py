@@ -103,7 +103,8 @@ def test_missing_cells_are_filled_in(ask, folder, model):
 
 def test_confidence(ask, folder):
     done = ask(
-        "confidence", folder / "data.csv", "--networks", "3", "-o", folder / "c.svg", "--consensus", folder / "c.json"
+        *("confidence", folder / "data.csv", "--networks", "3", "-o", folder / "c.svg"),
+        *("--consensus", folder / "c.json", "--html", folder / "c.html"),
     )
     assert done.code == 0
     assert "3 networks; the consensus has" in done.stdout
@@ -111,3 +112,13 @@ def test_confidence(ask, folder):
     assert values["networks"] == 3
     assert {tuple(arc) for arc in values["consensus_arcs"]} == set(Network.load(folder / "c.json").named_arcs)
     assert (folder / "c.svg").exists()
+    assert '"shares":[' in (folder / "c.html").read_text().replace(" ", "")
+
+
+def test_advice_about_missing_cells_can_be_followed(ask, folder):
+    (folder / "holes.csv").write_text((folder / "data.csv").read_text().replace("NORMAL", ""))
+    for arguments in (("confidence",), ("learn", "--networks", "2", "-o", folder / "x.json")):
+        done = ask(*arguments, folder / "holes.csv")
+        assert done.code == 2
+        assert "pass --missing state" in done.stderr
+        assert "infer" not in done.stderr

@@ -139,6 +139,20 @@ def random_codes(random, n_states, n_cases):
     return [np.minimum(random.geometric(random.uniform(0.2, 0.9), n_cases) - 1, r - 1) for r in n_states]
 
 
+@pytest.mark.parametrize("n_cases", [1, 64, 65, 640])
+def test_sets_of_rows(n_cases):
+    """Sets that are given row by row, few of them as lists and many as masks."""
+    random = np.random.default_rng(n_cases)
+    table = make_table([2, 3, 9], random_codes(random, [2, 3, 9], n_cases))
+    pair = Pair("cpu", table, random)
+    all_rows = [np.flatnonzero(random.random(n_cases) < share) for share in (0.01, 0.75, 1.0)]
+    names = pair.counter.name_sets(pair.fast, all_rows)
+    pair.slow.sets.update(zip(names, (set(rows.tolist()) for rows in all_rows), strict=True))
+    for _ in range(5):
+        pair.count()
+        pair.cut()
+
+
 def run(pair, n_requests):
     for _ in range(n_requests):
         request = pair.random.choice(["cut", "cut", "count", "count", "join", "release"])

@@ -1,5 +1,7 @@
 """How sure arcs are: counted by hand from the networks of halves, and thresholds against their definition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,8 @@ import leafwise.examples
 from leafwise import Confidence, Constraints, LeafSearch, RecoverySearch, TableArcSearch
 from leafwise.arc_confidence import halves
 from leafwise.decision_graph import LEAF
+from leafwise.explorer.page import page
+from leafwise.explorer.strengths import shares as explorer_shares
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +70,18 @@ def test_the_threshold_is_nearest_to_all_or_nothing(random):
     distances = [np.abs(cumulative - t / len(shares)).mean() for t in range(len(shares) + 1)]
     n_below = int((shares < result.threshold).sum()) if result.threshold < 1 else int((shares < 1).sum())
     assert distances[n_below] == pytest.approx(min(distances), abs=0.002)
+
+
+def test_the_explorer_shows_how_sure_arcs_are(cases, found):
+    network = found.network(cases)
+    shares = explorer_shares(network)
+    names = found.names
+    assert network.named_arcs
+    for (parent, child), share in zip(network.named_arcs, shares, strict=True):
+        assert share == found.connected[names.index(parent), names.index(child)]
+    assert f'"shares":[{shares[0]}' in page(network, "consensus").replace(" ", "")
+    assert explorer_shares(leafwise.learn(cases)) is None
+    assert explorer_shares(replace(network, learned={"confidence": {"arcs": [["a"]]}})) is None
 
 
 def test_cycles_are_turned_round():

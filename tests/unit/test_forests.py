@@ -11,7 +11,7 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 import leafwise  # noqa: E402
-from leafwise import Constraints, Mixture  # noqa: E402
+from leafwise import Constraints, Mixture, forests  # noqa: E402
 from leafwise.estimators import (  # noqa: E402
     DecisionGraphClassifier,
     DecisionGraphForestClassifier,
@@ -62,6 +62,21 @@ def test_a_forest_says_the_product_of_its_graphs():
     new, labels = letters(seed=2)
     assert classifier.score(new, labels) > 0.85
     assert pickle.loads(pickle.dumps(classifier)).predict_proba(new) == pytest.approx(classifier.predict_proba(new))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"candidates": 0.4, "prior": "bdeu:4"}, {"max_parents": 2, "max_leaves": 9}, {"operators": "BM"}],
+    ids=lambda given: ", ".join(given) or "defaults",
+)
+def test_graphs_learned_together_are_those_learned_apart(given, monkeypatch):
+    """One search over copies of the target, each with its cases, or a search for each."""
+    X, y = letters()
+    together = DecisionGraphForestClassifier(**given).fit(X, y).forest_
+    monkeypatch.setattr(forests._Growing, "_go_together", lambda *_: False)
+    apart = DecisionGraphForestClassifier(**given).fit(X, y).forest_
+    assert (together.weights, together.powers) == (apart.weights, apart.powers)
+    assert [member.nodes for member in together.mixture] == [member.nodes for member in apart.mixture]
 
 
 def test_members_that_know_different_things_add_up():
@@ -154,25 +169,39 @@ def test_seeds_and_candidates():
         DecisionGraphForestClassifier(candidates=0).fit(X, y)
 
 
-def test_missing_features_are_summed_over():
+@pytest.mark.parametrize("n", [4, 8], ids=["without networks of all", "with some"])
+def test_missing_features_are_summed_over(n):
+    """The mean of what the product says of all ways to fill a case, by how probable these are."""
     X, y = letters()
-    classifier = DecisionGraphForestClassifier(n_estimators=4, missing="drop").fit(X, y)
+    classifier = DecisionGraphForestClassifier(n_estimators=n, missing="drop").fit(X, y)
     forest = classifier.forest_
-    cases = np.repeat(np.array([["a"] * 8], object), 4, axis=0)
-    cases[:, 4] = list("acgt")
-    shares = forest.mixture.members[0].nodes[4].probabilities[0]
-    table = leafwise.read(np.c_[cases, np.repeat(y[:1], 4)], variables=forest.naive.variables)
-    total = sum(
-        weight * np.log(shares @ np.exp(log_posteriors(member, table, 8)))
-        for member, weight in zip(forest.mixture.members, forest.weights, strict=True)
-    )
-    for place, power in enumerate(forest.powers):
-        if place != 4:  # the term of a feature that is missing is 1
-            given = forest.naive.nodes[place].probabilities
-            total = total + power * np.log(given[0] if place == 8 else given[:, table.codes[place, 0]])
+    cases = np.repeat(np.array([["a"] * 8], object), 16, axis=0)
+    cases[:, 4], cases[:, 1] = list("acgt" * 4), np.repeat(list("acgt"), 4)
+    table = leafwise.read(np.c_[cases, np.repeat(y[:1], 16)], variables=forest.naive.variables)
+    shares = np.zeros(16)
+    for state in range(2):
+        table.codes[8] = state
+        shares += np.exp(forest.features.log_probabilities(table))
     whole = cases[:1].copy()
-    whole[0, 4] = None
-    assert classifier.predict_log_proba(whole)[0] == pytest.approx(total - np.logaddexp.reduce(total))
+    whole[0, [1, 4]] = None
+    found = classifier.predict_proba(np.r_[whole, cases[:1]])
+    assert found[0] == pytest.approx(shares @ product(forest, table, 8) / shares.sum())
+    assert found[1] == pytest.approx(product(forest, table, 8)[0])
+
+
+@pytest.mark.parametrize(
+    "classifier", [DecisionGraphForestClassifier(n_estimators=8, missing="drop"), NetworkClassifier(networks=4)]
+)
+def test_many_missing_features_are_drawn(classifier, monkeypatch):
+    X, y = letters()
+    new = letters(40, seed=2)[0].astype(object)
+    new[np.random.default_rng(1).random(new.shape) < 0.4] = None
+    classifier.fit(X, y)
+    drawn = classifier.predict_proba(new)
+    assert classifier.predict_proba(new[7:9]) == pytest.approx(drawn[7:9])  # whoever else is asked about
+    monkeypatch.setattr(forests, "WAYS_TO_FILL", 4**8)
+    assert np.abs(drawn - classifier.predict_proba(new)).max() < 0.1
+    assert np.abs(drawn - classifier.predict_proba(new)).mean() < 0.01
 
 
 def test_mixtures_as_classifier_and_density():

@@ -8,6 +8,7 @@ import click
 
 from leafwise.cli.data import data_argument, reading_options
 from leafwise.cli.learn import COUNT, KILLED_BY
+from leafwise.cli.models import save_page
 from leafwise.cli.options import OUTPUT_FILE, check_output, json_option, print_json, print_rows, say
 from leafwise.cli.progress import asked_to_stop, telling
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Save the network with the arcs above the threshold, its graphs learned from all cases.",
 )
+@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save the same as a page to explore, arcs by width.")
 @reading_options("error", "state", "drop", states=True)
 @json_option
 def confidence(
@@ -44,6 +46,7 @@ def confidence(
     search: str,
     output: Path | None,
     consensus: Path | None,
+    html: Path | None,
     reading: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -51,16 +54,20 @@ def confidence(
 
     Ctrl-C stops it; what is told then is of the networks learned so far.
     """
-    for file in (output, consensus):
+    for file in (output, consensus, html):
         if file is not None:
             check_output(file, *data)
+    if output is not None and output.suffix.lower() not in (".svg", ".png"):
+        raise ValueError(f"the name {output.name!r} ends like no picture: use .svg or .png.")
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
+    from leafwise.new_data import without_inference
     from leafwise.search.greedy import LeafSearch
     from leafwise.search.recover import RecoverySearch
     from leafwise.search.tables import TableArcSearch
 
-    table = read(list(data), **reading)
+    with without_inference():
+        table = read(list(data), **reading)
     searches: dict[str, Settings] = {"greedy": LeafSearch(), "tables": TableArcSearch(), "recover": RecoverySearch()}
     found = []
     with asked_to_stop() as asked, telling(quiet=as_json) as tell:
@@ -72,32 +79,36 @@ def confidence(
     result = Confidence.of(found)
     if output is not None:
         result.plot().save(output)
-    if consensus is not None:
-        _save_consensus(result, table, consensus)
-    _print(result, output, consensus, as_json)
+    if consensus is not None or html is not None:
+        _save_consensus(result, table, consensus, html)
+    _print(result, {"output": output, "consensus": consensus, "html": html}, as_json)
     if asked.signal:
         say(f"leafwise: interrupted after {len(found):,} of {networks:,} networks.")
     return KILLED_BY + asked.signal if asked.signal else 0
 
 
-def _save_consensus(result: "Confidence", table: "Table", consensus: Path) -> None:
-    from leafwise.constraints import Constraints
-    from leafwise.learner import learn
+def _save_consensus(result: "Confidence", table: "Table", consensus: Path | None, html: Path | None) -> None:
+    network = result.network(table)
+    if consensus is not None:
+        network.save(consensus)
+    if html is not None:
+        save_page(network, "consensus", html)
 
-    learn(table, constraints=Constraints(dag=result.consensus)).save(consensus)
 
+def _print(result: "Confidence", files: dict[str, Path | None], as_json: bool) -> None:
+    from leafwise.table import many
 
-def _print(result: "Confidence", output: Path | None, consensus: Path | None, as_json: bool) -> None:
     columns: Any = result.frame_columns()
     rows = list(zip(*columns.values(), strict=True))
-    saved = {key: str(file) for key, file in (("output", output), ("consensus", consensus)) if file is not None}
+    saved = {key: str(file) for key, file in files.items() if file is not None}
     if as_json:
         pairs = [dict(zip(columns, (x if isinstance(x, str) else float(x) for x in row), strict=True)) for row in rows]
         arcs = [list(arc) for arc in result.consensus]
         about = {"networks": result.n_networks, "threshold": result.threshold, "consensus_arcs": arcs, "pairs": pairs}
         print_json(about | saved)
         return
-    click.echo(f"{result.n_networks:,} networks; the consensus has {len(result.consensus):,} arcs, ", nl=False)
+    size = many(len(result.consensus), "arc")
+    click.echo(f"{many(result.n_networks, 'network')}; the consensus has {size}, ", nl=False)
     click.echo(f"of pairs that {100 * result.threshold:.0f} % or more connect")
     lines = [("from", "to", "connected", "this way", "the other", "tests")]
     for parent, child, both, one, other, tests, _ in rows:

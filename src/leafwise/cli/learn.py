@@ -1,6 +1,7 @@
 """`leafwise learn`: from a data file to a saved network."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -439,6 +440,7 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
     """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
     from leafwise.batches import rows_told
     from leafwise.encoding import read_and_describe, read_weighted
+    from leafwise.new_data import without_inference
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
@@ -461,7 +463,12 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
     if request.weights is not None:
         table, understood, weights = read_weighted(files, request.weights, **given)
         return table, understood, start, weights
-    with telling(quiet=request.quiet or request.as_json) as tell, rows_told(lambda n: tell(f"{n:,} rows read")):
+    advising = nullcontext() if request.networks is None else without_inference()
+    with (
+        advising,
+        telling(quiet=request.quiet or request.as_json) as tell,
+        rows_told(lambda n: tell(f"{n:,} rows read")),
+    ):
         table, understood = read_and_describe(files, cache=request.cache, **given)
     return table, understood, start, None
 

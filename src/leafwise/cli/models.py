@@ -232,7 +232,7 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
             _save_picture(network, node, output)
         if html is not None:
             tell("preparing the page")
-            _save_page(network, model.name, html)
+            save_page(network, model.name, html)
     if saved and as_json:
         print_json({key: str(path) for key, path in saved.items()})
     elif saved:
@@ -277,8 +277,9 @@ def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, htm
     click.echo(repr(mixture))
     rows: list[tuple[str, ...]] = [("pair", "connected", "this way", "the other")]
     for both, i, j in pairs:
-        both_ways = [f"{100 * share:.0f} %" for share in (-both, shares[j, i], shares[i, j])]
-        rows.append((f"{names[j]} → {names[i]}", *both_ways))
+        parent, child = (j, i) if shares[j, i] >= shares[i, j] else (i, j)
+        both_ways = [f"{100 * share:.0f} %" for share in (-both, shares[parent, child], shares[child, parent])]
+        rows.append((f"{names[parent]} → {names[child]}", *both_ways))
     print_rows(rows)
 
 
@@ -294,7 +295,8 @@ def _save_picture(network: "Network", node: str | None, output: Path) -> None:
         (network.plot() if node is None else network.plot_node(node)).save(output)
 
 
-def _save_page(network: "Network", name: str, html: Path) -> None:
+def save_page(network: "Network", name: str, html: Path) -> None:
+    """Write the page to explore a network with."""
     from leafwise.explorer.page import page
     from leafwise.formats.whole_files import write_whole
 

@@ -3,6 +3,7 @@
 Knows variables and arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -84,6 +85,9 @@ class LocalCounter(Counter, Protocol):
 
     def make_room(self, sizes: Integers) -> None:
         """Room for more sets of these sizes, which compiled code will place."""
+
+    def name_sets(self, session: Session, all_rows: Sequence[Integers]) -> list[int]:
+        """The names that a new session gives to sets of these rows, each sorted."""
 
     def take(self, session: Session, names: Integers) -> Integers:
         """The numbers of sets that a session had made, and now has no longer."""

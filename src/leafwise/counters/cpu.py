@@ -1,6 +1,6 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import c_char
 from functools import cached_property
 from typing import Any
@@ -71,6 +71,21 @@ class CpuCounter:
 
     def session(self) -> "CpuSession":
         return CpuSession(self)
+
+    def name_sets(self, session: Session, all_rows: Sequence[Integers]) -> list[int]:
+        assert isinstance(session, CpuSession)
+        first = self._place(np.array([len(rows) for rows in all_rows], np.int64))
+        names = range(EVERYTHING + 1, EVERYTHING + 1 + len(all_rows))
+        for name, rows in zip(names, all_rows, strict=True):
+            number = session.numbers[name] = first + name - names[0]
+            offset, size, is_mask = self._sets[number].tolist()
+            if is_mask:
+                bits = np.zeros(64 * self._masks.shape[1], np.bool_)
+                bits[rows] = True
+                self._masks[offset] = np.packbits(bits, bitorder="little").view(np.uint64)
+            else:
+                self._lists[offset : offset + size] = rows
+        return list(names)
 
     def take(self, session: Session, names: Integers) -> Integers:
         assert isinstance(session, CpuSession)

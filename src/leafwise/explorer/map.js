@@ -8,7 +8,8 @@ const arcs = [];
 variables.forEach((variable, child) => variable.parents.forEach((parent) => {
   children[parent].push(child);
   const strength = data.strengths[arcs.length];
-  arcs.push([parent, child, data.routes[arcs.length], strength === null ? 1 : 0.6 + 3.4 * Math.sqrt(strength), arcs.length]);
+  const width = data.shares ? 0.6 + 3.4 * data.shares[arcs.length] : strength === null ? 1 : 0.6 + 3.4 * Math.sqrt(strength);
+  arcs.push([parent, child, data.routes[arcs.length], width, arcs.length]);
 }));
 const degree = variables.map((variable, v) => variable.parents.length + children[v].length);
 const byDegree = [...variables.keys()].sort((a, b) => degree[b] - degree[a]);

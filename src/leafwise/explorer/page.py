@@ -16,7 +16,7 @@ from typing import Any
 
 from leafwise.explorer.answers import marginals
 from leafwise.explorer.clusters import clusters
-from leafwise.explorer.strengths import strengths
+from leafwise.explorer.strengths import shares, strengths
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.network import Network, Node
 from leafwise.report.graph_picture import folded_drawings
@@ -108,6 +108,7 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
         ],
         "routes": _routes(layout),
         "strengths": strengths(network),
+        "shares": shares(network),
         "clusters": None if is_small(len(sizes), network.arcs) else _clusters(network),
         "marginals": None if live else _marginals(network),
     }

@@ -87,6 +87,7 @@ const details = (v) => {
     make("p", {className: "note"}, certainty(v)),
     make("h3", {}, "Parents"), chips(variable.parents, "parents"),
     make("h3", {}, "Children"), chips(children[v], "children"),
+    ...sureness(v),
     make("h3", {}, "Size"),
     facts([
       ["tests", variable.tests], ["leaves", variable.leaves], ["parameters", variable.parameters],
@@ -96,6 +97,11 @@ const details = (v) => {
     make("div", {className: "row"}, make("h3", {}, "Decision graph"), enlarge),
     graphOf(v),
   ];
+};
+const sureness = (v) => {  // of a consensus: the share of networks that connect the variable with each neighbour
+  const near = data.shares ? arcs.filter(([parent, child]) => parent === v || child === v) : [];
+  const rows = near.map(([parent, child,,, k]) => [variables[parent === v ? child : parent].name, percent(data.shares[k])]);
+  return rows.length ? [make("h3", {}, "Networks that connect it with"), facts(rows)] : [];
 };
 const certainty = (v) => {
   if (!marginals) return "Being computed…";

@@ -1,4 +1,6 @@
-"""How strong arcs are, for the map: from cases drawn from the network. Knows networks and sampling."""
+"""How strong arcs are, for the map, from cases drawn from the network; how sure, if that is known. Knows sampling."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,6 +24,17 @@ def strengths(network: Network) -> list[float | None]:
         return [None] * len(network.arcs)
     codes = sample(network, _CASES, seed=1).codes
     return [_share(codes[parent], codes[child]) for parent, child in network.arcs]
+
+
+def shares(network: Network) -> list[float] | None:
+    """For each arc the share of networks that connect its ends, where the network is a consensus that tells it."""
+    told = network.learned.get("confidence")
+    rows = told.get("arcs") if isinstance(told, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 4 for row in rows):
+        return None
+    known = {(str(parent), str(child)): share for parent, child, share, _ in rows}
+    found = [known.get(arc) for arc in network.named_arcs]
+    return [float(share) for share in found if isinstance(share, int | float)] if None not in found else None
 
 
 def _share(parent: np.ndarray, child: np.ndarray) -> float:

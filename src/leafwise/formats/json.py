@@ -97,7 +97,10 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
     room = Room(len(text_of_file), most_cells)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         if isinstance(document, dict) and document.get("format") == "leafwise-mixture":
-            raise ValueError("this file holds a mixture of networks, and one network is needed here: give such a file.")
+            raise ValueError(
+                "this file holds a mixture of networks, and one network is needed here: give such a file. A mixture "
+                "can evaluate, query, mpe, sample, predict, impute and show."
+            )
         if isinstance(document, dict) and document.get("format") == "leafwise-dynamic-network":
             raise ValueError(
                 "this file holds a dynamic network, and one of so many slices is needed here: make it with unroll."

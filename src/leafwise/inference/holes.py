@@ -84,14 +84,19 @@ class Holes:
             out[case] = self._exact(codes[:, case], []).log_evidence()
         return out
 
-    def draw(self, codes: Codes, seed: int) -> Codes:
-        """The cases with their missing cells drawn given what they show. An impossible case is a ValueError."""
+    def draw(self, codes: Codes, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
+        """The cases with their missing cells drawn given what they show. An impossible case is a ValueError.
+
+        `numbers`, from 0 on: cases with the same number share their randomness, and others have no say in it.
+        """
         missing = self._missing(codes)
         codes = codes.copy()
         found = np.empty(codes.shape[1])
         n_missing = missing.sum(axis=0)
-        first = np.cumsum(n_missing) - n_missing
-        uniform = np.random.default_rng(seed).random(n_missing.sum())
+        first, n_uniform = np.cumsum(n_missing) - n_missing, int(n_missing.sum())
+        if numbers is not None:
+            first, n_uniform = numbers * len(codes), (int(numbers.max(initial=-1)) + 1) * len(codes)
+        uniform = np.random.default_rng(seed).random(n_uniform)
 
         def run(begin: int, end: int) -> None:
             here = codes[:, begin:end]
@@ -102,7 +107,8 @@ class Holes:
         for case in np.flatnonzero(np.isnan(found)).tolist():
             unknown = np.flatnonzero(missing[:, case]).tolist()
             question = self._exact(codes[:, case], [(variable,) for variable in unknown])
-            codes[unknown, case] = question.draw(1, seed + case)[:, 0]
+            number = case if numbers is None else int(numbers[case])
+            codes[unknown, case] = question.draw(1, seed + number)[:, 0]
         return codes
 
     def redraw(self, shown: Codes, codes: Codes, seed: int, n_sweeps: int) -> tuple[Codes, Floats]:

@@ -106,6 +106,7 @@ class LeafSearchRun(Run):
         settings: LeafSearch,
         workers: Workers,
         before: Mapping[str, Any] | None = None,
+        sets: NDArray[np.int64] | None = None,  # of the leaves it begins with, in a local counter
     ) -> None:
         taken = Taken() if before is None else Taken.of(before)
         super().__init__(problem, counter, taken.seconds)
@@ -115,9 +116,9 @@ class LeafSearchRun(Run):
             problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
         )
         with self._clock:
-            self._begin(taken)
+            self._begin(taken, sets)
 
-    def _begin(self, taken: Taken) -> None:
+    def _begin(self, taken: Taken, sets: NDArray[np.int64] | None) -> None:
         """Make all ready to go on from there."""
         problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
         if counter.local is not None:
@@ -155,7 +156,7 @@ class LeafSearchRun(Run):
             self._scratches,
         )
         others = np.array([target for target in problem.targets if target not in start], np.int64)
-        leaves.plant(start, others, taken.regions, taken.pieces)
+        leaves.plant(start, others, taken.regions, taken.pieces, sets)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
         self._other: Leaves | None = None  # the second look at some graphs, while it is under way
         self._deleted: list[Deletion] = []
@@ -269,9 +270,14 @@ class LeafSearchRun(Run):
             return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **about)
         return network_of(variables, self._drawn_nodes(graphs, leaves), **about)
 
+    @property
+    def nodes(self) -> tuple[Node | None, ...]:
+        """The nodes of the network, in less time than it takes to make that."""
+        return self._nodes(*self._reduced())()
+
     def node(self, target: int) -> Node:
         """One node as it is now."""
-        node = self._nodes(*self._reduced())()[target]
+        node = self.nodes[target]
         assert node is not None
         return node
 

@@ -208,14 +208,15 @@ class Leaves:
         others: Integers,
         regions: Sequence[Sequence[int]] = (),
         pieces: Sequence[Sequence[int]] = (),
+        sets: Integers | None = None,
     ) -> None:
         """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
 
         `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
-        these leaves are about some states only, and what, as `pieces` tells.
+        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, in a local counter.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
-        sets = self._planted_sets(graphs)
+        sets = self._planted_sets(graphs) if sets is None else sets
         targets = planted.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),

@@ -109,17 +109,22 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
 
 
 def planted_sets(
-    graphs: Mapping[int, DecisionGraph], session: Session, n_states: Integers, names: Iterator[int]
+    graphs: Mapping[int, DecisionGraph],
+    session: Session,
+    n_states: Integers,
+    names: Iterator[int],
+    roots: Sequence[int] = (),
 ) -> list[int]:
     """The name of the set of cases of each leaf of the graphs, found by cutting and joining as the graphs say.
 
-    Level by level, all graphs at once: a node is as far down as the longest way to it.
+    Level by level, all graphs at once: a node is as far down as the longest way to it. `roots`: the names of the sets
+    that the graphs are about, all cases unless given; they are used up.
     """
     all_graphs = list(graphs.values())
     pieces: list[list[list[int]]] = [[[] for _ in graph.tests] for graph in all_graphs]  # sets to join, at each node
     levels: dict[int, list[tuple[int, int]]] = {}
     for k, graph in enumerate(all_graphs):
-        pieces[k][0] = [EVERYTHING]
+        pieces[k][0] = [roots[k] if roots else EVERYTHING]
         depths = [0] * len(graph.tests)
         for node, row in enumerate(graph.children):
             levels.setdefault(depths[node], []).append((k, node))

@@ -1,0 +1,68 @@
+"""Graphs of one target from several samples of the same cases, in one search: cases are laid out once for all of them.
+
+The target is copied, a variable for each sample, and its graph begins with the cases of the sample. Copies are nobody's
+parents, so each graph is the one that a search for this sample alone would find.
+"""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leafwise.constraints import ParentRules
+from leafwise.counters.counter import LocalCounter
+from leafwise.decision_graph import DecisionGraph
+from leafwise.network import Node
+from leafwise.priors import ParameterPrior
+from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.planting import FIRST_NAME, planted_sets
+from leafwise.search.problem import Problem
+from leafwise.structure_priors import StructurePrior
+from leafwise.table import count_states
+from leafwise.workers import Workers
+
+
+class Sample(NamedTuple):
+    """Which cases, what the target's parents may be, and the graph to begin with."""
+
+    rows: NDArray[np.int64]
+    rules: ParentRules
+    start: DecisionGraph | None
+
+
+def search_samples(
+    samples: Sequence[Sample],
+    target: int,
+    counter: LocalCounter,
+    settings: LeafSearch,
+    prior: ParameterPrior,
+    structure_prior: StructurePrior,
+) -> list[Node]:
+    """The target's node for each sample; the last variables of the counter are as many copies of the target."""
+    n = len(counter.variables) - len(samples)
+    targets, session = range(n, len(counter.variables)), counter.session()
+    rules = _joined([sample.rules for sample in samples], target, n)
+    graphs = dict(zip(targets, (sample.start or DecisionGraph.single() for sample in samples), strict=True))
+    for copy, graph in graphs.items():
+        rules.is_parent[copy, list(graph.tested)] = 1
+    roots = counter.name_sets(session, [sample.rows for sample in samples])
+    names = planted_sets(graphs, session, count_states(counter.variables), count(FIRST_NAME), roots)
+    sets = counter.take(session, np.array(names, np.int64))
+    n_candidates = rules.allowed.sum(axis=1, dtype=np.int64)
+    problem = Problem(counter.variables, tuple(targets), prior, structure_prior, rules, n_candidates, graphs)
+    search = LeafSearchRun(problem, counter, settings, Workers(settings.threads), sets=sets)
+    search.run()
+    nodes = search.nodes
+    search.close()
+    return [node for node in nodes if node is not None]
+
+
+def _joined(rules: Sequence[ParentRules], target: int, n: int) -> ParentRules:
+    """The rules of each copy, all in one."""
+    size = n + len(rules)
+    allowed, is_parent, kept = (np.zeros((size, size), np.uint8) for _ in range(3))
+    for copy, own in enumerate(rules, n):
+        allowed[copy, :n], is_parent[copy, :n], kept[copy, :n] = (part[target] for part in own[:3])
+    return rules[0]._replace(allowed=allowed, is_parent=is_parent, kept=kept)
