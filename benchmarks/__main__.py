@@ -43,6 +43,7 @@ ONLY_WHEN_NAMED = (
         "kills",
         "libra",
         "limits",
+        "lost_to_holes",
         "profile_search",
         "large",
     ),

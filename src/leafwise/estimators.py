@@ -364,6 +364,9 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 
 
 def _learned(estimator: Any, table: Table, weights: Floats | None, target: str | None = None) -> Network:
+    empty = [v.name for v in table.variables if estimator.missing == "infer" and v.missing and v.n_states == 1]
+    if empty:
+        raise ValueError(f"column {empty[0]!r} has not one cell, so nothing can be inferred: leave it out")
     network: Network = learn(table, target=target, weights=weights, **_settings(estimator))
     return network
 

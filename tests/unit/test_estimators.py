@@ -519,6 +519,8 @@ def test_an_imputer_fills_in_what_fits():
     assert imputer.transform(odd)[0, 0] == "purple"
     with pytest.raises(ValueError, match="how='mean' is not known"):
         NetworkImputer(how="mean").fit(X)
+    with pytest.raises(ValueError, match="nothing can be inferred: leave it out"):
+        NetworkImputer().fit(gaps.assign(day=None))
 
 
 def test_an_imputer_in_a_pipeline():

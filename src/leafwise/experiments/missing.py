@@ -89,7 +89,8 @@ def _dropped(cut: Cut) -> Found | None:
     return _learned(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
 
 
-def _most_common(cut: Cut) -> Found:
+def most_common(cut: Cut) -> Found:
+    """Every hole gets the most common state of its variable."""
     pairs = zip(cut.complete.codes, cut.holes, strict=True)
     common = [np.bincount(codes[~holes]).argmax() if not holes.all() else 0 for codes, holes in pairs]
     return _learned(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
@@ -158,7 +159,7 @@ def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tup
     ways: dict[str, Callable[[], Found | None]] = {
         "rows dropped": lambda: _dropped(cut),
         "a state": lambda: _learned(cut.shown()),
-        "most common": lambda: _most_common(cut),
+        "most common": lambda: most_common(cut),
         "IterativeImputer": lambda: _iterative(cut),
         "KNNImputer": lambda: _nearest(cut),
         "pyAgrum EM": lambda: _agrum(cut, ours[0]) if slow else None,
@@ -170,7 +171,7 @@ def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tup
         yield name, ways[name]()
 
 
-def _tables(name: str, most: int, folder: Path | None) -> tuple[Table, Table]:
+def cases(name: str, most: int, folder: Path | None) -> tuple[Table, Table]:
     """The cases to learn from and those that are held back; all complete."""
     n = min(SETS[name], most)
     if name.startswith("alarm"):
@@ -198,9 +199,9 @@ def _rows(table: Table, places: NDArray[np.int64]) -> Table:
     return Table(table.variables, np.ascontiguousarray(table.codes[:, places]))
 
 
-def _holes(table: Table, how: float | str) -> Holed:
+def removed(table: Table, how: float | str, seed: int = _SEED) -> Holed:
     """Cells removed at random; or, in every other variable, far more often where another one is in its usual state."""
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(seed)
     if isinstance(how, float):
         return np.asarray(random.random(table.codes.shape) < how)
     order = random.permutation(table.n_variables)
@@ -226,7 +227,8 @@ def _of_true_values(network: Network, cut: Cut) -> float | None:
     return float(gained.sum() / cut.holes[:, rows].sum())
 
 
-def _of_held_back(network: Network, cut: Cut) -> float:
+def of_held_back(network: Network, cut: Cut) -> float:
+    """The mean log probability of the cases that were held back."""
     pairs = zip(network.variables, cut.held_back.variables, strict=True)
     if any(there != known for there, known in pairs):  # with a state for what is missing
         table = Table(network.variables, cut.held_back.codes)
@@ -254,15 +256,15 @@ def outcomes(
     """What comes of one set, cut down to so many rows, for each share of holes."""
     if name == "alarm-10000" and most <= SETS["alarm"]:
         return  # it would be the same
-    train, test = _tables(name, most, folder)
+    train, test = cases(name, most, folder)
     for how in (*SHARES, DEPENDS):
-        cut = Cut(train, _holes(train, how), test)
+        cut = Cut(train, removed(train, how), test)
         entry: dict[str, Any] = {"set": name, "cases": train.n_cases, "holes": how} | {key: {} for key in LINES}
         is_fast = (how == DEPENDS or float(how) <= _FEW) and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW
         for way, found in _networks(cut, slow or is_fast, partial(_tell_about, tell, f"{name}, {_text(how)}")):
-            entry["of_cases"][way] = None if found is None else _of_held_back(found[1], cut)
+            entry["of_cases"][way] = None if found is None else of_held_back(found[1], cut)
             entry["of_holes"][way] = None if found is None else _of_true_values(found[1], cut)
-            entry["of_cases_plain"][way] = None if found is None else _of_held_back(found[0], cut)
+            entry["of_cases_plain"][way] = None if found is None else of_held_back(found[0], cut)
         yield entry
 
 
