@@ -128,14 +128,14 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert search.network.learned == expected.learned
 
 
-def repeated_states():
+def repeated_states(seed=6, n=1500):
     """Cases in which graphs that part leaves from the beginning are better."""
-    random = np.random.default_rng(6)
-    columns = [random.integers(4, size=1500)]
+    random = np.random.default_rng(seed)
+    columns = [random.integers(4, size=n)]
     for _ in range(6):
         one, other = (columns[random.integers(len(columns))] for _ in range(2))
-        often, is_often = random.integers(4), random.random(1500) < 0.4
-        rest = np.where(one == other, (one + 1) % 4, np.where(other < 2, random.integers(4, size=1500), one))
+        often, is_often = random.integers(4), random.random(n) < 0.4
+        rest = np.where(one == other, (one + 1) % 4, np.where(other < 2, random.integers(4, size=n), one))
         columns.append(np.where(is_often, often, rest))
     return leafwise.read(np.stack(columns, axis=1).astype(str))
 
@@ -146,6 +146,34 @@ def test_each_step_is_told_once_though_another_search_has_better_graphs():
     assert len(steps) == search.n_steps
     gained = np.diff([step.log_score for step in steps])
     assert np.sum(np.abs(gained - [step.operator.gain for step in steps[1:]]) > 1e-6) == 1  # all those graphs at once
+
+
+@pytest.mark.parametrize("seed", [39, 257])  # in which the second look at graphs has parents less
+def test_a_second_look_forgets_the_parents_of_the_first_also_after_a_stop(seed):
+    table, settings = repeated_states(seed, 200), LeafSearch("CBMO", threads=1)
+    whole, stopped = (start_search(table, search=settings) for _ in range(2))
+    whole.run()
+    while stopped._other is None:
+        stopped._advance(1)
+    problem, counter, workers = stopped._problem, stopped._counter, stopped._workers
+    resumed = settings.begin(problem, counter, workers, stopped.state())
+    resumed.run()
+    assert (resumed.n_arcs, resumed.network) == (whole.n_arcs, whole.network)
+
+
+def test_room_to_work_in_is_that_of_the_layout():
+    """The second look at graphs lays out fewer candidates; a thread that is late comes first in it, or after it."""
+    search = start_search(repeated_states(), search=LeafSearch("CBIMO", threads=1))
+    seen = []
+    while not search.stopped:
+        search._advance(1)
+        now = search._other or search._leaves
+        if search._other is not None and search._leaves._scratches:
+            search._leaves._scratches.clear()  # as if no thread had come before
+        rooms = [getattr(scratch, "fields", scratch).pricing.own.split_bounds for scratch in now._scratches]
+        seen += [room.shape[2] >= now._layout.n_rows.max() for room in rooms]
+    assert len(seen) > 2
+    assert all(seen)
 
 
 @pytest.mark.parametrize("name", ["plant", "again", "advance", "with_nodes_of", "_begin_anew", "drop", "release"])

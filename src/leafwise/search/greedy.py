@@ -331,7 +331,7 @@ class LeafSearchRun(Run):
             before.begin_to_part()
             return
         self._price()  # while the other search goes on, this one must not
-        self._other = before.again(np.array(targets), parents)
+        self._other = before.again(np.array(targets), problem.parents._replace(allowed=parents))
 
     def _end_other(self, other: Leaves) -> None:
         """Go on, with partial splits, from the better graphs, if the other search has any; if interrupted, anew."""

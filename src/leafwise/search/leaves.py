@@ -281,8 +281,8 @@ class Leaves:
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
-    def again(self, targets: Integers, allowed: NDArray[np.uint8]) -> "Leaves":
-        """Another search of the same problem for some targets, which may test these variables, and part leaves.
+    def again(self, targets: Integers, parents: ParentRules) -> "Leaves":
+        """Another search of the same problem for some targets, by rules that allow fewer variables, and part leaves.
 
         It goes on in this one's memory, behind all that is there, which stays as it is.
         """
@@ -290,9 +290,9 @@ class Leaves:
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
         new._totals[state.N_COMMITTED], new._n_released = 0, int(self._totals[state.N_DROPPED])
-        parents = self._parents._replace(allowed=allowed)
+        new._scratches = []  # for a smaller layout
         new._start(targets, parents, True, n_candidates)
-        new._layout = make_layout(allowed | parents.is_parent, self._layout.n_states, targets)
+        new._layout = make_layout(parents.allowed | parents.is_parent, self._layout.n_states, targets)
         new.histograms = self.histograms.with_layout(new._layout, new.nodes)
         new.plant({}, targets)
         return new
@@ -315,6 +315,7 @@ class Leaves:
         new, chosen = copy(other), np.zeros(len(self.nodes), np.bool_)
         chosen[list(graphs)] = True
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
+        new._scratches = self._scratches
         new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
         new._n_released = int(new._totals[state.N_DROPPED])
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
@@ -471,8 +472,10 @@ class Leaves:
             scratch = self._scratches.pop()
         except IndexError:
             scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
-        yield scratch
-        self._scratches.append(scratch)
+        try:
+            yield scratch
+        finally:
+            self._scratches.append(scratch)
 
     def _make_ready(self) -> None:
         """Have the functions compiled that a search will call, if they are not."""
