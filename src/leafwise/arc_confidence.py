@@ -97,7 +97,7 @@ class Confidence(Framed):
         return tuple(arcs)
 
     def network(self, data: Any, **reading: Unpack[Reading]) -> Network:
-        """The consensus as a network whose graphs are learned from all cases of the data.
+        """The consensus as a network whose graphs are learned from all cases of the data, by the default search.
 
         Its `learned` tells, as "confidence", how many networks there were, and for each arc (parent, child) the shares
         of those that connect the two, and that have this arc; the explorer shows them.

@@ -21,7 +21,7 @@ case may lack what no fitted case lacked: `NetworkClassifier` and `NetworkDensit
 `DecisionGraphClassifier`, which has no distribution of the features, sums too, each missing feature by itself, with the
 shares its states had when fitting. `DecisionGraphForestClassifier` takes the mean of what it says of all ways to fill a
 case in, by how probable these are under its networks of all variables, or of 64 ways that are drawn, if there are more;
-so does `NetworkClassifier` with `networks`.
+so does `NetworkClassifier` with `networks`, unless `constraints` or `missing="infer"` make the mixture answer.
 
 `unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
 says), or "error".

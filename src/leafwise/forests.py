@@ -12,6 +12,7 @@ target: those of the naive Bayes network, each with its weight.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.ensembles import Floats, Leaves, drawn_parents, every_kind_of_node, independent, rows_of
 from leafwise.imputation import drawn_often
+from leafwise.inference.sampling import Approximate
 from leafwise.kernels.questions import routes
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, check_types, learn
 from leafwise.mixture import Mixture
@@ -108,14 +110,22 @@ class Forest:
         holes = table.codes >= n_states[:, None]
         holes[target] = False
         codes = table.codes.astype(code_type(self.naive.variables))
-        found, holed = np.empty((table.n_cases, n_states[target])), holes.any(axis=0)
+        found, holed, n_large = np.empty((table.n_cases, n_states[target])), holes.any(axis=0), 0
         found[~holed] = self._pooled(codes[:, ~holed], target)
         n_ways = np.prod(np.where(holes, n_states[:, None], 1.0), axis=0)
         for is_few in (True, False):
             rows = np.flatnonzero(holed & ((n_ways <= WAYS_TO_FILL) == is_few))
             for begin in range(0, len(rows), _AT_ONCE):
                 some = rows[begin : begin + _AT_ONCE]
-                found[some] = self._mean(codes[:, some], holes[:, some], n_ways[some], target, is_few)
+                found[some], large = self._mean(codes[:, some], holes[:, some], n_ways[some], target, is_few)
+                n_large += large
+        if n_large:
+            warnings.warn(
+                f"{many(n_large, 'row')} of {table.n_cases:,} lack too much for an exact answer: what they lack was "
+                f"drawn by Gibbs sampling, which is off where missing cells nearly decide each other",
+                Approximate,
+                stacklevel=3,
+            )
         return found
 
     def _pooled(self, codes: NDArray[Any], target: int) -> Floats:
@@ -131,8 +141,14 @@ class Forest:
         found: Floats = total - np.logaddexp.reduce(total, axis=1, keepdims=True)
         return found
 
-    def _mean(self, codes: NDArray[Any], holes: NDArray[np.bool_], n_ways: Floats, target: int, is_few: bool) -> Floats:
-        """The same for cases with holes: over all ways to fill them, or some that are drawn, by what features tell."""
+    def _mean(
+        self, codes: NDArray[Any], holes: NDArray[np.bool_], n_ways: Floats, target: int, is_few: bool
+    ) -> tuple[Floats, int]:
+        """The same for cases with holes: over all ways to fill them, or some that are drawn, by what features tell.
+
+        And how many were too large to draw exactly.
+        """
+        n_large = 0
         sizes = n_ways.astype(np.int64) if is_few else np.full(codes.shape[1], WAYS_TO_FILL)
         begin = np.cumsum(sizes) - sizes
         if is_few:
@@ -144,11 +160,11 @@ class Forest:
                 numbers[own] //= variable.n_states
             logs = self._log_features(filled, target)
         else:
-            filled = self._drawn(np.where(holes, _HOLE, codes), target)
+            filled, n_large = self._drawn(np.where(holes, _HOLE, codes), target)
             logs = np.zeros(filled.shape[1])
         logs -= np.logaddexp.reduceat(logs, begin).repeat(sizes)
         found: Floats = np.logaddexp.reduceat(self._pooled(filled, target) + logs[:, None], begin)
-        return found
+        return found, n_large
 
     def _log_features(self, codes: NDArray[Any], target: int) -> Floats:
         """The log probability of all but the target in each case."""
@@ -158,16 +174,16 @@ class Forest:
             return found
         return self.features.log_probabilities(Table(self.features.variables, np.delete(codes, target, axis=0)))
 
-    def _drawn(self, codes: NDArray[Any], target: int) -> NDArray[Any]:
-        """Each case WAYS_TO_FILL times, with what it lacks."""
+    def _drawn(self, codes: NDArray[Any], target: int) -> tuple[NDArray[Any], int]:
+        """Each case WAYS_TO_FILL times, with what it lacks; and how many cases were too large to do so exactly."""
         members = Mixture(self.features.members, self.features.weights)  # not in groups, which are larger
         if len(members.variables) == len(codes):
             codes[target] = _HOLE
-            filled = drawn_often(members, codes, WAYS_TO_FILL, 1)
+            filled, n_large = drawn_often(members, codes, WAYS_TO_FILL, 1)
         else:
-            drawn = drawn_often(members, np.delete(codes, target, axis=0), WAYS_TO_FILL, 1)
+            drawn, n_large = drawn_often(members, np.delete(codes, target, axis=0), WAYS_TO_FILL, 1)
             filled = np.insert(drawn, target, 0, axis=0)
-        return filled.astype(code_type(self.naive.variables))
+        return filled.astype(code_type(self.naive.variables)), n_large
 
 
 def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Floats:
@@ -209,6 +225,8 @@ def grow(
     if seed < 0:
         raise ValueError(f"the seed is {seed}, and the least is 0: use a seed of 0 or more")
     check_types(search, prior, structure_prior, constraints, None)
+    if table.n_cases == 0:
+        raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if features is not None:
         _check_features(features, table, n_members, target)
     ways = _ways(search, structure_prior, candidates)

@@ -202,27 +202,33 @@ def _components(mixture: Mixture, codes: Codes) -> list[tuple[_Cases, float]]:
     return found
 
 
-def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64], n_cases: int) -> Floats:
+def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
     """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell.
 
-    `numbers` are those of the cases, to name one that no group allows.
+    And which cases all of them can tell. `numbers` are those of the cases, to name one that no group allows.
     """
     logs = np.zeros((len(parts), len(numbers)))
     for row, (cases, _) in zip(logs, parts, strict=True):
         row[cases.small] = cases.holes.log_probabilities(np.ascontiguousarray(cases.codes[:, cases.small]))
-    known = np.all([cases.small for cases, _ in parts], axis=0)
+    known: NDArray[np.bool_] = np.all([cases.small for cases, _ in parts], axis=0)
     impossible = np.flatnonzero(known & np.isneginf(logs).all(axis=0))
     if len(impossible):
         raise _impossible(int(numbers[impossible[0]]), "mixture")
+    logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight in parts])
+    found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
+    return found, known
+
+
+def _shares_told(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64], n_cases: int) -> Floats:
+    """The same; it is said that some cases are too large for some group."""
+    shares, known = _shares(parts, numbers)
     _tell_large(
         known,
         n_cases,
         " by some group of the mixture: there the groups have the weights of the mixture, whatever a row shows, and "
         "those that it is too large for draw by Gibbs sampling",
     )
-    logs = np.where(known | np.isneginf(logs), logs, 0.0) + np.log([[weight] for _, weight in parts])
-    found: Floats = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
-    return found
+    return shares
 
 
 def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
@@ -233,7 +239,7 @@ def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
     completed, parts = codes.copy(), _components(network, codes[:, holed])
     random = np.random.default_rng(seed)
     uniform, seeds = random.random(len(holed)), random.integers(2**31, size=len(parts)).tolist()
-    shares = _shares(parts, holed, codes.shape[1])
+    shares = _shares_told(parts, holed, codes.shape[1])
     chosen = (shares.cumsum(axis=0) < uniform).sum(axis=0).clip(max=len(parts) - 1)
     for place, (cases, _) in enumerate(parts):
         rows = np.flatnonzero(chosen == place)
@@ -242,20 +248,22 @@ def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
     return completed
 
 
-def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> Codes:
-    """Cases with holes, each so many times, one behind the other: what is drawn for one depends on no other case.
+def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> tuple[Codes, int]:
+    """Cases with holes, each so many times, one behind the other; and how many are too large for an exact answer.
 
-    Groups have their shares of the draws, by their weights given what a case shows.
+    Groups have their shares of the draws, by their weights given what a case shows. What is drawn for a case depends on
+    no other case, but for those that are too large: these are drawn together, by Gibbs sampling.
     """
-    parts, n_cases = _components(mixture, codes), codes.shape[1]
-    up_to = _shares(parts, np.arange(n_cases), n_cases).cumsum(axis=0)
+    parts = _components(mixture, codes)
+    shares, known = _shares(parts, np.arange(codes.shape[1]))
+    up_to = shares.cumsum(axis=0)
     chosen = (up_to[:, :, None] < (np.arange(times) + 0.5) / times).sum(axis=0).clip(max=len(parts) - 1)
     completed = codes.repeat(times, axis=1)
     for place, (cases, _) in enumerate(parts):
         rows, numbers = map(np.ascontiguousarray, np.nonzero(chosen == place))
         if len(rows):
             completed[:, rows * times + numbers] = cases.take(rows).draw(seed, numbers)[: len(codes)]
-    return completed
+    return completed, int((~known).sum())
 
 
 def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
@@ -266,7 +274,7 @@ def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int,
     parts, total = _components(network, codes[:, holed]), dict[int, Floats]()
     missing = codes[:, holed] >= np.array([variable.n_states for variable in network.variables])[:, None]
     place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
-    for share, (cases, _) in zip(_shares(parts, holed, codes.shape[1]), parts, strict=True):
+    for share, (cases, _) in zip(_shares_told(parts, holed, codes.shape[1]), parts, strict=True):
         asked = np.flatnonzero(share > 0)  # others are impossible under this group
         for k, rows in cases.take(asked).marginals(seed).items():
             if k < len(codes):

@@ -102,6 +102,7 @@ def test_a_consensus_tells_how_sure_its_arcs_are(page, tmp_path):
     told = dict(zip(*(page.locator(f"#details {kind}").all_inner_texts() for kind in ("dt", "dd")), strict=True))
     share = found.connected[found.names.index(parent), found.names.index(child)]
     assert told[parent] == f"{100 * share:.1f} %"
+    playwright.expect(page.locator("#key")).to_contain_text("wider arcs are surer")
 
 
 def test_a_page_from_a_file(page, learned, tmp_path):

@@ -82,6 +82,10 @@ def test_the_explorer_shows_how_sure_arcs_are(cases, found):
     assert f'"shares":[{shares[0]}' in page(network, "consensus").replace(" ", "")
     assert explorer_shares(leafwise.learn(cases)) is None
     assert explorer_shares(replace(network, learned={"confidence": {"arcs": [["a"]]}})) is None
+    for share in ("0.5", [0.5], True, 10**400, 1.5, None):
+        rows = [[*arc, 0.5, 0.5] for arc in network.named_arcs]
+        rows[0][2] = share
+        assert explorer_shares(replace(network, learned={"confidence": {"arcs": rows}})) is None
 
 
 def test_cycles_are_turned_round():

@@ -237,6 +237,12 @@ def test_weights_repeat_cases():
     assert rounded.network_.learned["cases"] == 60
 
 
+def test_a_forest_of_nothing_is_refused():
+    table = leafwise.sample(leafwise.examples.alarm(), 5, seed=1)
+    with pytest.raises(ValueError, match="the table has no cases"):
+        grow(leafwise.Table(table.variables, table.codes[:, :0]), 3, target="BP")
+
+
 def test_features_are_those_before_the_class():
     X, y = letters()
     table = leafwise.read(np.c_[X, y])

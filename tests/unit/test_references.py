@@ -1,5 +1,6 @@
 """References to named tuples: the same fields, compiled or not, and what is written through them is there."""
 
+from copy import copy
 from typing import Any, NamedTuple
 
 import numba
@@ -61,6 +62,30 @@ def test_parts_are_not_compiled_on_their_own():
     libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
     assert all(isinstance(library, internals._Draft) for library in libraries)
     assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_is_like_another_is_laid_out_as_if_it_were_not():
+    outer = Outer(Inner(np.arange(4), np.ones(4)), np.ones((4, 2)), 0.25, True, False)
+    before, read_only, none = internals.Packed(outer), np.arange(5.0), np.zeros(0)
+    read_only.flags.writeable = False
+    others = (
+        outer._replace(share=0.5, is_off=True),
+        outer._replace(inner=Inner(np.arange(9), none)),
+        outer._replace(table=np.ones((3, 3))),
+        outer._replace(table=np.ones((6, 4))[::2, 1:3]),  # not in one piece
+        outer._replace(inner=Inner(np.arange(4.0), read_only)),  # of other types
+    )
+    for fields in others:
+        alone, like = internals.Packed(fields), internals.Packed(fields, before)
+        assert (alone.kind, alone._memory) == (like.kind, like._memory)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_functions_that_are_compiled_later_can_be_copied():
+    later = internals.part(lambda x: x + 1)
+    assert copy(later).__wrapped__ is later.__wrapped__
+    assert "dispatcher" not in vars(later)  # nobody has needed it
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

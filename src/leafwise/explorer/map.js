@@ -11,6 +11,7 @@ variables.forEach((variable, child) => variable.parents.forEach((parent) => {
   const width = data.shares ? 0.6 + 3.4 * data.shares[arcs.length] : strength === null ? 1 : 0.6 + 3.4 * Math.sqrt(strength);
   arcs.push([parent, child, data.routes[arcs.length], width, arcs.length]);
 }));
+if (data.shares) document.querySelector("#key .strong").textContent = "wider arcs are surer";
 const degree = variables.map((variable, v) => variable.parents.length + children[v].length);
 const byDegree = [...variables.keys()].sort((a, b) => degree[b] - degree[a]);
 const total = variables.reduce((sum, variable) => sum + (variable.score || 0), 0);

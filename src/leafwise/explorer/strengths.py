@@ -1,6 +1,7 @@
 """How strong arcs are, for the map, from cases drawn from the network; how sure, if that is known. Knows sampling."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -33,8 +34,8 @@ def shares(network: Network) -> list[float] | None:
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 4 for row in rows):
         return None
     known = {(str(parent), str(child)): share for parent, child, share, _ in rows}
-    found = [known.get(arc) for arc in network.named_arcs]
-    return [float(share) for share in found if isinstance(share, int | float)] if None not in found else None
+    found: list[Any] = [known.get(arc) for arc in network.named_arcs]
+    return found if all(isinstance(share, float) and 0 <= share <= 1 for share in found) else None
 
 
 def _share(parent: np.ndarray, child: np.ndarray) -> float:

@@ -390,14 +390,10 @@ class LeafSearchRun(Run):
         drawing = self._draw(self._leaves.n_steps)
         graphs = drawing.graphs
         parts = graphs.begin, graphs.tests, graphs.first, graphs.children
-        return self._so_far([part.tolist() for part in parts], drawing.leaves)
-
-    def _so_far(self, graphs: Any, leaves: NDArray[np.int64]) -> dict[str, Any]:
-        """What `Taken` tells, but for the cases of the leaves."""
         return {
-            "graphs": graphs,
-            "regions": self._leaves.region_words(leaves),
-            "pieces": self._leaves.pieces(leaves),
+            "graphs": [part.tolist() for part in parts],
+            "regions": self._leaves.region_words(drawing.leaves),
+            "pieces": self._leaves.pieces(drawing.leaves),
             "parts": self._leaves.parts,
             "arcs": np.argwhere(self._leaves.is_parent)[:, ::-1].tolist(),
             "n_steps": self.n_steps,

@@ -222,6 +222,8 @@ class _Later:
         return self.dispatcher(*arguments)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # of which Python asks for many
+            raise AttributeError(f"a function that is compiled later has no {name!r}", name=name, obj=self)
         return getattr(self.dispatcher, name)
 
 
