@@ -155,7 +155,8 @@ def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
         cost += part_cost(leaf, state.scoring)
     step["log_prior"] = (n_kids(split) - 1) * per_child - state.scoring.log_ways[split["variable"]] - cost
     unlink(at, state)
-    free_histogram(leaf, state)
+    if not state.rules.remote or state.pool.used[0] > state.pool.too_many:  # else who undoes the step would have to ask
+        free_histogram(leaf, state)
     for child in range(split["first_child"], split["first_child"] + split["n_children"]):
         link(child, state)
     step["is_first_test"] = _note_test(target, split["variable"], state, scratch)

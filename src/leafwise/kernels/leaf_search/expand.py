@@ -222,6 +222,12 @@ def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
 
 
 @bare
+def is_counted(leaf: Any, state: State) -> bool:
+    """Whether the leaf's histogram is there, and nobody elsewhere is yet to fill it in."""
+    return leaf["histogram"] >= 0 and (not state.rules.remote or leaf["is_counted"] != 0)
+
+
+@bare
 def _wait(row: Int, what: Int, state: State) -> None:
     """Something new waits for the host."""
     lock(state.shared, POOL)
@@ -248,7 +254,7 @@ def price_again(at: Int, state: State, scratch: Scratch) -> None:
         return
     if not has_histogram(state.leaves[at], state, scratch):
         return
-    if state.rules.weighs or state.rules.remote:
+    if state.rules.weighs or not is_counted(state.leaves[at], state):
         _wait(np.int64(LEAVES_TO_PRICE), at, state)
     else:
         price(at, state, scratch)

@@ -34,6 +34,7 @@ from leafwise.kernels.leaf_search.apply import (
 from leafwise.kernels.leaf_search.expand import (
     Scratch,
     add_initial_leaf,
+    is_counted,
     make_children,
     make_merged,
     price_again,
@@ -124,7 +125,8 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 return
             continue
         at = node["split_leaf"]
-        if rules.weighs or rules.remote:
+        asks = rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
+        if waits or asks:
             at = _next_wanted(following if waits else node["head"], node, least, state)
             if at < 0:
                 return
@@ -134,6 +136,8 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 price_again(at, state, scratch)
             if not waits:
                 refresh_node(target, state)
+            elif not is_stale(at, state):
+                following = at
             continue
         slot, is_fallback = state.leaves[at]["slot"], not waits and is_contested(at, state)
         if is_fallback:
@@ -268,9 +272,13 @@ def _fill_queue(share: float, state: State) -> None:
     shared, queue = state.shared, state.queue
     swap(shared, NEXT, np.int64(CLOSED))
     best = best_next(state)[1]
-    least = share * best
-    less = min(share * least, max(TIE, best - _TAIL_GAIN))
-    state.least[0], state.least[1] = least, least if state.rules.weighs or state.rules.remote else less
+    least, tail = share * best, max(TIE, best - _TAIL_GAIN)
+    less = min(share * least, tail)
+    if state.rules.remote:
+        least = less = min(least, tail)
+    elif state.rules.weighs:
+        less = least
+    state.least[0], state.least[1] = least, less
     n_urgent, n_others = 0, 0
     for k in range(state.targets.shape[0]):
         target = state.targets[k]
