@@ -97,6 +97,13 @@ def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
     return at
 
 
+@inlined
+def _needs_answers(at: Int, state: State) -> bool:
+    """Whether what the leaf needs next comes from the host: weights, or counts; to price what is counted does not."""
+    rules = state.rules
+    return rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
+
+
 @bare
 def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None:
     """Apply the node's best operators as long as they gain `least`, or until something must wait.
@@ -125,18 +132,14 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 return
             continue
         at = node["split_leaf"]
-        asks = rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
-        if waits or asks:
+        if waits or _needs_answers(at, state):
             at = _next_wanted(following if waits else node["head"], node, least, state)
             if at < 0:
                 return
             waits, following = True, state.leaves[at]["next"]
         if is_stale(at, state):
-            if not take_fallback(at, state):
-                price_again(at, state, scratch)
-            if not waits:
+            if take_fallback(at, state) or price_again(at, state, scratch):
                 refresh_node(target, state)
-            elif not is_stale(at, state):
                 following = at
             continue
         slot, is_fallback = state.leaves[at]["slot"], not waits and is_contested(at, state)
