@@ -61,7 +61,7 @@ class Pair:
         n = table.n_variables
         self.layout = make_layout(1 - np.eye(n, dtype=np.uint8), self.n_states, np.arange(n))
         self.n = n
-        self.names = count(10)
+        self.names = (name if name % 3 else -name for name in count(10))
         self.last = None  # what was counted last, and a copy
 
     def pick(self, most):

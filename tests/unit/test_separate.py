@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -107,3 +108,26 @@ def test_what_is_not_ready_is_not_called(run):
 
 def test_plain_numba_gives_the_same(run):
     assert run(ONE_KIND, LEAFWISE_PLAIN_NUMBA="1") == ("65.0\n", "")
+
+
+def test_a_name_is_known_to_the_linker_before_anybody_gets_it(monkeypatch):
+    """Threads that are ready for the first time at once: code that is linked too early would end the process."""
+    from leafwise.kernels.compiling import internals
+
+    known, add_symbol = set(), internals.llvmlite.binding.add_symbol
+
+    def add_slowly(name, address):
+        time.sleep(0.05)
+        add_symbol(name, address)
+        known.add(name)
+
+    def ask(_):
+        place = internals._address("a name that nobody has")
+        return "a name that nobody has" in known, place
+
+    monkeypatch.setattr(internals.llvmlite.binding, "add_symbol", add_slowly)
+    monkeypatch.setattr(internals, "_addresses", {})
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(ask, range(4)))
+    assert all(is_known for is_known, _ in found)
+    assert len({id(place) for _, place in found}) == 1

@@ -21,6 +21,8 @@ EVERYTHING = 0  # the name of the set of all cases
 class Session(Protocol):
     """Sets of cases for one search, which names them: a name never comes twice, so a request can be repeated.
 
+    Names count up from 1, and down from -1.
+
     Requests come in batches, and the result of a batch is there when the call returns.
     """
 

@@ -121,8 +121,8 @@ class GpuSession:
             self._masks[0, -1] = np.uint64((1 << counter.n_cases % 64) - 1)
         self._free = list(range(n_masks - 1, 0, -1))
         self._lists, self._n_listed = cp.empty(_ROOM // 4 + 1 if counter.is_large else _FIRST_ROOM // 4, np.int32), 0
-        # By name: what each set is, the row of the masks or where in the lists it begins, its size, how many unions
-        # hold it, and whether nobody else will ask for it.
+        # By place (see `_places`): what each set is, the row of the masks or where in the lists it begins, its size,
+        # how many unions hold it, and whether nobody else will ask for it.
         self._kind, self._is_released = np.zeros(_FIRST_NAMES, np.uint8), np.zeros(_FIRST_NAMES, np.bool_)
         self._at, self._size, self._n_holders = np.zeros((3, _FIRST_NAMES), np.int64)
         self._kind[EVERYTHING], self._size[EVERYTHING] = _MASK, counter.n_cases
@@ -135,6 +135,7 @@ class GpuSession:
         ]  # for the counts of this call, and of the last
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
+        parents, children = _places(parents), _places(children)
         self._begin(children)
         self._make_unions(parents)
         r = self._counter.n_states[variables]
@@ -149,6 +150,7 @@ class GpuSession:
                 cut(parents, variables, groups, at, owners[some], which[some], children[some])
 
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
+        first, second, unions = _places(first), _places(second), _places(unions)
         self._begin(unions)
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
             self._size[union] = self._size[one] + self._size[two]  # of which one may be a union of this batch
@@ -159,7 +161,7 @@ class GpuSession:
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         if not len(of):
             return np.empty(0, np.int32)
-        room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
+        of, room = _places(of), (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         ends = np.cumsum(room)
         self._rooms.reverse()
         if ends[-1] > len(self._rooms[0]):
@@ -177,6 +179,10 @@ class GpuSession:
         return found
 
     def release(self, gone: Integers) -> None:
+        self._forget(_places(gone))
+
+    def _forget(self, gone: Integers) -> None:
+        """Forget sets, and those that only they held."""
         names = np.unique(gone[(gone != EVERYTHING) & (gone < len(self._kind))])
         while len(names):
             self._is_released[names] = True
@@ -193,7 +199,7 @@ class GpuSession:
 
     def _begin(self, names: Integers) -> None:
         """Forget sets of these names, which a request that is repeated has left, and make room for them."""
-        self.release(names)
+        self._forget(names)
         if (most := int(names.max(initial=0)) + 1) > len(self._kind):
             for field in ("_kind", "_is_released", "_at", "_size", "_n_holders"):
                 setattr(self, field, grown(getattr(self, field), most))
@@ -229,7 +235,7 @@ class GpuSession:
                 some = these[of_union]
                 join(unions[these], given[some], (np.cumsum(these) - 1)[of_union[some]])
         self._kind[unions] = np.where(takes_mask, _MASK, _LIST)
-        self.release(self._let_go(unions))
+        self._forget(self._let_go(unions))
 
     def _join_as_masks(self, unions: Integers, parts: Integers, owners: Integers) -> None:
         kernels, n_words = self._kernels, self._counter.n_words
@@ -434,6 +440,12 @@ class GpuSession:
         begins: Integers = self._n_listed + ends - sizes
         self._n_listed += int(ends[-1])
         return begins
+
+
+def _places(names: Integers) -> Integers:
+    """Where in arrays sets of these names are: those above zero, and below it, by turns."""
+    places: Integers = np.where(names < 0, -2 * names - 1, 2 * names)
+    return places
 
 
 def _kernels() -> Any:

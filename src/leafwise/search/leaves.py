@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cache, lru_cache, partial
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.regions import Region
 from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms, make_layout
-from leafwise.search.planting import FIRST_NAME, Planted, planted_sets, read_region, tests_above
+from leafwise.search.planting import Planted, planted_names, planted_sets, read_region, tests_above
 from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
 from leafwise.table import Variable, count_states
 from leafwise.workers import Workers
@@ -113,7 +113,7 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
-        self._names = count(FIRST_NAME)  # of sets that are there before a search
+        self._names = planted_names()
         self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
@@ -660,7 +660,7 @@ class Leaves:
         n_dropped = int(self._totals[state.N_DROPPED])
         if self._local is None and n_dropped > self._n_released:
             names = self.records["cases"][self._dropped[self._n_released : n_dropped]]
-            self._session.release(names[names > 0])
+            self._session.release(names[names != EVERYTHING])
             self._n_released = n_dropped
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Graphs to begin with: where their leaves are, which tests lead to them, and their cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,10 @@ from leafwise.regions import Box, Region, bits_of
 
 Integers = NDArray[np.int64]
 
-FIRST_NAME = 2**40  # of sets that are there before the search begins; it names its own by the numbers of leaves
+
+def planted_names() -> Iterator[int]:
+    """Those of sets that are there before a search begins: -1, -2, ...; it names its own by the numbers of leaves."""
+    return count(-1, -1)
 
 
 class Planted(NamedTuple):

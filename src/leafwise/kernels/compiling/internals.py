@@ -19,6 +19,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
+from threading import Lock
 from typing import Any, NamedTuple, get_type_hints
 
 import llvmlite.binding
@@ -262,14 +263,17 @@ def inlined(function: Callable[..., Any]) -> Any:
 _RESULTS = {type(None): types.none, bool: types.boolean, int: types.int64, float: types.float64}
 _separate: dict[Callable[..., Any], "_Separate"] = {}
 _addresses: dict[str, c_void_p] = {}
+_naming = Lock()  # code that is linked before its names are known ends the process
 
 
 def _address(name: str) -> c_void_p:
     """Where compiled code looks for the address of a function of that name; nothing is there until it is ready."""
-    if name not in _addresses:
-        _addresses[name] = c_void_p()
-        llvmlite.binding.add_symbol(name, addressof(_addresses[name]))
-    return _addresses[name]
+    with _naming:
+        if name not in _addresses:
+            place = c_void_p()
+            llvmlite.binding.add_symbol(name, addressof(place))
+            _addresses[name] = place
+        return _addresses[name]
 
 
 class _Separate:
