@@ -250,7 +250,7 @@ def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
 
 def _refuse_shared(search: Settings, what: Argument) -> None:
     """Refuse operators that tie distributions together, where leaves are averaged."""
-    letters = sorted(set(getattr(search, "operators", "")) & set("ORT"))
+    letters = sorted(set(getattr(getattr(search, "greedy", search), "operators", "")) & set("ORT"))
     if letters:
         raise AdvisedError(f"the operators {', '.join(letters)} and ", what, " do not go together yet: leave one out")
 
@@ -355,9 +355,10 @@ def grown_for(
     """How to search for a network with such leaves, where nothing else was asked for."""
     if leaves not in LEAVES:
         raise ValueError(f"leaves are {leaves!r}: give 'plain', 'average' or 'stacked'")
+    if leaves == "average":
+        _refuse_shared(search, Argument("leaves", leaves))
     if leaves != "average" or not isinstance(search, LeafSearch):
         return search, structure_prior
-    _refuse_shared(search, Argument("leaves", leaves))
     if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:

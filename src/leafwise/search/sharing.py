@@ -354,6 +354,10 @@ class SharingRun:
             if progress is not None:
                 progress(self)
 
+    def close(self) -> None:
+        """Give back the counter's memory when others will use the counter; no steps before can be taken after this."""
+        self._before.close()
+
     def _is_over(self) -> bool:
         """Whether all steps before are taken, and it is time to share."""
         return self._before.stopped == NOTHING_GAINS

@@ -83,10 +83,9 @@ def check_operators(operators: str, what: str) -> None:
         )
 
 
-def check_inner(settings: Any, what: str) -> None:
+def check_inner(settings: Any) -> None:
     """Check limits of a search over arcs, and that those of the search over leaves inside it, `greedy`, are free."""
     check_numbers(settings, max_steps=0, seconds=0)
-    check_operators(settings.greedy.operators, what)
     for name in ("max_steps", "seconds"):
         if getattr(settings.greedy, name) is not None:
             raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")
