@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
-from leafwise.network import Network
+from leafwise.network import Network, known_groups
 from leafwise.structure_priors import Partners, StructurePrior, log_prior_of_tie
-from leafwise.tied_leaves import known_groups, later_rows, leaves_to_share
+from leafwise.tied_leaves import later_rows, leaves_to_share
 
 
 @dataclass(frozen=True, slots=True)

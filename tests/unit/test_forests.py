@@ -252,3 +252,10 @@ def test_features_are_those_before_the_class():
     with pytest.raises(ValueError, match="2 networks of 8 variables, and a forest of 3 takes as many"):
         grow(table, 3, target=table.names[-1], features=features)
     assert len(grow(table, 2, target=table.names[-1], features=features).mixture) == 2
+
+
+@pytest.mark.parametrize("search", [leafwise.LeafSearch("CBO"), leafwise.RecoverySearch(leafwise.LeafSearch("CBMR"))])
+def test_operators_that_part_or_share_are_refused_before_the_work(search):
+    forest = DecisionGraphForestClassifier(n_estimators=3, search=search)
+    with pytest.raises(ValueError, match=r"the operators [OR] do not go with forests, which average leaves"):
+        forest.fit(*letters())

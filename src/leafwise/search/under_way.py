@@ -83,6 +83,11 @@ def check_operators(operators: str, what: str) -> None:
         )
 
 
+def parting_or_sharing(search: Settings) -> list[str]:
+    """The operators of a search, or of that of the graphs in it, that part distributions or share them."""
+    return sorted(set(getattr(getattr(search, "greedy", search), "operators", "")) & set("ORT"))
+
+
 def check_inner(settings: Any) -> None:
     """Check limits of a search over arcs, and that those of the search over leaves inside it, `greedy`, are free."""
     check_numbers(settings, max_steps=0, seconds=0)
