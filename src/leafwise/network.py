@@ -528,11 +528,11 @@ def known_groups(network: Network) -> list[tuple[int, ...]]:
     named = network.learned.get("tied") if network.ties else None
     if not isinstance(named, list | tuple):
         return []
-    tied = {tuple(leaf.variable for leaf in group) for group in network.ties}
+    together = {frozenset(tied.variable for tied in group) for group in network.ties}
     place = {name: k for k, name in enumerate(network.names)}
     known = [names for names in named if isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)]
     groups = [tuple(sorted(place.get(name, -1) for name in names)) for names in known]
-    return [group for group in groups if group in tied]
+    return [group for group in groups if any(members.issuperset(group) for members in together)]
 
 
 def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
