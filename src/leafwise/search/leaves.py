@@ -286,6 +286,7 @@ class Leaves:
 
         It goes on in this one's memory, behind all that is there, which stays as it is.
         """
+        self._join_sets()  # while it is known in which session, and from which sets
         self._release_dropped()
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
@@ -317,7 +318,7 @@ class Leaves:
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
         new._scratches = self._scratches
         new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
-        new._n_released = int(new._totals[state.N_DROPPED])
+        new._n_released, new._totals[state.N_JOINED] = int(new._totals[state.N_DROPPED]), 0  # its session ends
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
         for mine, its in ((new.nodes, other.nodes), (new._tested, other._tested), (new.is_parent, other.is_parent)):
             mine[chosen] = its[chosen]
@@ -577,11 +578,8 @@ class Leaves:
 
     def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
         """Have sets of cases joined, cut and counted for these leaves, some of which are children of splits."""
-        records, totals = self.records, self._totals
-        joined = self._joined[: totals[state.N_JOINED]]
-        if len(joined):
-            self._session.join(*joined.T.copy())
-            totals[state.N_JOINED] = 0
+        records = self.records
+        self._join_sets()
         largest, whole = np.zeros(len(split), np.int64), np.zeros(0, np.int64)
         if len(split):
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
@@ -612,6 +610,13 @@ class Leaves:
                 3 * _COPYING_NS * self._sizes(self._splits["first_child"][split]),
             )
         self._release_dropped()
+
+    def _join_sets(self) -> None:
+        """Let a counter elsewhere make the sets of leaves that were merged."""
+        joined = self._joined[: self._totals[state.N_JOINED]]
+        if len(joined):
+            self._session.join(*joined.T.copy())
+            self._totals[state.N_JOINED] = 0
 
     def _release_dropped(self) -> None:
         """Let a counter elsewhere give up the sets of leaves that are not needed any more."""
