@@ -620,7 +620,7 @@ def log_score(
     structure_text = network.structure_prior if structure_prior is None else structure_prior
     if prior_text is None or structure_text is None:
         raise AdvisedError(
-            "the network was not learned, so it has no priors to score with: give ",
+            "the network has no priors to score with, as it was not learned, or has other leaves since: give ",
             ("prior",),
             " and ",
             ("structure_prior",),
