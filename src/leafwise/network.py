@@ -531,18 +531,20 @@ def known_groups(network: Network) -> list[tuple[int, ...]]:
     together = {frozenset(tied.variable for tied in group) for group in network.ties}
     place = {name: k for k, name in enumerate(network.names)}
     known = [names for names in named if isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)]
-    groups = [tuple(sorted(place.get(name, -1) for name in names)) for names in known]
-    return [group for group in groups if any(members.issuperset(group) for members in together)]
+    groups = [tuple(sorted({place.get(name, -1) for name in names})) for names in known]
+    return [group for group in groups if len(group) > 1 and any(members.issuperset(group) for members in together)]
 
 
 def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
     """The ties, and in known groups those of the switches of own-value tests, too."""
     switches = []
     for group in known_groups(network):
-        own = (node := network.nodes[group[0]]) and node.own
-        for row, place in enumerate(own.places if own else ()):
-            if own and own.is_switch(row):
-                switches.append(tuple(TiedLeaf(variable, row, own.states[place]) for variable in group))
+        found = [node.own for variable in group if (node := network.nodes[variable]) is not None and node.own]
+        if len(found) < len(group) or any(own.parts != found[0].parts for own in found[1:]):
+            continue  # there are none, or the file is wrong
+        for row, place in enumerate(found[0].places):
+            if found[0].is_switch(row):
+                switches.append(tuple(TiedLeaf(variable, row, found[0].states[place]) for variable in group))
     return network.ties + tuple(switches)
 
 

@@ -1,5 +1,7 @@
 """Groups of variables that are known to share one graph and one set of parameters."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,22 @@ def test_what_is_shared_counts_once():
 def test_names_alone_tie_nothing():
     with pytest.raises(ValueError, match="tied has 'x1' where a child and its parents belong: give groups such as"):
         leafwise.learn(np.zeros((5, 2), int), constraints=Constraints(tied=[["x1", "x2"]]))
+
+
+@pytest.mark.parametrize(
+    "said", [[[]], [["x3"]], [["x3", "x1"]], [["x3", "x3"]], [["x3", "x5"]], [[["x3"]]], [1], {"x3": 1}, "x3,x4", None]
+)
+def test_a_file_that_is_wrong_about_what_is_tied(said, tmp_path):
+    random = np.random.default_rng(0)
+    x = random.integers(2, size=(4000, 2))
+    y = np.where(random.random((4000, 2)) < np.array([0.2, 0.7])[x], 0, 1 + (random.random((4000, 2)) < 0.4))
+    cases, alike = np.hstack([x, y]), Constraints(tied=[[("x3", ["x1"]), ("x4", ["x2"])]])
+    network = leafwise.learn(cases, search=LeafSearch("CBIMO"), constraints=alike)
+    path = tmp_path / "network.json"
+    network.save(path)
+    values = json.loads(path.read_text())
+    values["learned"]["tied"] = said
+    path.write_text(json.dumps(values))
+    loaded = leafwise.Network.load(path)
+    assert loaded.n_parameters == 7  # of the switches, nobody says that they are shared
+    assert np.isfinite(leafwise.log_score(loaded, cases).total)
