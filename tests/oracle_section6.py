@@ -351,7 +351,8 @@ class Search(oracle.Search):
                 value -= math.log(4) + math.log(n_across - 1)
             else:
                 value -= math.log(4) + math.log(n_within - 1)
-                value -= 0.0 if own == states else math.log(math.factorial(size))
+                if own != states:  # one of the pairings of states, but for that of each state with itself
+                    value -= math.log(math.factorial(size) - (set(own) == set(states)))
         return value
 
     def price(self, one, other, joined):

@@ -85,6 +85,12 @@ class Constraints:
 
     def families(self, table: Table) -> list[list[Family]]:
         """The groups that share a graph, by number; a ValueError where they cannot."""
+        bare = [name for group in self.tied for name in group if isinstance(name, str)]
+        if bare:
+            raise ValueError(
+                f"tied has {bare[0]!r} where a child and its parents belong: give groups such as "
+                f"[('b', ['a']), ('d', ['c'])]"
+            )
         groups = [
             [(table.index(child), tuple(map(table.index, parents))) for child, parents in group] for group in self.tied
         ]

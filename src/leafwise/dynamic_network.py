@@ -92,6 +92,8 @@ class DynamicNetwork:
             nodes += [_moved(node, (step - first) * n) for node in self.window.nodes[first * n : (first + 1) * n]]
         learned = {key: value for key, value in self.window.learned.items() if key == "cases"}
         learned |= {"lags": self.lags, "slices": slices}
+        if slices > self.lags + 1:
+            learned["tied"] = [[f"{name}[{step}]" for step in range(self.lags, slices)] for name in self.names]
         priors = self.window.prior, self.window.structure_prior
         return Network(tuple(variables), tuple(nodes), *priors, learned, self._ties(slices))
 

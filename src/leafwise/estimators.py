@@ -16,12 +16,13 @@ names, is refused unless it is categorical.
 `variables`: the states and cuts of the features, where they are known beforehand (`leafwise.read(frame).variables`).
 
 `missing`: what NaN, None and empty cells are. "error" refuses them, "state" makes them a state of their own, "drop"
-leaves such cases out when fitting, and "infer" learns from what such cases show (`learn(..., missing="infer")`). A new
-case may lack what no fitted case lacked: `NetworkClassifier` and `NetworkDensity` sum over what the cell may hold;
-`DecisionGraphClassifier`, which has no distribution of the features, sums too, each missing feature by itself, with the
-shares its states had when fitting. `DecisionGraphForestClassifier` takes the mean of what it says of all ways to fill a
-case in, by how probable these are under its networks of all variables, or of 64 ways that are drawn, if there are more;
-so does `NetworkClassifier` with `networks`, unless `constraints` or `missing="infer"` make the mixture answer.
+leaves such cases out when fitting, and "infer" learns from what such cases show (`learn(..., missing="infer")`), which
+is for one network: forests and `networks` refuse it. A new case may lack what no fitted case lacked:
+`NetworkClassifier` and `NetworkDensity` sum over what the cell may hold; `DecisionGraphClassifier`, which has no
+distribution of the features, sums too, each missing feature by itself, with the shares its states had when fitting.
+`DecisionGraphForestClassifier` takes the mean of what it says of all ways to fill a case in, by how probable these are
+under its networks of all variables, or of 64 ways that are drawn, if there are more; so does `NetworkClassifier` with
+`networks`, unless `constraints` make the mixture answer.
 
 `unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
 says), or "error".
@@ -36,6 +37,7 @@ cuts of numbers, too; other weights are rounded as by `learn`, and numbers are c
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -69,6 +71,7 @@ from leafwise.kinds import Bins
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
 from leafwise.network import Network
+from leafwise.new_data import without_inference
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
@@ -209,7 +212,7 @@ class NetworkClassifier(_Classifier):
     exact one given the others. With `networks`, `network_` is a mixture of so many. Some are networks of all; the
     features of the others are learned as by `NetworkDensity`, and the class comes last, with a graph given all of them,
     as in `DecisionGraphForestClassifier`; what they say of the class is multiplied, with the weights of `forest_`. With
-    constraints, or with holes that are inferred, the class is a variable like any other, and that of the mixture.
+    constraints the class is a variable like any other, and that of the mixture.
 
     >>> X = np.array([["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10)
     >>> classifier = NetworkClassifier(missing="drop").fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -221,7 +224,7 @@ class NetworkClassifier(_Classifier):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         table, weights = _labelled_cases(self, X, y, sample_weight)
-        if self.networks is None or self.constraints is not None or self.missing == "infer":
+        if self.networks is None or self.constraints is not None:
             self.forest_, self.network_ = None, _learned_or_mixed(self, table, weights)
             return self
         features = Table(table.variables[:-1], table.codes[:-1])
@@ -385,7 +388,7 @@ def _mixture(estimator: Any, table: Table, weights: Floats | None, networks: int
 
 def _forest(estimator: Any, table: Table, weights: Floats | None, n_members: int, **given: Any) -> Forest:
     settings = _settings(estimator) | given
-    del settings["missing"]  # a cell that is missing is a state here, whatever it is
+    del settings["missing"]  # a cell that is missing is a state here
     return grow(_repeated(table, weights), n_members, target=table.names[-1], **settings)
 
 
@@ -493,10 +496,20 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
         if getattr(estimator, name) not in known:
             listed = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
             raise ValueError(f"{name}={getattr(estimator, name)!r} is not known: use {listed}")
-    if estimator.variables is not None:
-        return _known_cases(X, estimator.variables, estimator.missing)
-    missing = "error" if estimator.missing == "error" else "state"
-    return read_features(X, estimator.bins, estimator.binning, missing, towards)
+    if estimator.missing == "infer" and _has_many(estimator):
+        raise ValueError(
+            "missing='infer' is for one network, and here are many: pass missing='state' or missing='drop'"
+        )
+    with without_inference() if _has_many(estimator) else nullcontext():
+        if estimator.variables is not None:
+            return _known_cases(X, estimator.variables, estimator.missing)
+        missing = "error" if estimator.missing == "error" else "state"
+        return read_features(X, estimator.bins, estimator.binning, missing, towards)
+
+
+def _has_many(estimator: Any) -> bool:
+    """Whether it is of many networks."""
+    return isinstance(estimator, DecisionGraphForestClassifier) or getattr(estimator, "networks", None) is not None
 
 
 def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Floats | None]:
@@ -529,5 +542,6 @@ def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
             return X
     array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     if reset and estimator.missing == "error" and array.dtype.kind == "f" and np.isnan(array).any():
-        raise ValueError("X has cells that are NaN: pass missing='infer', missing='state' or missing='drop'")
+        infer = "" if _has_many(estimator) else "missing='infer', "
+        raise ValueError(f"X has cells that are NaN: pass {infer}missing='state' or missing='drop'")
     return array

@@ -37,7 +37,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Symmetric, parameter_prior
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.samples import Sample, search_samples
-from leafwise.search.under_way import Settings
+from leafwise.search.under_way import Settings, parting_or_sharing
 from leafwise.smoothing import counts_of, node_counts, smoothed_means
 from leafwise.structure_priors import StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
@@ -266,8 +266,7 @@ def _check_features(features: Mixture, table: Table, n_members: int, target: str
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
     """Those of the list, with what was asked for otherwise."""
-    shared = sorted(set(getattr(search, "operators", "")) & set("ORT"))
-    if shared:
+    if shared := parting_or_sharing(search):
         raise ValueError(
             f"the operators {', '.join(shared)} do not go with forests, which average leaves: leave them out"
         )

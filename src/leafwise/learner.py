@@ -24,7 +24,7 @@ from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, 
 from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
-from leafwise.network import Network, Node, check_network
+from leafwise.network import Network, Node, all_ties, check_network
 from leafwise.new_data import without_inference
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
@@ -35,14 +35,14 @@ from leafwise.search.greedy import LeafSearch
 from leafwise.search.problem import Problem
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.tied import begin_tied
-from leafwise.search.under_way import Resumable, SearchRun, Settings
+from leafwise.search.under_way import Resumable, SearchRun, Settings, parting_or_sharing
 from leafwise.series import read_series, windows
 from leafwise.smoothing import counts_of
 from leafwise.stacking import stacked as with_stacked_leaves
 from leafwise.structure_priors import Arcs, Choices, Kappa, StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of
 from leafwise.table import Table, count_states
-from leafwise.tied_leaves import added_exponents, all_ties, first_exponents, pooled
+from leafwise.tied_leaves import added_exponents, first_exponents, pooled
 from leafwise.workers import Workers
 
 DEFAULT_PRIOR = DEFAULT_STRUCTURE_PRIOR = "auto"
@@ -250,8 +250,7 @@ def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
 
 def _refuse_shared(search: Settings, what: Argument) -> None:
     """Refuse operators that tie distributions together, where leaves are averaged."""
-    letters = sorted(set(getattr(search, "operators", "")) & set("ORT"))
-    if letters:
+    if letters := parting_or_sharing(search):
         raise AdvisedError(f"the operators {', '.join(letters)} and ", what, " do not go together yet: leave one out")
 
 
@@ -355,9 +354,10 @@ def grown_for(
     """How to search for a network with such leaves, where nothing else was asked for."""
     if leaves not in LEAVES:
         raise ValueError(f"leaves are {leaves!r}: give 'plain', 'average' or 'stacked'")
+    if leaves == "average":
+        _refuse_shared(search, Argument("leaves", leaves))
     if leaves != "average" or not isinstance(search, LeafSearch):
         return search, structure_prior
-    _refuse_shared(search, Argument("leaves", leaves))
     if search.operators == LeafSearch.operators:
         search = replace(search, operators="CBI")
     if structure_prior == "auto" and "M" not in search.operators:
@@ -620,7 +620,7 @@ def log_score(
     structure_text = network.structure_prior if structure_prior is None else structure_prior
     if prior_text is None or structure_text is None:
         raise AdvisedError(
-            "the network was not learned, so it has no priors to score with: give ",
+            "the network has no priors to score with, as it was not learned, or has other leaves since: give ",
             ("prior",),
             " and ",
             ("structure_prior",),

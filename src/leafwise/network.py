@@ -334,8 +334,24 @@ class Network:
     @property
     def n_parameters(self) -> int:
         """The free parameters of all leaves; those of tied leaves count once."""
-        twice = sum((len(group) - 1) * (len(group[0].states) - 1) for group in self.ties)
-        return sum(node.n_parameters for node in self.nodes if node is not None) - twice
+        return sum(self.parameters_by_node())
+
+    def parameters_by_node(self) -> list[int]:
+        """The free parameters of each node; those of tied leaves count in the node that has them first.
+
+        >>> fair = Node.learned((), DecisionGraph.single(), np.array([[3, 2, 2]]), np.ones((1, 3)))
+        >>> dice = tuple(Variable(name, ("1", "2", "3")) for name in "ab")
+        >>> alike = TiedLeaf(0, 0, (0, 1, 2)), TiedLeaf(1, 0, (0, 1, 2))
+        >>> Network(dice, (fair, fair), ties=[alike]).parameters_by_node()
+        [2, 0]
+        """
+        found = [0 if node is None else node.n_parameters for node in self.nodes]
+        for first, *others in all_ties(self):
+            own = (node := self.nodes[first.variable]) and node.own
+            n_outcomes = len(own.parts[first.leaf] if own else first.states)
+            for tied in others:
+                found[tied.variable] -= n_outcomes - 1
+        return found
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.float64] | None, ...]:
@@ -505,6 +521,31 @@ class Network:
 
     def _parents(self) -> list[tuple[int, ...]]:
         return [() if node is None else node.parents for node in self.nodes]
+
+
+def known_groups(network: Network) -> list[tuple[int, ...]]:
+    """The variables of which it was known that they share a graph and all that it holds, group by group."""
+    named = network.learned.get("tied") if network.ties else None
+    if not isinstance(named, list | tuple):
+        return []
+    together = {frozenset(tied.variable for tied in group) for group in network.ties}
+    place = {name: k for k, name in enumerate(network.names)}
+    known = [names for names in named if isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)]
+    groups = [tuple(sorted({place.get(name, -1) for name in names})) for names in known]
+    return [group for group in groups if len(group) > 1 and any(members.issuperset(group) for members in together)]
+
+
+def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
+    """The ties, and in known groups those of the switches of own-value tests, too."""
+    switches = []
+    for group in known_groups(network):
+        found = [node.own for variable in group if (node := network.nodes[variable]) is not None and node.own]
+        if len(found) < len(group) or any(own.parts != found[0].parts for own in found[1:]):
+            continue  # there are none, or the file is wrong
+        for row, place in enumerate(found[0].places):
+            if found[0].is_switch(row):
+                switches.append(tuple(TiedLeaf(variable, row, found[0].states[place]) for variable in group))
+    return network.ties + tuple(switches)
 
 
 def check_network(network: object, asker: str) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
-from leafwise.network import Network
+from leafwise.network import Network, known_groups
 from leafwise.structure_priors import Partners, StructurePrior, log_prior_of_tie
-from leafwise.tied_leaves import known_groups, later_rows, leaves_to_share
+from leafwise.tied_leaves import later_rows, leaves_to_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,11 @@ def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates
 def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior, known: list[tuple[int, ...]]) -> float:
     """What ties add to a node: its leaves that are not the first of their group have no parameters of their own.
 
-    Those of known groups were not chosen.
+    Those of known groups were not chosen: of each group the first stands for all.
     """
-    chosen = [group for group in network.ties if tuple(tied.variable for tied in group) not in known]
+    copies = {variable for group in known for variable in group[1:]}
+    left = [[tied for tied in group if tied.variable not in copies] for group in network.ties]
+    chosen = [group for group in left if len(group) > 1]
     if not chosen:
         return 0.0
     costs = prior.costs
@@ -70,7 +72,8 @@ def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior, kno
     firsts = [[(tied.variable, tied.states) for tied in group] for group in chosen if group[0].variable == target]
     if not firsts:
         return refund
-    choices, partners = costs._replace(log_kappa=0.0), Partners(leaves_to_share(network), network.variables)
+    leaves = [found for found in leaves_to_share(network) if found[0] not in copies]
+    choices, partners = costs._replace(log_kappa=0.0), Partners(leaves, network.variables)
     return refund + math.fsum(log_prior_of_tie(choices, group, partners) for group in firsts)
 
 

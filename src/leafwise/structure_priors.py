@@ -184,14 +184,14 @@ def log_prior_of_tie(costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]],
     """For leaves that share a distribution, each given by its variable and its states, place by place.
 
     Parameters are there once. With `choices` every leaf but the first pays for being shared, and for the first having
-    been chosen: among its variable's other leaves, and then also for its states being in another order; or, if that is
-    of another variable, among all other leaves with these labels.
+    been chosen: among its variable's other leaves, and then also for how its states are paired with those; or, if that
+    is of another variable, among all other leaves with these labels.
 
     >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
     >>> partners = Partners([(0, (0, 1), 3), (1, (0, 1), 2)], coins)
     >>> crosswise, across = [(0, (0, 1)), (0, (1, 0))], [(0, (0, 1)), (1, (0, 1))]
     >>> [round(math.exp(-log_prior_of_tie(Choices().costs, group, partners))) for group in (crosswise, across)]
-    [16, 16]
+    [8, 16]
     >>> round(math.exp(log_prior_of_tie(Kappa(0.1).costs, across, partners)))  # one parameter less
     10
     """
@@ -199,10 +199,20 @@ def log_prior_of_tie(costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]],
     gained = -(len(group) - 1) * (size - 1) * costs.log_kappa
     if not costs.shared:
         return gained
-    relabelled = [states != others for variable, others in group[1:] if variable == first]
-    n_tied = len(group) - 1 - len(relabelled)
+    within = [others for variable, others in group[1:] if variable == first]
+    n_tied = len(group) - 1 - len(within)
     paid = (len(group) - 1) * costs.shared + n_tied * partners.log_across(first, states)
-    return gained - paid - len(relabelled) * partners.log_within(first, size) - sum(relabelled) * math.lgamma(size + 1)
+    pairings = [log_pairings(size, set(others) == set(states)) for others in within if others != states]
+    return gained - paid - len(within) * partners.log_within(first, size) - math.fsum(pairings)
+
+
+def log_pairings(size: int, same: bool) -> float:
+    """The log of the number of ways to pair so many states with as many others; with the same ones in another order.
+
+    >>> [round(math.exp(log_pairings(size, same))) for size in (2, 3) for same in (False, True)]
+    [2, 1, 6, 5]
+    """
+    return math.log(math.factorial(size) - same) if size < 20 else math.lgamma(size + 1)  # where one makes a difference
 
 
 def log_ways(variable: Variable) -> float:

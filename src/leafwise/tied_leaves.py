@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.network import Network, TiedLeaf
+from leafwise.network import Network, TiedLeaf, all_ties
 
 Rows = tuple[NDArray[Any], NDArray[np.float64]]  # counts and exponents of a node's distributions
 Combine = Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]  # exponents of leaves, and their counts
@@ -62,27 +62,6 @@ def weighted_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> 
     weights = counts.sum(axis=1) + 1e-9
     means: NDArray[np.float64] = (exponents * weights[:, None]).sum(axis=0) / weights.sum()
     return means
-
-
-def known_groups(network: Network) -> list[tuple[int, ...]]:
-    """The variables of which it was known that they share a graph and all that it holds, group by group."""
-    named = network.learned.get("tied") if network.ties else None
-    tied = {tuple(leaf.variable for leaf in group) for group in network.ties}
-    place = {name: k for k, name in enumerate(network.names)}
-    known = [names for names in named if isinstance(names, list | tuple)] if isinstance(named, list | tuple) else []
-    groups = [tuple(sorted(place.get(name, -1) for name in names)) for names in known]
-    return [group for group in groups if group in tied]
-
-
-def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
-    """The ties, and in known groups those of the switches of own-value tests, too."""
-    switches = []
-    for group in known_groups(network):
-        own = (node := network.nodes[group[0]]) and node.own
-        for row, place in enumerate(own.places if own else ()):
-            if own and own.is_switch(row):
-                switches.append(tuple(TiedLeaf(variable, row, own.states[place]) for variable in group))
-    return network.ties + tuple(switches)
 
 
 def later_rows(network: Network, variable: int) -> list[int]:

@@ -88,6 +88,18 @@ def test_halves_of_batches(search, monkeypatch):
     assert halved.round_trips[1] == whole.round_trips[1]
 
 
+def test_the_second_look_at_graphs_knows_none_of_the_sets_of_the_first():
+    """Leaves that were merged in the end, and whose sets nobody has asked for yet, are those of the first search."""
+    table = sample(alarm(), 3000, seed=1)
+    for letters in ("CBIMO", "CBIMORT"):
+        usual, found = (
+            learn(rows, search=LeafSearch(letters)) for rows in (table, shards(table, np.random.default_rng(0), 3))
+        )
+        assert usual.learned["merges"] > 0
+        assert found == usual
+        assert found.learned == usual.learned
+
+
 def test_counts_are_asked_for_in_few_batches():
     table = sample(alarm(), 2000, seed=5)
     search = start_search(shards(table, np.random.default_rng(0), 2))

@@ -252,3 +252,28 @@ def test_features_are_those_before_the_class():
     with pytest.raises(ValueError, match="2 networks of 8 variables, and a forest of 3 takes as many"):
         grow(table, 3, target=table.names[-1], features=features)
     assert len(grow(table, 2, target=table.names[-1], features=features).mixture) == 2
+
+
+@pytest.mark.parametrize("search", [leafwise.LeafSearch("CBO"), leafwise.RecoverySearch(leafwise.LeafSearch("CBMR"))])
+def test_operators_that_part_or_share_are_refused_before_the_work(search):
+    forest = DecisionGraphForestClassifier(n_estimators=3, search=search)
+    with pytest.raises(ValueError, match=r"the operators [OR] do not go with forests, which average leaves"):
+        forest.fit(*letters())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [DecisionGraphForestClassifier(n_estimators=4), NetworkClassifier(networks=4), NetworkDensity(networks=4)],
+)
+def test_holes_are_inferred_for_one_network_only(estimator):
+    """A state of their own, or cases that are left out, is not what was asked for."""
+    X, y = letters()
+    X = X.astype(object)
+    X[::7, 2] = None
+    with pytest.raises(ValueError, match="missing='infer' is for one network, and here are many: pass missing='state'"):
+        clone(estimator).set_params(missing="infer").fit(X, y)
+    for cells in (X, np.array([[0.0], [np.nan]] * 50)):
+        with pytest.raises(ValueError, match="missing='state'") as refused:
+            clone(estimator).fit(cells, y[: len(cells)])
+        assert "infer" not in str(refused.value)
+    assert clone(estimator).set_params(missing="state").fit(X, y).network_.variables[2].missing

@@ -114,3 +114,22 @@ def test_what_it_cannot_count_is_refused(cases):
         start_search(table, search=RecoverySearch(), structure_prior="arcs")
     with pytest.raises(ValueError, match="complete tables"):
         learn(table, search=RecoverySearch(), hidden=2)
+
+
+@pytest.mark.parametrize("letters", ["CBIMO", "CBIMR", "CBIMORT"])
+def test_graphs_may_test_their_own_variables_and_share(cases, letters, tmp_path):
+    table = first(cases, 20, 1600)
+    search, path = RecoverySearch(LeafSearch(letters)), tmp_path / "run.checkpoint"
+    plain, found = (learn(table, search=RecoverySearch(LeafSearch(own))) for own in ("CBIM", letters))
+    assert set(found.arcs) <= set(learn(table, search=TableArcSearch(patience=20), prior="bdeu:2").arcs)
+    assert found.learned["log_score"] > plain.learned["log_score"]
+    assert leafwise.log_score(found, table).total == pytest.approx(found.learned["log_score"])
+    few = learn(table, search=RecoverySearch(LeafSearch(letters), max_steps=3), checkpoint=path)
+    assert len(few.arcs) <= 3
+    assert dumps(learn(table, search=search, checkpoint=path)) == dumps(found)
+    under_way = start_search(table, search=search)
+    assert len(list(under_way)) == under_way.n_steps == found.learned["steps"]
+    assert dumps(under_way.network) == dumps(found)
+    for given in ({"leaves": "average"}, {"networks": 3}):
+        with pytest.raises(ValueError, match="do not go together yet"):
+            learn(table, search=search, **given)

@@ -158,6 +158,35 @@ def test_what_is_shared_in_a_window_is_shared_when_unrolled():
     assert dynamic.unroll(6).n_parameters == dynamic.window.n_parameters
 
 
+def parted(n_series=200, length=10):
+    """Whether y is the first state depends on x a step before, which of the others it is on z a step before."""
+    random = np.random.default_rng(1)
+    x, z, u, v = random.random((4, n_series, length))
+    x, z = (x < 0.5).astype(int), (z < 0.5).astype(int)
+    before_x, before_z = (np.roll(values, 1, axis=1) for values in (x, z))
+    y = np.where(u < 0.2 + 0.5 * before_x, 0, 1 + (v < 0.2 + 0.6 * before_z))
+    return np.stack([x, z, y], axis=2).reshape(-1, 3), np.repeat(np.arange(n_series), length)
+
+
+def test_own_value_tests_are_the_same_at_all_times(tmp_path):
+    rows, series = parted()
+    rows = np.column_stack([series, rows])
+    for letters in ("CBIMO", "CBIMOR"):
+        dynamic = leafwise.learn(rows, by="x1", lags=1, search=leafwise.LeafSearch(letters))
+        assert dynamic.window.nodes[5].own is not None
+        network = dynamic.unroll(6)
+        assert network.n_parameters == dynamic.window.n_parameters
+        assert sum(network.parameters_by_node()[9:]) == 0
+        cases = network.sample(50, seed=1)
+        score = leafwise.log_score(network, cases, prior="uniform", structure_prior="kappa:0.5")
+        assert score.total - sum(own.log_marginal_likelihood for own in score.values()) == pytest.approx(
+            network.n_parameters * np.log(0.5)
+        )
+        network.save(tmp_path / "network.json")
+        again = Network.load(tmp_path / "network.json")
+        assert leafwise.log_score(again, cases).total == leafwise.log_score(network, cases).total
+
+
 def test_saved_and_loaded_it_is_the_same(dynamic, tmp_path):
     path = tmp_path / "model.json"
     dynamic.save(path)

@@ -172,6 +172,25 @@ def test_many_leaves_in_trees_are_found_as_in_all_pairs():
     compare(Network(variables, tuple(nodes)), "T", Choices(), adds=False)
 
 
+def test_permutations_by_hand():
+    """Three states: one of the permutations but the identity is chosen; with other states, one of them all."""
+    die = [Variable("die", tuple(map(str, range(200))))]
+    three, two = [Partners([(0, tuple(range(size)), 5)], die) for size in (3, 2)]
+
+    def price(partners, *leaves):
+        return math.exp(-log_prior_of_tie(Choices().costs, [(0, states) for states in leaves], partners))
+
+    shared = 4 * (5 - 1)  # one of four other leaves
+    assert price(three, (0, 1, 2), (0, 1, 2)) == pytest.approx(shared)
+    assert price(three, (0, 1, 2), (1, 0, 2)) == pytest.approx(shared * (6 - 1))
+    assert price(three, (0, 1, 2), (1, 0, 2), (0, 1, 2), (1, 2, 0)) == pytest.approx(shared**3 * 5**2)
+    assert price(two, (0, 1), (1, 0)) == pytest.approx(shared)
+    assert price(two, (0, 1), (2, 1)) == price(two, (0, 1), (1, 2)) == pytest.approx(shared * 2)
+    many = log_prior_of_tie(Choices().costs, [(0, tuple(range(200))), (0, tuple(range(200))[::-1])], three)
+    assert many == pytest.approx(-math.log(4) - math.lgamma(201))
+    assert log_prior_of_tie(Kappa().costs, [(0, (0, 1, 2)), (0, (1, 0, 2))], three) == 0
+
+
 def test_the_papers_example_is_found():
     """p(y=1 | x=0) = p(y=0 | x=1): one parameter for y where there were two."""
     random = np.random.default_rng(1)

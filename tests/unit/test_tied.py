@@ -1,10 +1,13 @@
 """Groups of variables that are known to share one graph and one set of parameters."""
 
+import json
+
 import numpy as np
 import pytest
 
 import leafwise
 from leafwise import Constraints, LeafSearch
+from leafwise.report.text import network_text
 from leafwise.scores import node_score
 
 TIED = Constraints(tied=[[("y1", ["x1", "z1"]), ("y2", ["x2", "z2"])]])
@@ -106,3 +109,44 @@ def test_all_variables_may_be_tied(cases):
 def test_what_does_not_go_with_it(cases, options, problem):
     with pytest.raises(ValueError, match=problem):
         leafwise.learn(cases, constraints=TIED, **options)
+
+
+def test_what_is_shared_counts_once():
+    """Two switches and the leaf of the other states, in both nodes; the first has them, and each parent has one."""
+    random = np.random.default_rng(0)
+    parents = random.integers(2, size=(4000, 2))
+    is_first = random.random((4000, 2)) < np.array([0.2, 0.7])[parents]
+    children = np.where(is_first, 0, 1 + (random.random((4000, 2)) < 0.4))
+    network = leafwise.learn(
+        np.hstack([parents, children]),
+        search=LeafSearch("CBIMO"),
+        constraints=Constraints(tied=[[("x3", ["x1"]), ("x4", ["x2"])]]),
+    )
+    assert network.parameters_by_node() == [1, 1, 3, 0]
+    assert network.n_parameters == network.learned["parameters"] == 5
+    assert "x4, given x2: 3 tests, 2 leaves, 0 parameters" in str(network["x4"])
+    assert network_text(network).splitlines()[-1].split()[:4] == ["total", "6", "6", "5"]
+
+
+def test_names_alone_tie_nothing():
+    with pytest.raises(ValueError, match="tied has 'x1' where a child and its parents belong: give groups such as"):
+        leafwise.learn(np.zeros((5, 2), int), constraints=Constraints(tied=[["x1", "x2"]]))
+
+
+@pytest.mark.parametrize(
+    "said", [[[]], [["x3"]], [["x3", "x1"]], [["x3", "x3"]], [["x3", "x5"]], [[["x3"]]], [1], {"x3": 1}, "x3,x4", None]
+)
+def test_a_file_that_is_wrong_about_what_is_tied(said, tmp_path):
+    random = np.random.default_rng(0)
+    x = random.integers(2, size=(4000, 2))
+    y = np.where(random.random((4000, 2)) < np.array([0.2, 0.7])[x], 0, 1 + (random.random((4000, 2)) < 0.4))
+    cases, alike = np.hstack([x, y]), Constraints(tied=[[("x3", ["x1"]), ("x4", ["x2"])]])
+    network = leafwise.learn(cases, search=LeafSearch("CBIMO"), constraints=alike)
+    path = tmp_path / "network.json"
+    network.save(path)
+    values = json.loads(path.read_text())
+    values["learned"]["tied"] = said
+    path.write_text(json.dumps(values))
+    loaded = leafwise.Network.load(path)
+    assert loaded.n_parameters == 7  # of the switches, nobody says that they are shared
+    assert np.isfinite(leafwise.log_score(loaded, cases).total)

@@ -304,17 +304,17 @@ def save_page(network: "Network", name: str, html: Path) -> None:
 
 
 def _network_summary(network: "Network") -> dict[str, Any]:
-    names = network.names
+    names, parameters = network.names, network.parameters_by_node()
     return {
         "variables": len(names),
         "tests": network.n_tests,
         "leaves": network.n_leaves,
-        "parameters": network.n_parameters,
+        "parameters": sum(parameters),
         "prior": network.prior,
         "structure_prior": network.structure_prior,
         "arcs": [[names[parent], names[child]] for parent, child in network.arcs],
         "nodes": {
-            names[variable]: _node_summary(network, variable, node)
+            names[variable]: _node_summary(network, variable, node, parameters[variable])
             for variable, node in enumerate(network.nodes)
             if node is not None
         },
@@ -322,14 +322,14 @@ def _network_summary(network: "Network") -> dict[str, Any]:
     }
 
 
-def _node_summary(network: "Network", variable: int, node: "Node") -> dict[str, Any]:
+def _node_summary(network: "Network", variable: int, node: "Node", n_parameters: int) -> dict[str, Any]:
     labels = network.variables[variable].labels
     return {
         "states": list(labels),
         "parents": [network.names[parent] for parent in node.parents],
         "tests": node.n_tests,
         "leaves": node.n_leaves,
-        "parameters": node.n_parameters,
+        "parameters": n_parameters,
     }
 
 
@@ -345,7 +345,8 @@ def _node_graph(network: "Network", variable: int) -> dict[str, Any]:
         _leaf(shown, shown.leaf_numbers[place]) if place in shown.leaf_numbers else _test(shown, place)
         for place in range(len(shown.graph.tests))
     ]
-    return {"name": name, **_node_summary(network, variable, node), "graph": graph}
+    about = _node_summary(network, variable, node, network.parameters_by_node()[variable])
+    return {"name": name, **about, "graph": graph}
 
 
 def _test(shown: "ShownGraph", place: int) -> dict[str, Any]:

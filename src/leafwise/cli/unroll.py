@@ -29,6 +29,8 @@ def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
 
     What is asked of it then is filtering, smoothing and prediction: query, mpe, sample, evaluate and all others.
     """
+    from leafwise.table import many
+
     check_output(output, model)
     if output == STANDARD and as_json:
         raise click.UsageError("the network alone goes to standard output: leave out -o -, or --json.")
@@ -44,4 +46,4 @@ def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
         counts = {"slices": slices, "variables": len(network.variables), "arcs": len(network.arcs)}
         print_json({**counts, "parameters": network.n_parameters, "output": str(output)})
     else:
-        click.echo(f"{slices:,} slices, {len(network.variables):,} variables, saved in {output}")
+        click.echo(f"{many(slices, 'slice')}, {many(len(network.variables), 'variable')}, saved in {output}")

@@ -82,14 +82,14 @@ def _json(value: Any) -> str:
 
 def _data(network: Network, live: bool) -> dict[str, Any]:
     sizes, layout = _map(network)
-    scores = _scores(network)
+    scores, parameters = _scores(network), network.parameters_by_node()
     return {
         "live": live,
         "about": {
             "cases": network.learned.get("cases"),
             "tests": network.n_tests,
             "leaves": network.n_leaves,
-            "parameters": network.n_parameters,
+            "parameters": sum(parameters),
             "prior": network.prior,
             "structure prior": network.structure_prior,
         },
@@ -101,7 +101,7 @@ def _data(network: Network, live: bool) -> dict[str, Any]:
                 "at": [*map(round, layout.centres[index]), *map(round, sizes[index])],
                 "tests": None if node is None else node.n_tests,
                 "leaves": None if node is None else node.n_leaves,
-                "parameters": None if node is None else node.n_parameters,
+                "parameters": None if node is None else parameters[index],
                 "score": scores[index],
             }
             for index, variable in enumerate(network.variables)

@@ -34,7 +34,7 @@ def node_picture(network: Network, variable: int) -> Picture:
     if node is None:
         raise ValueError(f"{name!r} is only given in this network and has no decision graph: choose another variable.")
     graph = GraphDrawing.of(network, variable, node)
-    sizes = graph_sizes(node)
+    sizes = graph_sizes(network, variable, node)
     head = [words(shortened(name, 600), 0, 12, kind="strong"), words(sizes, 0, 29, kind="quiet")]
     body = element("g", *graph.parts, transform="translate(0 46)")
     width = max(graph.width, width_of(shortened(name, 600)) * 1.1, width_of(sizes, 11))

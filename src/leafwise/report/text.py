@@ -24,14 +24,15 @@ def network_text(network: Network) -> str:
     >>> print(network_text(alarm()).splitlines()[0])
     37 variables, 46 arcs, 105 tests, 243 leaves, 509 parameters
     """
-    arcs, tests, leaves, parameters = len(network.arcs), network.n_tests, network.n_leaves, network.n_parameters
+    arcs, tests, leaves, by_node = len(network.arcs), network.n_tests, network.n_leaves, network.parameters_by_node()
+    parameters = sum(by_node)
     sizes = [many(len(network.variables), "variable"), many(arcs, "arc"), many(tests, "test")]
     lines = [", ".join([*sizes, many(leaves, "leaf", "leaves"), many(parameters, "parameter")])]
     priors = {"prior": network.prior, "structure prior": network.structure_prior}
     known = [f"{key} {printable(value)}" for key, value in priors.items() if value]
     lines += [", ".join(known)] if known else []
     rows: list[tuple[str, ...]] = [("variable", "states", "tests", "leaves", "parameters", "parents")]
-    rows += [_variable_row(network, index) for index in range(len(network.variables))]
+    rows += [_variable_row(network, index, own) for index, own in enumerate(by_node)]
     rows.append(("total", "", str(tests), str(leaves), str(parameters), many(arcs, "arc")))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines.append("")
@@ -63,13 +64,13 @@ def cause_lines(network: Network, cause: int) -> list[str]:
     return lines
 
 
-def _variable_row(network: Network, index: int) -> tuple[str, ...]:
+def _variable_row(network: Network, index: int, n_parameters: int) -> tuple[str, ...]:
     variable, node = network.variables[index], network.nodes[index]
     name, states = printable(variable.name), f"{variable.n_states}: {_listed(variable.labels, 28)}"
     if node is None:
         return name, states, "-", "-", "-", "(given)"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    return name, states, str(node.n_tests), str(node.n_leaves), str(node.n_parameters), parents
+    return name, states, str(node.n_tests), str(node.n_leaves), str(n_parameters), parents
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
@@ -103,12 +104,14 @@ def node_text(network: Network, variable: int) -> str:
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
     meaning = ["", *cause_lines(network, variable)] if network.variables[variable].hidden else []
-    return "\n".join([f"{name}{', given ' + parents if parents else ''}: {graph_sizes(node)}", "", *body, *meaning])
+    head = f"{name}{', given ' + parents if parents else ''}: {graph_sizes(network, variable, node)}"
+    return "\n".join([head, "", *body, *meaning])
 
 
-def graph_sizes(node: Node) -> str:
+def graph_sizes(network: Network, variable: int, node: Node) -> str:
     """How large the decision graph of a node is, in words."""
-    sizes = [many(node.n_tests, "test"), many(node.n_leaves, "leaf", "leaves"), many(node.n_parameters, "parameter")]
+    n_parameters = network.parameters_by_node()[variable] if network.ties else node.n_parameters
+    sizes = [many(node.n_tests, "test"), many(node.n_leaves, "leaf", "leaves"), many(n_parameters, "parameter")]
     return ", ".join(sizes)
 
 

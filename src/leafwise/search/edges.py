@@ -20,7 +20,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.search.greedy import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
-from leafwise.search.under_way import Run, check_inner
+from leafwise.search.under_way import Run, check_inner, check_operators
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
@@ -41,7 +41,8 @@ class GraphArcSearch:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_inner(self, "search over arcs")
+        check_inner(self)
+        check_operators(self.greedy.operators, "search over arcs")
 
     @property
     def threads(self) -> int | None:

@@ -286,7 +286,7 @@ class Leaves:
 
         It goes on in this one's memory, behind all that is there, which stays as it is.
         """
-        self._join()
+        self._join_sets()  # while it is known in which session, and from which sets
         self._release_dropped()
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
@@ -318,10 +318,8 @@ class Leaves:
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
         new._scratches = self._scratches
         new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
-        new._n_released, new._totals[state.N_JOINED :] = (
-            int(new._totals[state.N_DROPPED]),
-            0,
-        )  # nothing waits for counts
+        new._n_released = int(new._totals[state.N_DROPPED])
+        new._totals[state.N_JOINED :] = 0  # nothing waits for counts any more: its session ends
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
         for mine, its in ((new.nodes, other.nodes), (new._tested, other._tested), (new.is_parent, other.is_parent)):
             mine[chosen] = its[chosen]
@@ -589,7 +587,7 @@ class Leaves:
 
         If exponents do not come from the host, they are priced at once.
         """
-        self._join()
+        self._join_sets()
         records = self.records
         largest, whole = np.zeros(len(split), np.int64), np.zeros(0, np.int64)
         if len(split):
@@ -611,8 +609,8 @@ class Leaves:
             self._count_and_price(batch, np.append(0, np.cumsum(of_each)), np.flatnonzero(is_new), split, largest, now)
         self._release_dropped()
 
-    def _join(self) -> None:
-        """Have sets of cases joined that a counter elsewhere shall join."""
+    def _join_sets(self) -> None:
+        """Let a counter elsewhere make the sets of leaves that were merged."""
         joined = self._joined[: self._totals[state.N_JOINED]]
         if len(joined):
             self._session.join(*joined.T.copy())
@@ -628,7 +626,8 @@ class Leaves:
         sizes, places, prices = self._sizes(batch), np.full(len(batch), -1), not self.rules.weighs
         cuts = [0, len(begins) - 1]
         if self._counter.overlaps and len(new) >= _WORTH_HALVING:
-            cuts.insert(1, int(np.searchsorted(begins, new[len(new) // 2], "right")) - 1)
+            middle = int(np.searchsorted(begins, new[len(new) // 2], "right")) - 1
+            cuts = sorted({*cuts, middle})
 
         def counted(begin: int, end: int) -> NDArray[np.int32]:
             some = new[np.searchsorted(new, begins[begin]) : np.searchsorted(new, begins[end])]

@@ -10,7 +10,7 @@ many a place where the first is stuck. Then decision graphs are learned that may
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from leafwise.search.tables import TableArcSearch, TableArcSearchRun
 from leafwise.search.under_way import check_inner
 from leafwise.structure_priors import Arcs
 from leafwise.workers import Workers
+
+if TYPE_CHECKING:
+    from leafwise.search.sharing import SharingRun
 
 Matrix = NDArray[np.uint8]
 
@@ -49,7 +52,7 @@ class RecoverySearch:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_inner(self, "search for arcs")
+        check_inner(self)
 
     @property
     def threads(self) -> int | None:
@@ -83,7 +86,7 @@ class RecoverySearchRun:
         self._stage, self._n_steps_before, self._seconds_before = 0, 0, 0.0
         self._best, self._best_score = problem.parents.is_parent, -math.inf
         self._arcs: TableArcSearchRun | None = None
-        self._graphs: LeafSearchRun | None = None
+        self._graphs: LeafSearchRun | SharingRun | None = None
         self.stopped = ""
         if state is not None:
             self._stage, self._best_score = state["stage"], float(state["best_score"])
@@ -112,7 +115,7 @@ class RecoverySearchRun:
             self._go_on()
 
     @property
-    def _inner(self) -> TableArcSearchRun | LeafSearchRun:
+    def _inner(self) -> "TableArcSearchRun | LeafSearchRun | SharingRun":
         """The search that is under way, of all that make up this one."""
         inner = self._arcs if self._graphs is None else self._graphs
         assert inner is not None
@@ -206,14 +209,14 @@ class RecoverySearchRun:
         problem = replace(self._problem, prior=_WORTH, structure_prior=Arcs(), parents=rules, start={})
         return TableArcSearchRun(problem, self._counter, tables, self._workers, state, EVERY[self._stage])
 
-    def _search_graphs(self, state: Mapping[str, Any] | None = None) -> LeafSearchRun:
+    def _search_graphs(self, state: Mapping[str, Any] | None = None) -> "LeafSearchRun | SharingRun":
         """Decision graphs that may test the parents in the best arcs so far."""
         rules, best = self._problem.parents, self._best_arcs()[0]
-        if rules.is_static:
-            return LeafSearchRun(self._problem, self._counter, self.settings.greedy, self._workers, state)
-        own = rules._replace(allowed=best, is_parent=rules.kept)
-        problem = replace(self._problem, parents=own, start={})
-        return LeafSearchRun(problem, self._counter, self.settings.greedy, self._workers, state)
+        problem = self._problem
+        if not rules.is_static:
+            own = rules._replace(allowed=best, is_parent=rules.kept)
+            problem = replace(problem, parents=own, start={})
+        return self.settings.greedy.begin(problem, self._counter, self._workers, state)
 
 
 def _matrix(arcs: list[list[int]], n: int) -> Matrix:

@@ -21,7 +21,7 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.greedy import LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.structure_priors import Costs, Partners, log_prior_of_tie
+from leafwise.structure_priors import Costs, Partners, log_pairings, log_prior_of_tie
 from leafwise.table import Variable
 from leafwise.tied_leaves import leaves_to_share
 
@@ -105,7 +105,7 @@ class SameSize:
             np.arange(n),
             np.arange(n),
             np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
+            np.zeros(n),
             np.zeros(n, np.int64),
             np.full(n, nobody),
             np.full(n, nobody),
@@ -271,17 +271,17 @@ def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any
 
 
 def _prices(blocks: Sequence[Block], labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
-    size, charges = len(blocks[0].states), costs.shared > 0
-    sizes, partners = np.arange(size + 1), labels.partners(blocks)
+    size, charges, partners = len(blocks[0].states), costs.shared > 0, labels.partners(blocks)
     within, across = np.zeros(max(block.variable for block in blocks) + 1), np.zeros(labels.n)
     for block in blocks if charges else ():
         within[block.variable] = partners.log_within(block.variable, size)
         across[block.labels] = partners.log_across(block.variable, block.states)
     return sharing.Prices(
-        -np.maximum(sizes - 1, 0) * costs.log_kappa + 0.0,
+        -(size - 1) * costs.log_kappa,
         float(costs.shared),
         within,
-        np.array([math.lgamma(n + 1) if charges else 0.0 for n in sizes.tolist()]),
+        log_pairings(size, True) if charges else 0.0,
+        log_pairings(size, False) if charges else 0.0,
         across,
         "R" in operators,
         "T" in operators,
@@ -353,6 +353,10 @@ class SharingRun:
             self._advance(NO_LIMIT)
             if progress is not None:
                 progress(self)
+
+    def close(self) -> None:
+        """Give back the counter's memory when others will use the counter; no steps before can be taken after this."""
+        self._before.close()
 
     def _is_over(self) -> bool:
         """Whether all steps before are taken, and it is time to share."""

@@ -144,16 +144,17 @@ class TiedSearchRun:
         ties = tuple(tie for part in self._parts for tie in part.ties())
         variables = self._problem.variables
         prior, structure_prior = str(self._problem.prior), str(self._problem.structure_prior)
-        whole = Network(variables, tuple(map(nodes.get, range(len(variables)))), prior, structure_prior, {}, ties)
+        names = [variable.name for variable in variables]
+        tied = {"tied": [[names[child] for child, _ in part.families] for part in self._parts if part.families]}
+        whole = Network(variables, tuple(map(nodes.get, range(len(variables)))), prior, structure_prior, tied, ties)
         return replace(whole, learned=self._learned(whole))
 
     def _learned(self, network: Network) -> dict[str, Any]:
         parts = [part.run.network.learned for part in self._parts]
-        names = [variable.name for variable in self._problem.variables]
         summed = ("log_score", "log_marginal_likelihood", "splits", "merges", "deleted_parents")
         return {
             **parts[-1],
-            "variables": len(names),
+            "variables": len(network.variables),
             "target": None,
             **self._problem.counted,
             **{name: math.fsum(part[name] for part in parts) for name in summed[:2]},
@@ -162,7 +163,7 @@ class TiedSearchRun:
             "parameters": network.n_parameters,
             "arcs": len(network.arcs),
             "tests": network.n_tests,
-            "tied": [[names[child] for child, _ in part.families] for part in self._parts if part.families],
+            **network.learned,
             "steps": self.n_steps,
             "stopped": self.stopped,
         }

@@ -83,10 +83,14 @@ def check_operators(operators: str, what: str) -> None:
         )
 
 
-def check_inner(settings: Any, what: str) -> None:
+def parting_or_sharing(search: Settings) -> list[str]:
+    """The operators of a search, or of that of the graphs in it, that part distributions or share them."""
+    return sorted(set(getattr(getattr(search, "greedy", search), "operators", "")) & set("ORT"))
+
+
+def check_inner(settings: Any) -> None:
     """Check limits of a search over arcs, and that those of the search over leaves inside it, `greedy`, are free."""
     check_numbers(settings, max_steps=0, seconds=0)
-    check_operators(settings.greedy.operators, what)
     for name in ("max_steps", "seconds"):
         if getattr(settings.greedy, name) is not None:
             raise ValueError(f"{name} limits the search over arcs, not the searches inside: set it there")

@@ -42,7 +42,7 @@ class Groups(NamedTuple):
     last_member: Array
     numbers: Array  # when a group was made; NOBODY: it is part of another
     n_same: Array  # members of the first one's variable, but for the first
-    n_odd: Array  # ... of them those whose states are others, or in other slots
+    pairings: Array  # ... and what these pay for other states, or other slots
     n_far: Array  # members of other variables
     partner: Array  # the best of those made before, and
     partner_number: Array  # ... when it was made
@@ -55,10 +55,11 @@ class Groups(NamedTuple):
 class Prices(NamedTuple):
     """What sharing gives back and costs."""
 
-    back: Array  # by number of slots: for the parameters
+    back: float  # for the parameters
     shared: float  # for each leaf that is shared
     chosen: Array  # by variable: for the partner, if both leaves are its own
-    relabelled: Array  # by number of slots: ... and for a permutation
+    permuted: float  # ... and for a permutation of states, but for the identity,
+    paired: float  # ... or for how other states are paired
     tied: Array  # by set of labels: for the partner, if it is of another variable
     relabels: bool  # which kinds of pairs there are
     ties: bool
@@ -169,33 +170,33 @@ def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: T
 
 
 @bare
-def _n_odd_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees) -> int:
-    """How many members of b, of its first one's variable, will have other states than the first leaf of a in a slot."""
-    n, leaf = 0, b
+def _pairings_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> float:
+    """What members of b, of its first one's variable, will pay for other states than the first leaf of a in a slot."""
+    paid, leaf = 0.0, b
     while leaf != NOBODY:
         if groups.variables[leaf] == groups.variables[a]:
-            is_odd = groups.labels[leaf] != groups.labels[a]
-            for k in range(groups.sizes[a]):
-                if _slot_after(a, b, groups.places[leaf, k], sorts, groups, trees) != k:
-                    is_odd = True
-            n += is_odd
+            if groups.labels[leaf] != groups.labels[a]:
+                paid += prices.paired
+            else:
+                for k in range(groups.sizes[a]):
+                    if _slot_after(a, b, groups.places[leaf, k], sorts, groups, trees) != k:
+                        paid += prices.permuted
+                        break
         leaf = groups.next_member[leaf]
-    return n
+    return paid
 
 
 @bare
 def _price(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> float:
     """What the structure prior gives for b becoming part of a."""
-    size = groups.sizes[a]
-    back = prices.back[size] - prices.shared
-    relabelled, tied = prices.relabelled[size], prices.tied[groups.labels[a]]
+    back, tied = prices.back - prices.shared, prices.tied[groups.labels[a]]
     if groups.variables[a] != groups.variables[b]:
         chosen = prices.chosen[groups.variables[b]]
-        return back - tied - groups.n_same[b] * (tied - chosen) + groups.n_odd[b] * relabelled
+        return back - tied - groups.n_same[b] * (tied - chosen) + groups.pairings[b]
     moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]]) + prices.chosen[groups.variables[a]]
-    if relabelled == 0.0:
+    if prices.paired == 0.0:
         return back - moved
-    return back - moved - (_n_odd_after(a, b, sorts, groups, trees) - groups.n_odd[b]) * relabelled
+    return back - moved - (_pairings_after(a, b, sorts, groups, trees, prices) - groups.pairings[b])
 
 
 @bare
@@ -240,10 +241,9 @@ def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
 def _refund(view: Int, group: Int, groups: Groups, prices: Prices) -> float:
     """The most that the price of joining may fall by what is in a group already."""
     tied = prices.tied[groups.labels[group]]
-    refund = groups.n_odd[group] * prices.relabelled[groups.sizes[group]]
     if view == RELABELLED:
-        return refund + groups.n_far[group] * tied
-    return refund + groups.n_same[group] * max(prices.chosen[groups.variables[group]] - tied, 0.0)
+        return groups.pairings[group] + groups.n_far[group] * tied
+    return groups.pairings[group] + groups.n_same[group] * max(prices.chosen[groups.variables[group]] - tied, 0.0)
 
 
 @bare
@@ -404,7 +404,7 @@ def _bound(
     value -= log_gamma(weight + total) - trees.total_log_gamma[node]
     growth += most - total
     value += growth * math.log(trees.most_total[node] / weight)
-    price = prices.back[size] - prices.shared
+    price = prices.back - prices.shared
     price -= prices.tied[groups.labels[b]] if view == TIED else prices.chosen[groups.variables[b]]
     return value - own + constant + price + max(trees.refunds[node], _refund(view, b, groups, prices)) + _SLACK
 
@@ -475,10 +475,10 @@ def look_for_all(begin: Int, end: Int, groups: Groups, trees: Trees, prices: Pri
 
 
 @bare
-def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, adds: bool) -> None:
+def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> None:
     """Make b a part of a."""
-    n_odd = _n_odd_after(a, b, sorts, groups, trees)
-    same = groups.variables[a] == groups.variables[b]
+    if groups.variables[a] == groups.variables[b]:
+        groups.pairings[a] += _pairings_after(a, b, sorts, groups, trees, prices)
     leaf = b
     while leaf != NOBODY:
         for k in range(groups.sizes[a]):
@@ -486,11 +486,10 @@ def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, adds: bool)
         groups.n_same[a] += groups.variables[leaf] == groups.variables[a]
         groups.n_far[a] += groups.variables[leaf] != groups.variables[a]
         leaf = groups.next_member[leaf]
-    groups.n_odd[a] += n_odd if same else 0
     for k in range(groups.sizes[a]):
         slot = _slot_after(a, b, k, sorts, groups, trees)
         groups.counts[a, slot] += groups.counts[b, k]
-        if adds:
+        if prices.adds:
             groups.exponents[a, slot] += groups.exponents[b, k]
     groups.next_member[groups.last_member[a]] = b
     groups.last_member[a] = groups.last_member[b]
@@ -547,7 +546,7 @@ def share(most: Int, groups: Groups, trees: Trees, prices: Prices) -> bool:
         for k in range(groups.sizes[a]):
             groups.log[step, 2 + k] = _slot_after(a, b, k, sorts, groups, trees)
         groups.totals[N_STEPS] = step + 1
-        _join(a, b, sorts, groups, trees, prices.adds)
+        _join(a, b, sorts, groups, trees, prices)
         _set_weights(a, groups, trees)
         for view in range(2):
             trees.in_tree[view, b] = 0
