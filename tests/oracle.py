@@ -132,13 +132,19 @@ class Structure:
         """The structure prior "choices"."""
         tests = self.reachable()
         p = len({variable for variable, _ in tests})
-        n_shared = sum(len(set(children)) for _, children in tests) - (len(tests) + n_leaves - 1)
+        n_shared = n_arcs_to_leaves(self.root, tests) - n_leaves
         value = (
             -math.log(p + 1) - math.log(p + 2) - math.log(math.comb(max(n_candidates, p), p)) - n_shared * math.log(4)
         )
         for variable, _ in tests:
             value -= math.log(p) + math.log(n_ways(variable))
         return value
+
+
+def n_arcs_to_leaves(root, tests):
+    """How many arcs lead to leaves, the one to the root among them."""
+    ends = [root, *(place for _, children in tests for place in set(children))]
+    return sum(not isinstance(place, int) for place in ends)
 
 
 class Node:

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import oracle
-from oracle import TIE, Structure, log_likelihood
+from oracle import TIE, Structure, log_likelihood, n_arcs_to_leaves
 
 MOST_PERMUTED = 5  # states: with more, the sorted pairing stands for all permutations
 
@@ -107,7 +107,7 @@ class Node(oracle.Node):
         variables = [test for test, _ in nodes if not isinstance(test, Partition)]
         partitions = [test for test, _ in nodes if isinstance(test, Partition)]
         p, n = len(set(variables)), max(self.n_candidates, len(set(variables)))
-        n_shared = sum(len(set(children)) for _, children in nodes) - (len(nodes) + len(self.leaves) - 1)
+        n_shared = n_arcs_to_leaves(self.structure.root, nodes) - len(self.leaves)
         value = -math.log((p + 1) * (p + 2)) - math.log(math.comb(n, p)) - n_shared * math.log(4)
         value -= math.fsum(math.log(p) + math.log(self.n_ways(variable)) for variable in variables)
         return value - math.fsum(math.log(4) + math.log(partition.n_sets) for partition in partitions)

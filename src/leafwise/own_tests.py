@@ -146,6 +146,25 @@ class OwnTests:
 
         Such tests make one switch that depends on parents.
         """
+        return [tuple(self.states[child] for child in dict.fromkeys(end)) for end in self._tops.values()]
+
+    @property
+    def n_shared(self) -> int:
+        """How many arcs lead to a switch, or a leaf of two states or more, to which another leads already.
+
+        As in a search: to what begins a partition, arcs lead as to a test, and it has arcs of its own to the graph of
+        its switch, whose leaves are the own-value tests, and to those of its parts of two states or more.
+        """
+        graph, tops = self.graph, self._tops
+        held = {place for place, parts in zip(self.places, self.parts, strict=True) if len(parts) > 1}
+        above = [set(row) for test, row in zip(graph.tests, graph.children, strict=True) if test != self.target]
+        n_arcs = sum(len(held.intersection(below).difference(tops)) for below in [{0}, *above])
+        n_arcs += sum((top in held) + len(held.intersection(end).difference(tops)) for top, end in tops.items())
+        return n_arcs - len(held)
+
+    @cached_property
+    def _tops(self) -> dict[int, tuple[int, ...]]:
+        """Where each partition begins, and the places that its own-value tests lead to, state by state."""
         graph, ends = self.graph, dict[int, States | None]()  # where own-value tests lead, and tests only above such
         for node in reversed(range(len(graph.tests))):
             below = {ends[child] for child in graph.children[node]}
@@ -155,11 +174,7 @@ class OwnTests:
         tops = {0} | {
             child for node in range(len(graph.tests)) for child in graph.children[node] if ends[child] != ends[node]
         }
-        return [
-            tuple(self.states[child] for child in dict.fromkeys(end))
-            for top in sorted(tops)
-            if (end := ends[top]) is not None
-        ]
+        return {top: end for top in sorted(tops) if (end := ends[top]) is not None}
 
     def expanded(self) -> tuple[DecisionGraph, Floats]:
         """The same conditional distribution as a graph over parents alone with a full row in each leaf.

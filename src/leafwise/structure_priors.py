@@ -8,13 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
-LOG_SHARED = math.log(4)  # for each arc that leads to a place to which another leads
+LOG_SHARED = math.log(4)  # for each arc that leads to a leaf to which another leads
 _SMALLEST_KAPPA = 1e-100  # far below it, nothing else would count
 
 
@@ -91,24 +92,17 @@ class Choices:
         return Costs(shared=LOG_SHARED, tests=True, parents=True)
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        n_arcs = sum(len(set(row)) for row in graph.children if row)
-        n_shared = n_arcs - (len(graph.tests) - 1)
+        ends = chain([0], *map(set, graph.children))  # of the arcs, one of which leads to the root
+        n_shared = sum(graph.tests[node] == LEAF for node in ends) - graph.n_leaves
         return -(
             self._cost([test for test in graph.tests if test >= 0], variables, n_candidates) + n_shared * LOG_SHARED
         )
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
-        """Each partition pays for having been chosen; that switches share what is below their parts costs nothing.
-
-        As in a search, a partition has arcs to the graph of its switch, whose leaves are the own-value tests, and to
-        those of its parts of two states or more.
-        """
-        graph, found = own.graph, own.partitions()
-        tests = [test for test in graph.tests if test not in (LEAF, own.target)]
-        n_arcs = sum(len(set(graph.children[node])) for node, test in enumerate(graph.tests) if test != own.target)
-        n_arcs += sum(1 + sum(len(part) > 1 for part in parts) for parts in found)
-        n_places = len(tests) + len(found) + sum(len(parts) > 1 for parts in own.parts)
-        cost = self._cost(tests, variables, n_candidates) + (n_arcs - n_places + 1) * LOG_SHARED
+        """Each partition pays for having been chosen; that switches share what is below their parts costs nothing."""
+        found = own.partitions()
+        tests = [test for test in own.graph.tests if test not in (LEAF, own.target)]
+        cost = self._cost(tests, variables, n_candidates) + own.n_shared * LOG_SHARED
         sets = [math.log(n_sets(variables[own.target], [s for part in parts for s in part])) for parts in found]
         return -(cost + len(found) * LOG_SHARED + math.fsum(sets))
 

@@ -190,7 +190,7 @@ def test_it_gets_further_than_greedy_search():
     search = start_search(table, search=LeafSearchRestarts(rounds=200))
     search.run()
     best = max(learn(table, search=LeafSearch(schedule=s)).learned["log_score"] for s in SCHEDULES)
-    assert search.log_score > best + 3
+    assert search.log_score > best + 2
     assert search.n_steps > 1
 
 

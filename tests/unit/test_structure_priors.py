@@ -60,6 +60,15 @@ def test_choices_by_hand():
     assert math.exp(Choices().log_prior(siblings, 2, own, n)) == pytest.approx(expected)
 
 
+def test_a_shared_leaf_pays_and_a_shared_test_does_not():
+    own = variables(2, 2, 2)
+    shared = DecisionGraph.single().split(0, 0, [{0}, {1}]).split(1, 1, [{0}, {1}]).merge(0, 1)  # two tests
+    deeper = shared.split(1, 2, [{0}, {1}])  # of the leaf to which two arcs lead: they lead to a test now
+    two, three = 1 / (3 * 4) / math.comb(3, 2) / 2**2, 1 / (4 * 5) / 3**3
+    assert math.exp(Choices().log_prior(shared, 2, own, 3)) == pytest.approx(two / 4)
+    assert math.exp(Choices().log_prior(deeper, 2, own, 3)) == pytest.approx(three)
+
+
 def test_arcs_are_the_same_for_all_parents():
     own = variables(2, 2, 2, 2, 2)
     for parents in itertools.combinations(range(4), 2):

@@ -231,7 +231,7 @@ class LeafSearchRun(Run):
     def log_score(self) -> float:
         """The score at the start and all gains since: of the graphs with all their tests.
 
-        Where some do not matter, and tests cost something, the network is left with a higher one.
+        Where some do not matter, and tests cost something, the network is left with another one.
         """
         return self._log_likelihood_before() + self._log_prior_before + self._sum("gain") + self._refund
 

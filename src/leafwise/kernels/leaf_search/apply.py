@@ -28,7 +28,7 @@ from leafwise.kernels.leaf_search.leaf_lists import (
 )
 from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
 from leafwise.kernels.leaf_search.own_values import n_kids, n_outcomes, part_cost
-from leafwise.kernels.leaf_search.splits import copy_split, is_tested, may_test, price_splits
+from leafwise.kernels.leaf_search.splits import copy_split, given_back, is_tested, may_test, price_splits
 from leafwise.kernels.leaf_search.state import (
     MERGE_STEP,
     N_SLOTS,
@@ -151,7 +151,7 @@ def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
     leaf, split = state.leaves[at], best_split(at, state)
     target = leaf["target"]
     node = state.nodes[target]
-    cost = node["tested_cost"] if leaf["slot"] == TESTED else node["untested_cost"]
+    cost = (node["tested_cost"] if leaf["slot"] == TESTED else node["untested_cost"]) - given_back(leaf, state.scoring)
     step = _push_step(target, state)
     step["gain"], step["leaf"], step["other"] = leaf["gain"], at, -1
     step["variable"], step["kind"], step["state"] = split["variable"], split["kind"], split["state"]

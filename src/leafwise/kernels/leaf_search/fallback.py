@@ -12,7 +12,7 @@ from leafwise.kernels.compiling.types import Int
 from leafwise.kernels.leaf_search.expand import Scratch, has_histogram
 from leafwise.kernels.leaf_search.leaf_lists import drop_children_of, drop_fallback
 from leafwise.kernels.leaf_search.operators import best_split, choose_split
-from leafwise.kernels.leaf_search.splits import copy_split, may_test, price_splits
+from leafwise.kernels.leaf_search.splits import copy_split, given_back, may_test, price_splits
 from leafwise.kernels.leaf_search.state import FALLBACK, N_SLOTS, TESTED, UNTESTED, State
 from leafwise.kernels.scoring.dirichlet import TIE
 
@@ -42,8 +42,9 @@ def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> In
         price_splits(at, FALLBACK, -1, state, scratch.pricing)
         state.scoring.allowed[target, contested] = 1
         leaf["excluded"] = contested
-    gain = fallback["gain"] - node["untested_cost"] if fallback["variable"] >= 0 else 0.0
-    gain_of_old = old["gain"] - node["tested_cost"] if old["variable"] >= 0 else 0.0
+    back = given_back(leaf, state.scoring)
+    gain = fallback["gain"] - node["untested_cost"] + back if fallback["variable"] >= 0 else 0.0
+    gain_of_old = old["gain"] - node["tested_cost"] + back if old["variable"] >= 0 else 0.0
     slot, split = np.int64(FALLBACK), fallback
     if gain <= gain_of_old + TIE:
         slot, split, gain = np.int64(TESTED), old, gain_of_old

@@ -7,7 +7,7 @@ import numpy as np
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.own_values import can_merge, score_merged
-from leafwise.kernels.leaf_search.splits import is_tested, may_test
+from leafwise.kernels.leaf_search.splits import given_back, is_tested, may_test
 from leafwise.kernels.leaf_search.state import (
     BLOCK,
     MERGE_STEP,
@@ -50,10 +50,11 @@ def choose_split(at: Int, node: Any, state: State) -> None:
     if leaf["max_children"] < 0:
         return
     leaf["gain"], leaf["slot"] = 0.0, UNTESTED
+    back = given_back(leaf, state.scoring)
     for slot in range(UNTESTED + 1):
         split = state.splits[N_SLOTS * at + slot]
         if split["variable"] >= 0:
-            gain = split["gain"] - (node["tested_cost"] if slot == TESTED else node["untested_cost"])
+            gain = split["gain"] - (node["tested_cost"] if slot == TESTED else node["untested_cost"]) + back
             if gain > leaf["gain"] + TIE:
                 leaf["gain"], leaf["slot"] = gain, slot
 

@@ -479,10 +479,22 @@ def copy_split(source: Any, to: Any) -> None:
     source["first_child"] = -1
 
 
+@bare
+def given_back(leaf: Any, scoring: Scoring) -> float:
+    """What the structure prior gives back when a leaf is split that several arcs lead to: they lead to a test then."""
+    return scoring.shared_cost * max(leaf["n_tests"] - 1, 0)
+
+
 @inlined
-def threshold_of(leaf: Any, node: Any) -> float:
+def threshold_of(leaf: Any, node: Any, scoring: Scoring) -> float:
     """What no split on an untested variable that matters gains less than, now or when the graph tests it elsewhere."""
-    return node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]
+    return (node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]) - given_back(leaf, scoring)
+
+
+@inlined
+def threshold_of_tested(leaf: Any, node: Any, scoring: Scoring) -> float:
+    """The same for variables that the graph tests."""
+    return node["tested_cost"] - given_back(leaf, scoring)
 
 
 @inlined
@@ -622,11 +634,15 @@ def gains_nothing(at: Int, state: State) -> bool:
     """
     leaf, node = state.leaves[at], state.nodes[state.leaves[at]["target"]]
     tested, untested = state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
-    least = min(threshold_of(leaf, node), node["tested_cost"] if node["n_tested"] > 0 else np.inf)
+    threshold, threshold_tested = (
+        threshold_of(leaf, node, state.scoring),
+        threshold_of_tested(leaf, node, state.scoring),
+    )
+    least = min(threshold, threshold_tested if node["n_tested"] > 0 else np.inf)
     if state.rules.weighs or state.rules.remote or -leaf["log_likelihood"] > least:
         return False
-    clear_split(tested, node["tested_cost"])
-    clear_split(untested, threshold_of(leaf, node))
+    clear_split(tested, threshold_tested)
+    clear_split(untested, threshold)
     leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
     return True
 
@@ -644,16 +660,17 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
-    least = min(threshold_of(leaf, node), node["tested_cost"]) if slot != FALLBACK else threshold_of(leaf, node)
+    threshold, threshold_tested = threshold_of(leaf, node, scoring), threshold_of_tested(leaf, node, scoring)
+    least = min(threshold, threshold_tested) if slot != FALLBACK else threshold
     if scratch.own.n[0] > 0 and -leaf["log_likelihood"] > least:
         price_parted(at, 0, _ALL, 0, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
-        clear_split(state.splits[N_SLOTS * at + TESTED], node["tested_cost"])
+        clear_split(state.splits[N_SLOTS * at + TESTED], threshold_tested)
         if node["n_tested"] > 0 and _can_gain(state.splits[N_SLOTS * at + TESTED], leaf):
             _price_tested(at, pair, counts, totals, most, state, rises, scratch)
     split = state.splits[N_SLOTS * at + slot]
-    clear_split(split, threshold_of(leaf, node))
+    clear_split(split, threshold)
     few: Int = np.int64(1)
     if not _can_gain(split, leaf):
         forget_tested(n_restricted, scratch.region)

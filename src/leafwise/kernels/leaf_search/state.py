@@ -167,7 +167,7 @@ class Scoring(NamedTuple):
     log_ways: Array  # for each variable: what the structure prior charges for the way a test splits it
     equivalent_sample_size: float  # of BDeu; 0: another prior
     log_kappa: float
-    shared_cost: float  # for an arc that leads to a leaf to which others lead
+    shared_cost: float  # for an arc that leads to a leaf to which others lead; once it leads to a test, nothing
     charges_tests: bool
     charges_parents: bool
     complete: bool

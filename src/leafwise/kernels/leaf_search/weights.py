@@ -14,7 +14,15 @@ from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.leaf_search.expand import Scratch
 from leafwise.kernels.leaf_search.operators import choose_split
 from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, price_pieces
-from leafwise.kernels.leaf_search.splits import clear_split, histogram_of, is_tested, may_test, offer, threshold_of
+from leafwise.kernels.leaf_search.splits import (
+    clear_split,
+    histogram_of,
+    is_tested,
+    may_test,
+    offer,
+    threshold_of,
+    threshold_of_tested,
+)
 from leafwise.kernels.leaf_search.state import (
     BELOW,
     BELOW_OR_MISSING,
@@ -145,8 +153,9 @@ def price_by_weights(
         leaf["log_likelihood"] = log_likelihood(totals, own) if leaf["states"] == 0 else pieces.values[WHOLE]
         leaf["max_children"], leaf["version"] = node["max_children"], node["version"]
         for slot in range(N_SLOTS):
-            threshold = node["tested_cost"] if slot == TESTED else threshold_of(leaf, node)
-            clear_split(state.splits[N_SLOTS * at + slot], threshold)
+            scoring = state.scoring
+            threshold, tested = threshold_of(leaf, node, scoring), threshold_of_tested(leaf, node, scoring)
+            clear_split(state.splits[N_SLOTS * at + slot], tested if slot == TESTED else threshold)
         for entry in range(layout.start[which], layout.start[which + 1]):
             variable = layout.variables[entry]
             if may_test(target, variable, state.scoring):
