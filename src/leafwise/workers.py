@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 _MOST_THREADS = 256
 _WORTH_A_THREAD = 400_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
-_WORTH_A_SHARE = 100_000.0  # the same for taking the next share
-_SHARES = 8  # for each thread
+_WORTH_A_SHARE = 100_000.0  # the same for taking the next share, which one thread does at a time
+_SHARES = 3  # for each thread
 
 
 @cache
@@ -47,7 +47,8 @@ class Workers:
         if self.n_threads == 1 or n < 2 or (total := costs.cumsum())[-1] < _WORTH_A_THREAD:
             kernel(0, n)
             return
-        n_shares = max(self.n_threads, min(_SHARES * self.n_threads, int(total[-1] / _WORTH_A_SHARE)))
+        n_threads = min(self.n_threads, 1 + int(total[-1] / _WORTH_A_THREAD))
+        n_shares = max(n_threads, min(_SHARES * n_threads, int(total[-1] / _WORTH_A_SHARE)))
         cuts = [0, *np.searchsorted(total, np.arange(1, n_shares) * (total[-1] / n_shares)).tolist(), n]
         ranges = iter([(b, e) for b, e in pairwise(cuts) if b < e])
 
@@ -55,7 +56,7 @@ class Workers:
             for begin, end in ranges:  # of which each thread takes the next, since costs are rough
                 kernel(begin, end)
 
-        waiting = [self._submit(work) for _ in range(self.n_threads - 1)]
+        waiting = [self._submit(work) for _ in range(n_threads - 1)]
         try:
             work()
             _finish(waiting)

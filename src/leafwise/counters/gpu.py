@@ -18,7 +18,9 @@ from leafwise.kernels.counting.arrays import Layout, grown
 from leafwise.table import Table
 
 _SPARE = 2**30  # bytes that are left to the device's other users
-_FIRST_LISTS = 2**22  # rows
+_LARGE = 2**30  # bytes of a table whose sets get much room from the start:
+_ROOM = 2**31  # ... beyond so many bytes kernels are others, and would be compiled in the middle of a search
+_FIRST_ROOM = 2**24  # bytes for lists elsewhere; for masks 16 times as many
 _FIRST_NAMES = 2**14
 _MOST_CELLS = 2**28  # of histograms at a time
 _MOST_BLOCKS = 65_535  # of a grid, in its second and third dimension; the least that one takes of a list is SUMMED
@@ -95,6 +97,7 @@ class GpuCounter:
     def _check_room(self) -> None:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         wanted = self.n_bytes + _SPARE
+        self.is_large = self.n_bytes > _LARGE and wanted + 3 * _ROOM < free
         if wanted > free:
             raise AdvisedError(
                 f"the table takes {self.n_bytes / 1e9:.1f} GB on the GPU and {_SPARE / 1e9:.1f} GB more for sets of "
@@ -109,20 +112,19 @@ class GpuSession:
     def __init__(self, counter: GpuCounter) -> None:
         self._kernels, self._counter, self._cp = _kernels(), counter, counter.cupy
         cp, n_words = self._cp, counter.n_words
-        n_masks = max(16, min(4096, 2**28 // (8 * n_words)))
+        n_masks = _ROOM // (8 * n_words) + 1 if counter.is_large else max(16, min(4096, _FIRST_ROOM * 2 // n_words))
         self._masks = cp.empty((n_masks, n_words), np.uint64)
         self._masks[0] = np.uint64(2**64 - 1)
         if counter.n_cases % 64:
             self._masks[0, -1] = np.uint64((1 << counter.n_cases % 64) - 1)
         self._free = list(range(n_masks - 1, 0, -1))
-        self._lists, self._n_listed = cp.empty(_FIRST_LISTS, np.int32), 0
-        # By name: what each set is, the row of the masks or where in the lists it begins, and its size.
-        self._kind = np.zeros(_FIRST_NAMES, np.uint8)
-        self._at, self._size = np.zeros(_FIRST_NAMES, np.int64), np.zeros(_FIRST_NAMES, np.int64)
+        self._lists, self._n_listed = cp.empty(_ROOM // 4 + 1 if counter.is_large else _FIRST_ROOM // 4, np.int32), 0
+        # By name: what each set is, the row of the masks or where in the lists it begins, its size, how many unions
+        # hold it, and whether nobody else will ask for it.
+        self._kind, self._is_released = np.zeros(_FIRST_NAMES, np.uint8), np.zeros(_FIRST_NAMES, np.bool_)
+        self._at, self._size, self._n_holders = np.zeros((3, _FIRST_NAMES), np.int64)
         self._kind[EVERYTHING], self._size[EVERYTHING] = _MASK, counter.n_cases
         self._parts: dict[int, tuple[int, int]] = {}  # of each union
-        self._holders: dict[int, int] = {}  # how many unions hold a set
-        self._released: set[int] = set()  # of the sets that are held, those that nobody else will ask for
         self._laid_out: Layout | None = None  # by what is on the device:
         self._layouts: dict[int, _Entries] = {}
         self._room = self._pinned(0)
@@ -144,10 +146,10 @@ class GpuSession:
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
         self._begin(unions)
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
-            self._kind[union], self._size[union] = _UNION, self._size[one] + self._size[two]
+            self._size[union] = self._size[one] + self._size[two]  # of which one may be a union of this batch
             self._parts[union] = one, two
-            for part in (one, two):
-                self._holders[part] = self._holders.get(part, 0) + 1
+        self._kind[unions] = _UNION
+        np.add.at(self._n_holders, np.concatenate([first, second]), 1)
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         if not len(of):
@@ -169,17 +171,14 @@ class GpuSession:
         return counts_of_all
 
     def release(self, gone: Integers) -> None:
-        waiting = gone[(gone != EVERYTHING) & (gone < len(self._kind))].tolist()
-        while waiting:
-            name = waiting.pop()
-            if name in self._holders:
-                self._released.add(name)
-                continue
-            if self._kind[name] == _MASK:
-                self._free.append(int(self._at[name]))
-            elif self._kind[name] == _UNION:
-                waiting += self._let_go(name)
-            self._kind[name] = _UNKNOWN
+        names = np.unique(gone[(gone != EVERYTHING) & (gone < len(self._kind))])
+        while len(names):
+            self._is_released[names] = True
+            names = names[self._n_holders[names] == 0]
+            kind = self._kind[names]
+            self._free += self._at[names[kind == _MASK]].tolist()
+            self._kind[names] = _UNKNOWN
+            names = self._let_go(names[kind == _UNION])
 
     def close(self) -> None:
         self._kind[:] = _UNKNOWN
@@ -189,18 +188,16 @@ class GpuSession:
         """Forget sets of these names, which a request that is repeated has left, and make room for them."""
         self.release(names)
         if (most := int(names.max(initial=0)) + 1) > len(self._kind):
-            self._kind, self._at, self._size = (grown(of, most) for of in (self._kind, self._at, self._size))
+            for field in ("_kind", "_is_released", "_at", "_size", "_n_holders"):
+                setattr(self, field, grown(getattr(self, field), most))
+        self._is_released[names] = False
 
-    def _let_go(self, union: int) -> list[int]:
-        """A union holds its parts no longer; those that nobody needs now."""
-        gone = []
-        for part in self._parts.pop(union):
-            self._holders[part] -= 1
-            if not self._holders[part]:
-                del self._holders[part]
-                if part in self._released:
-                    self._released.remove(part)
-                    gone.append(part)
+    def _let_go(self, unions: Integers) -> Integers:
+        """Unions hold their parts no longer; those that nobody needs now."""
+        parts = np.array([part for union in unions.tolist() for part in self._parts.pop(union)], np.int64)
+        np.subtract.at(self._n_holders, parts, 1)
+        parts = np.unique(parts)
+        gone: Integers = parts[self._is_released[parts] & (self._n_holders[parts] == 0)]
         return gone
 
     def _make_unions(self, names: Integers) -> None:
@@ -225,8 +222,7 @@ class GpuSession:
                 some = these[of_union]
                 join(unions[these], given[some], (np.cumsum(these) - 1)[of_union[some]])
         self._kind[unions] = np.where(takes_mask, _MASK, _LIST)
-        gone = [part for union in unions.tolist() for part in self._let_go(union)]
-        self.release(np.array(gone, np.int64))
+        self.release(self._let_go(unions))
 
     def _join_as_masks(self, unions: Integers, parts: Integers, owners: Integers) -> None:
         kernels, n_words = self._kernels, self._counter.n_words

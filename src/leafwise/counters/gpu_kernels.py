@@ -39,7 +39,36 @@ else:
     popcount = _Popcount()
 
 
-@jit.rawkernel()
+class Kernel:
+    """A kernel whose compiled forms are found at once: CuPy looks for them by the texts of all types, at each call."""
+
+    def __init__(self, kernel):
+        self._kernel, self._known = kernel, {}
+
+    def __call__(self, grid, block, arguments):
+        """Run it on arrays and NumPy's numbers."""
+        types = tuple(
+            (a.dtype.char, a.ndim, a._c_contiguous, a._index_32_bits) if isinstance(a, cp.ndarray) else a.dtype.char
+            for a in arguments
+        )
+        key = cp.cuda.get_device_id(), types
+        if key in self._known:
+            compiled, is_cooperative = self._known[key]
+            compiled(grid, block, arguments, 0, None, is_cooperative)
+            return
+        compiled = getattr(self._kernel, "_cache", {})  # a release without it is asked every time
+        n_before = len(compiled)
+        self._kernel(grid, block, arguments)
+        if len(compiled) > n_before:
+            self._known[key] = next(reversed(compiled.values()))
+
+
+def rawkernel(function):
+    """Compile a kernel when it is called."""
+    return Kernel(jit.rawkernel()(function))
+
+
+@rawkernel
 def pack(codes, variables, states, n_cases, n_words, planes):
     """planes[p] has the cases in which a variable is in a state."""
     word = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x
@@ -56,7 +85,7 @@ def pack(codes, variables, states, n_cases, n_words, planes):
         planes[plane, word] = bits
 
 
-@jit.rawkernel()
+@rawkernel
 def count_masks(slots, targets, offsets, variables, bases, n_states, first, masks, planes, n_words, n_entries, out):
     """All rows of the histograms but those of first states and totals."""
     request = jit.blockIdx.x
@@ -119,7 +148,7 @@ def write_binary(variable, n_variables, target, size, whole, part, offset, bases
     return cp.int32(0)
 
 
-@jit.rawkernel()
+@rawkernel
 def count_binary_masks(slots, sizes, targets, offsets, n_variables, bases, masks, planes, n_words, n_rows, out):
     """The same and the totals, where all variables are binary: a warp takes four planes, to read a mask less often."""
     request = jit.blockIdx.x
@@ -173,7 +202,7 @@ def count_binary_masks(slots, sizes, targets, offsets, n_variables, bases, masks
             write_binary(first + 3, n_variables, target, sizes[request], whole3, part3, offset, bases, n_rows, out)
 
 
-@jit.rawkernel()
+@rawkernel
 def count_totals(slots, sizes, targets, offsets, n_states, first, masks, planes, n_words, n_rows, out):
     """The last rows of the histograms: the target's counts."""
     request = jit.blockIdx.x
@@ -199,7 +228,7 @@ def count_totals(slots, sizes, targets, offsets, n_states, first, masks, planes,
         out[at] = rest
 
 
-@jit.rawkernel()
+@rawkernel
 def subtract(targets, offsets, variables, bases, n_states, n_entries, n_rows, out):
     """The rows of first states: the totals less the others."""
     request = jit.blockIdx.x
@@ -214,7 +243,7 @@ def subtract(targets, offsets, variables, bases, n_states, n_entries, n_rows, ou
             out[at + k] = n
 
 
-@jit.rawkernel()
+@rawkernel
 def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lists, rows, n_entries, n_rows, out):
     """Histograms of lists, a chunk of one at a time; they must be zero before."""
     request = jit.blockIdx.x
@@ -256,7 +285,7 @@ def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lis
                     jit.atomic_add(out, at + cell, cp.int32(1))
 
 
-@jit.rawkernel()
+@rawkernel
 def count_binary_lists(begins, sizes, targets, offsets, bases, lists, rows, octets, n_variables, n_octets, n_rows, out):
     """All rows of the histograms but those of first states, where all variables are binary; they must be zero before.
 
@@ -290,7 +319,7 @@ def count_binary_lists(begins, sizes, targets, offsets, bases, lists, rows, octe
                     jit.atomic_add(out, total + 1, ones)
 
 
-@jit.rawkernel()
+@rawkernel
 def cut_masks(parents, variables, which, groups, at, slots, n_states, first, masks, planes, n_words, sizes):
     """One child of a mask: the cases whose state goes to it."""
     child = jit.blockIdx.x
@@ -318,7 +347,7 @@ def cut_masks(parents, variables, which, groups, at, slots, n_states, first, mas
         jit.atomic_add(sizes, child, n)
 
 
-@jit.rawkernel()
+@rawkernel
 def list_masks(slots, begins, masks, n_words, fill, lists):
     """The row numbers of masks."""
     which = jit.blockIdx.x
@@ -334,7 +363,7 @@ def list_masks(slots, begins, masks, n_words, fill, lists):
                 bits = bits ^ lowest
 
 
-@jit.rawkernel()
+@rawkernel
 def cut_lists(begins, sizes, variables, groups, at, children, lists, rows, is_counting, child_begins, fill):
     """Count how many rows each child of a list gets, or send them there."""
     request = jit.blockIdx.x
@@ -347,7 +376,7 @@ def cut_lists(begins, sizes, variables, groups, at, children, lists, rows, is_co
             lists[child_begins[child] + place] = row
 
 
-@jit.rawkernel()
+@rawkernel
 def mark(begins, sizes, slots, lists, masks):
     """Add the rows of lists to masks."""
     which = jit.blockIdx.x
@@ -357,7 +386,7 @@ def mark(begins, sizes, slots, lists, masks):
         jit.atomic_or(masks, (slots[which], row // 64), cp.uint64(1) << cp.uint64(row % 64))
 
 
-@jit.rawkernel()
+@rawkernel
 def unite(begins, parts, slots, n_words, masks):
     """Each of these masks is the union of several, or empty."""
     which = jit.blockIdx.x
@@ -369,7 +398,7 @@ def unite(begins, parts, slots, n_words, masks):
         masks[slots[which], word] = value
 
 
-@jit.rawkernel()
+@rawkernel
 def move_lists(begins, goals, sizes, lists, moved):
     """Copy lists to another place."""
     which = jit.blockIdx.x

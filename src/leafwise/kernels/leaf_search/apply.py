@@ -140,6 +140,13 @@ def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bo
 
 
 @bare
+def _free_histogram(leaf: Any, state: State) -> None:
+    """Give back the histogram of a leaf that goes; not where it takes a round to count it again, if it comes back."""
+    if not state.rules.remote or state.pool.used[0] > state.pool.too_many:
+        free_histogram(leaf, state)
+
+
+@bare
 def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
     leaf, split = state.leaves[at], best_split(at, state)
     target = leaf["target"]
@@ -155,7 +162,7 @@ def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
         cost += part_cost(leaf, state.scoring)
     step["log_prior"] = (n_kids(split) - 1) * per_child - state.scoring.log_ways[split["variable"]] - cost
     unlink(at, state)
-    free_histogram(leaf, state)
+    _free_histogram(leaf, state)
     for child in range(split["first_child"], split["first_child"] + split["n_children"]):
         link(child, state)
     step["is_first_test"] = _note_test(target, split["variable"], state, scratch)
@@ -176,7 +183,7 @@ def _apply_merge(target: int, state: State) -> None:
     step["log_prior"] = merge_prior(state.leaves[at], state.leaves[other], state)
     for gone in (at, other):
         unlink(gone, state)
-        free_histogram(state.leaves[gone], state)
+        _free_histogram(state.leaves[gone], state)
     link(new, state)
     node["merged"] = -1
     if state.leaves[new]["version"] != node["version"]:

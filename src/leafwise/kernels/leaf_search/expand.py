@@ -222,6 +222,12 @@ def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
 
 
 @bare
+def is_counted(leaf: Any, state: State) -> bool:
+    """Whether the leaf's histogram is there, and nobody elsewhere is yet to fill it in."""
+    return leaf["histogram"] >= 0 and (not state.rules.remote or leaf["is_counted"] != 0)
+
+
+@bare
 def _wait(row: Int, what: Int, state: State) -> None:
     """Something new waits for the host."""
     lock(state.shared, POOL)
@@ -240,18 +246,20 @@ def price(at: Int, state: State, scratch: Scratch) -> None:
 
 
 @inlined
-def price_again(at: Int, state: State, scratch: Scratch) -> None:
-    """Find the best splits of a leaf that is there, or let it wait for the host; unless room is short."""
+def price_again(at: Int, state: State, scratch: Scratch) -> bool:
+    """Find the best splits of a leaf that is there. False: not yet, since room is short or it waits for the host."""
+    leaf = state.leaves[at]
     drop_children(at, state)
     if gains_nothing(at, state):
-        choose_split(at, state.nodes[state.leaves[at]["target"]], state)
-        return
-    if not has_histogram(state.leaves[at], state, scratch):
-        return
-    if state.rules.weighs or state.rules.remote:
+        choose_split(at, state.nodes[leaf["target"]], state)
+        return True
+    if not has_histogram(leaf, state, scratch):
+        return False
+    if state.rules.weighs or not is_counted(leaf, state):
         _wait(np.int64(LEAVES_TO_PRICE), at, state)
-    else:
-        price(at, state, scratch)
+        return False
+    price(at, state, scratch)
+    return True
 
 
 @bare

@@ -34,6 +34,7 @@ from leafwise.kernels.leaf_search.apply import (
 from leafwise.kernels.leaf_search.expand import (
     Scratch,
     add_initial_leaf,
+    is_counted,
     make_children,
     make_merged,
     price_again,
@@ -96,6 +97,13 @@ def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
     return at
 
 
+@inlined
+def _needs_answers(at: Int, state: State) -> bool:
+    """Whether what the leaf needs next comes from the host: weights, or counts; to price what is counted does not."""
+    rules = state.rules
+    return rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
+
+
 @bare
 def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None:
     """Apply the node's best operators as long as they gain `least`, or until something must wait.
@@ -124,16 +132,15 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 return
             continue
         at = node["split_leaf"]
-        if rules.weighs or rules.remote:
+        if waits or _needs_answers(at, state):
             at = _next_wanted(following if waits else node["head"], node, least, state)
             if at < 0:
                 return
             waits, following = True, state.leaves[at]["next"]
         if is_stale(at, state):
-            if not take_fallback(at, state):
-                price_again(at, state, scratch)
-            if not waits:
+            if take_fallback(at, state) or price_again(at, state, scratch):
                 refresh_node(target, state)
+                following = at
             continue
         slot, is_fallback = state.leaves[at]["slot"], not waits and is_contested(at, state)
         if is_fallback:
@@ -268,9 +275,13 @@ def _fill_queue(share: float, state: State) -> None:
     shared, queue = state.shared, state.queue
     swap(shared, NEXT, np.int64(CLOSED))
     best = best_next(state)[1]
-    least = share * best
-    less = min(share * least, max(TIE, best - _TAIL_GAIN))
-    state.least[0], state.least[1] = least, least if state.rules.weighs or state.rules.remote else less
+    least, tail = share * best, max(TIE, best - _TAIL_GAIN)
+    less = min(share * least, tail)
+    if state.rules.remote:
+        least = less = min(least, tail)
+    elif state.rules.weighs:
+        less = least
+    state.least[0], state.least[1] = least, less
     n_urgent, n_others = 0, 0
     for k in range(state.targets.shape[0]):
         target = state.targets[k]
