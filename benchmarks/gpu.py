@@ -44,7 +44,7 @@ def learned(table: Table | GpuCounter) -> tuple[Network, float, tuple[int, int]]
 
 STAGES = (
     *((GpuSession, name) for name in ("cut", "join", "count", "release")),
-    *((Leaves, name) for name in ("_fill", "_price", "_run")),
+    *((Leaves, name) for name in ("_fill", "_run")),
 )
 
 

@@ -9,8 +9,10 @@ from hypothesis import given
 from strategies import examples, generators, has_gpu, problems, random_start, shards
 
 from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
+from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
+from leafwise.search import leaves
 
 
 @examples(60)
@@ -67,6 +69,23 @@ def test_every_search(search, prior, tmp_path):
         found = learn(shards(table, np.random.default_rng(n), n), search=search, prior=prior)
         assert found == usual
         assert found.learned == usual.learned
+
+
+@pytest.mark.parametrize("search", [LeafSearch(threads=2), LeafSearch("CBMO"), LeafSearch("BM", "best-first")])
+def test_halves_of_batches(search, monkeypatch):
+    """Where counting and pricing overlap, as on a GPU: half of a batch is counted while the other is priced."""
+    table = sample(alarm(), 500, seed=5)
+    usual = learn(table, search=search)
+    monkeypatch.setattr(ShardedCounter, "overlaps", True)
+    monkeypatch.setattr(leaves, "_WORTH_HALVING", 2)
+    halved = start_search(shards(table, np.random.default_rng(0), 2), search=search)
+    halved.run()
+    assert halved.network == usual
+    monkeypatch.setattr(ShardedCounter, "overlaps", False)
+    whole = start_search(shards(table, np.random.default_rng(0), 2), search=search)
+    whole.run()
+    assert halved.round_trips[0] > whole.round_trips[0]
+    assert halved.round_trips[1] == whole.round_trips[1]
 
 
 def test_counts_are_asked_for_in_few_batches():

@@ -127,7 +127,7 @@ def same_found(one, other):
 def test_any_number_of_threads_learns_the_same_network(problem):
     table, setup, _ = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
+        patch.setattr(workers, "_WORTH_A_THREAD", 1e-9)  # else threads are for large tables only
         networks = [learn(table, **setup.for_library(threads=threads)) for threads in (1, 2, 3)]
     assert networks[0] == networks[1] == networks[2]
 

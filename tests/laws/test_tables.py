@@ -202,7 +202,7 @@ def test_any_number_of_threads_learns_the_same_network(problem, how_hard):
     table, setup, _ = problem
     networks = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_WORTH_A_THREAD", 0.0)  # else threads are for large tables only
+        patch.setattr(workers, "_WORTH_A_THREAD", 1e-9)  # else threads are for large tables only
         patch.setattr(table_nodes, "_WORTH_THREADS", 0)
         for threads in (1, 2, 3):
             search = searching(table, setup, threads=threads, **how_hard)

@@ -15,7 +15,7 @@ from leafwise.workers import Workers
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize("n", [1, 2, 7, 1000])
 def test_all_requests_are_done_once(n_threads, n, monkeypatch):
-    monkeypatch.setattr(workers, "_WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr(workers, "_WORTH_A_THREAD", 1e-9)
     done = np.zeros(n, int)
 
     def kernel(begin, end):

@@ -36,7 +36,7 @@ class Session(Protocol):
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         """The histograms of each set in `of`, for its target, one after the other, laid out by `layout`.
 
-        The next call may write over them.
+        The next call but one may write over them.
         """
 
     def release(self, gone: Integers) -> None:
@@ -53,6 +53,7 @@ class Counter(Protocol):
     n_cases: int
     unit: float  # cases that one row stands for
     lookahead: float  # nodes run ahead as long as their steps gain this share of the next step's gain: see `Leaves`
+    overlaps: bool  # whether it counts while this machine does something else, and a batch may as well come in halves
 
     @property
     def local(self) -> "LocalCounter | None":

@@ -31,6 +31,7 @@ class CpuCounter:
     """
 
     lookahead = 0.7
+    overlaps = False
 
     def __init__(self, table: Table, workers: Workers | None = None, unit: float = 1.0) -> None:
         self.variables, self.n_cases, self.unit = table.variables, table.n_cases, unit

@@ -75,6 +75,7 @@ class DaskCounter:
     """
 
     lookahead = 0.3  # every batch goes to all workers, so that few and large ones are better
+    overlaps = False
     local = None
     unit = 1.0
 

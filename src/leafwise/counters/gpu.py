@@ -32,11 +32,13 @@ class GpuCounter:
     """A `Counter` over a table that is copied to a GPU."""
 
     lookahead = 0.3  # less makes hardly fewer batches
+    overlaps = True
     local = None
 
     def __init__(self, table: Table, unit: float = 1.0) -> None:
         self.variables, self.n_cases, self.unit, self._table = table.variables, table.n_cases, unit, table
         self.cupy = _cupy()
+        self.device = self.cupy.cuda.get_device_id()
         self.n_states = table.n_states
         self.n_words = -(-table.n_cases // 64)
         self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # of a row
@@ -127,7 +129,10 @@ class GpuSession:
         self._parts: dict[int, tuple[int, int]] = {}  # of each union
         self._laid_out: Layout | None = None  # by what is on the device:
         self._layouts: dict[int, _Entries] = {}
-        self._room = self._pinned(0)
+        self._rooms: list[NDArray[np.int32]] = [
+            self._pinned(0),
+            self._pinned(0),
+        ]  # for the counts of this call, and of the last
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
         self._begin(children)
@@ -154,21 +159,22 @@ class GpuSession:
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         if not len(of):
             return np.empty(0, np.int32)
-        self._make_unions(of)
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         ends = np.cumsum(room)
-        if ends[-1] > len(self._room):
-            self._room = self._pinned(max(int(ends[-1]), 2 * len(self._room)))
-        begin = 0
-        while begin < len(of):
-            done = int(ends[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(ends, done + _MOST_CELLS, "right")))
-            places, n_cells = (ends - room)[begin:end] - done, int(ends[end - 1]) - done
-            counts = self._count(of[begin:end], targets[begin:end], places, n_cells, layout)
-            counts.get(out=self._room[done : done + n_cells])
-            begin = end
-        counts_of_all: NDArray[np.int32] = self._room[: int(ends[-1])]
-        return counts_of_all
+        self._rooms.reverse()
+        if ends[-1] > len(self._rooms[0]):
+            self._rooms[0] = self._pinned(max(int(ends[-1]), 2 * len(self._rooms[0])))
+        begin, found = 0, self._rooms[0][: int(ends[-1])]
+        with self._cp.cuda.Device(self._counter.device):  # whichever thread asks
+            self._make_unions(of)
+            while begin < len(of):
+                done = int(ends[begin - 1]) if begin else 0
+                end = max(begin + 1, int(np.searchsorted(ends, done + _MOST_CELLS, "right")))
+                places, n_cells = (ends - room)[begin:end] - done, int(ends[end - 1]) - done
+                counts = self._count(of[begin:end], targets[begin:end], places, n_cells, layout)
+                counts.get(out=found[done : done + n_cells])
+                begin = end
+        return found
 
     def release(self, gone: Integers) -> None:
         names = np.unique(gone[(gone != EVERYTHING) & (gone < len(self._kind))])
@@ -182,7 +188,8 @@ class GpuSession:
 
     def close(self) -> None:
         self._kind[:] = _UNKNOWN
-        self._masks = self._lists = self._room = None
+        self._masks = self._lists = None
+        self._rooms = []
 
     def _begin(self, names: Integers) -> None:
         """Forget sets of these names, which a request that is repeated has left, and make room for them."""
@@ -262,11 +269,12 @@ class GpuSession:
         whole = self._cp.asarray(np.concatenate(parts))
         return [whole[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
 
-    def _pinned(self, n: int) -> Any:
+    def _pinned(self, n: int) -> NDArray[np.int32]:
         """Room for counts that the device can write to by itself."""
         from cupyx import empty_pinned
 
-        return empty_pinned(max(n, 1), np.int32)
+        room: NDArray[np.int32] = empty_pinned(max(n, 1), np.int32)
+        return room
 
     def _count(self, of: Integers, targets: Integers, offsets: Integers, n_cells: int, layout: Layout) -> Any:
         """Histograms of sets, on the device."""

@@ -23,6 +23,7 @@ class ShardedCounter:
     """
 
     lookahead = 0.3  # every batch goes to all of them, so that few and large ones are better
+    overlaps = False
     local = None
 
     def __init__(self, shards: Sequence[Counter]) -> None:

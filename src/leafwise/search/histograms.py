@@ -13,7 +13,6 @@ Integers = NDArray[np.int64]
 
 _ROOM = 7 * 2**20  # cells, 28 MB, to begin with: memory is not touched before it is used, and the C library keeps
 # blocks below 32 MB for the next search
-_LARGE_ROOM = 2**28  # ... 1 GB, where the first leaves take much
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
 _TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; up to four times as many where the
 # table has more cells, since to count again takes longer there
@@ -56,7 +55,7 @@ class Histograms:
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""
         if self._used[0] + n_cells > len(self.cells):
-            first = 0 if len(self.cells) else min(16 * n_cells, _LARGE_ROOM)
+            first = 0 if len(self.cells) else min(16 * n_cells, self._too_many // 2)
             self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, first, _ROOM), np.empty)
         if self._used[1] + n_counts > len(self.counts):
             self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64), np.empty)

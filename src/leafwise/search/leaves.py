@@ -7,11 +7,11 @@ for many leaves at a time, and it goes on.
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import lru_cache
-from itertools import count
+from functools import cache, lru_cache, partial
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,9 +48,9 @@ _NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other,
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
-_COPYING_NS = 1.0  # to copy a cell
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _ALIKE = 64  # cases more or less
+_WORTH_HALVING = 64  # leaves to count
 _SHORTER = 2**14  # counts in the tables of several states together
 
 _ready = set[Any]()  # kinds of searches for which all functions are compiled
@@ -286,6 +286,7 @@ class Leaves:
 
         It goes on in this one's memory, behind all that is there, which stays as it is.
         """
+        self._join()
         self._release_dropped()
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
@@ -317,7 +318,10 @@ class Leaves:
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
         new._scratches = self._scratches
         new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
-        new._n_released = int(new._totals[state.N_DROPPED])
+        new._n_released, new._totals[state.N_JOINED :] = (
+            int(new._totals[state.N_DROPPED]),
+            0,
+        )  # nothing waits for counts
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
         for mine, its in ((new.nodes, other.nodes), (new._tested, other._tested), (new.is_parent, other.is_parent)):
             mine[chosen] = its[chosen]
@@ -562,26 +566,31 @@ class Leaves:
             return
         totals = self._totals
         to_price, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
-        splits = self._splits[split]
-        first, n_children = splits["first_child"], splits["n_children"]
-        children = first.repeat(n_children) + count_up(n_children)
-        batch = np.concatenate([to_price, children, self.nodes["merged"][merged]]).astype(np.int64)
+        n_children = self._splits["n_children"][split]
+        children = self._splits["first_child"][split].repeat(n_children) + count_up(n_children)
+        batch = np.concatenate([to_price, self.nodes["merged"][merged], children]).astype(np.int64)
         now = self._state()
         if self.rules.remote:
             self._fill(batch, split, children, now)
-        if len(batch):
-            self._price(batch, now)
+        if isinstance(self._prior, PriorNetwork):
+            if len(batch):
+                self._weigh(batch, self._prior)
+                self._priced = True
+        else:
+            targets = np.unique(self.records["target"][batch])
+            costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
+            self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
         totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
         if self.histograms.are_plenty:
             schedule.free_spent(batch, now)
 
     def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
-        """Have sets of cases joined, cut and counted for these leaves, some of which are children of splits."""
-        records, totals = self.records, self._totals
-        joined = self._joined[: totals[state.N_JOINED]]
-        if len(joined):
-            self._session.join(*joined.T.copy())
-            totals[state.N_JOINED] = 0
+        """Have sets of cases joined, cut and counted for these leaves, the last of which are children of splits.
+
+        If exponents do not come from the host, they are priced at once.
+        """
+        self._join()
+        records = self.records
         largest, whole = np.zeros(len(split), np.int64), np.zeros(0, np.int64)
         if len(split):
             variables, parents = self._splits["variable"][split], records["cases"][split // state.N_SLOTS]
@@ -595,23 +604,56 @@ class Leaves:
                 owners = np.arange(len(split)).repeat(n_children)[kid < 0]
                 nothing = np.zeros(int(self._layout.n_states[variables[owners]].sum()), np.int64)
                 self._session.cut(parents[owners], variables[owners], nothing, records["cases"][whole])
-        known = np.append(self._splits["first_child"][split] + largest, whole)
-        to_count = np.setdiff1d(batch[records["is_counted"][batch] == 0], known)
-        if len(to_count):
-            sets, targets = records["cases"][to_count], records["target"][to_count]
-            counts, sizes = self._session.count(sets, targets, self._layout), self._sizes(to_count)
-            places = (np.cumsum(sizes) - sizes).astype(np.int64)
-            self._workers.run(
-                lambda begin, end: expand.take_counts(to_count, places, counts, begin, end, now), _COPYING_NS * sizes
-            )
-            self.n_round_trips += 1
-            self.n_requests += len(to_count)
-        if len(split):
-            self._workers.run(
-                lambda begin, end: expand.subtract_counts(split, largest, begin, end, now),
-                3 * _COPYING_NS * self._sizes(self._splits["first_child"][split]),
-            )
+        is_new = records["is_counted"][batch] == 0
+        is_new[np.isin(batch, np.append(self._splits["first_child"][split] + largest, whole))] = False
+        of_each = np.append(np.ones(len(batch) - len(children), np.int64), self._splits["n_children"][split])
+        if len(batch):
+            self._count_and_price(batch, np.append(0, np.cumsum(of_each)), np.flatnonzero(is_new), split, largest, now)
         self._release_dropped()
+
+    def _join(self) -> None:
+        """Have sets of cases joined that a counter elsewhere shall join."""
+        joined = self._joined[: self._totals[state.N_JOINED]]
+        if len(joined):
+            self._session.join(*joined.T.copy())
+            self._totals[state.N_JOINED] = 0
+
+    def _count_and_price(
+        self, batch: Integers, begins: Integers, new: Integers, split: Integers, largest: Integers, now: Any
+    ) -> None:
+        """Have the new ones of these leaves counted, and price all, group by group: a group begins at each of `begins`.
+
+        Where a counter can do the one while we do the other, half of them is counted while the rest is priced.
+        """
+        sizes, places, prices = self._sizes(batch), np.full(len(batch), -1), not self.rules.weighs
+        cuts = [0, len(begins) - 1]
+        if self._counter.overlaps and len(new) >= _WORTH_HALVING:
+            cuts.insert(1, int(np.searchsorted(begins, new[len(new) // 2], "right")) - 1)
+
+        def counted(begin: int, end: int) -> NDArray[np.int32]:
+            some = new[np.searchsorted(new, begins[begin]) : np.searchsorted(new, begins[end])]
+            n_cells, leaves = sizes[some].astype(np.int64), batch[some]
+            places[some] = np.cumsum(n_cells) - n_cells
+            self.n_round_trips += len(some) > 0
+            self.n_requests += len(some)
+            return self._session.count(self.records["cases"][leaves], self.records["target"][leaves], self._layout)
+
+        later: Callable[[], NDArray[np.int32]] = cache(partial(counted, *cuts[:2]))
+        for begin, end in pairwise(cuts):
+            counts, first = later(), begins[begin]
+            if end < cuts[-1]:
+                later = self._workers.ahead(partial(counted, end, cuts[-1]))
+
+            def fill_in(some: int, others: int, begin: int = begin, counts: NDArray[np.int32] = counts) -> None:
+                given = batch, begins, split, largest, places, counts, begin + some, begin + others, prices, now
+                with self._scratch() as scratch:
+                    expand.fill_in(*given, scratch)
+
+            costs = _PRICING_NS * np.add.reduceat(sizes[first : begins[end]], begins[begin:end] - first)
+            try:
+                self._workers.run(fill_in, costs)
+            finally:  # whatever happens, an interrupt even: nobody asks while somebody else does
+                later()
 
     def _release_dropped(self) -> None:
         """Let a counter elsewhere give up the sets of leaves that are not needed any more."""
@@ -620,22 +662,6 @@ class Leaves:
             names = self.records["cases"][self._dropped[self._n_released : n_dropped]]
             self._session.release(names[names > 0])
             self._n_released = n_dropped
-
-    def _price(self, batch: Integers, now: Any) -> None:
-        """Find the best splits of leaves that are counted, and what their nodes gain."""
-        if isinstance(self._prior, PriorNetwork):
-            self._weigh(batch, self._prior)
-            self._priced = True
-            return
-
-        def price(begin: int, end: int) -> None:
-            with self._scratch() as scratch:
-                expand.price_leaves(batch, begin, end, now, scratch)
-
-        self._workers.run(price, _PRICING_NS * self._sizes(batch))
-        targets = np.unique(self.records["target"][batch])
-        costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
-        self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
         """How many cells the histograms of these leaves have."""

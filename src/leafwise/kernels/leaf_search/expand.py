@@ -617,48 +617,78 @@ def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state
     _plan_all(splits, groups, largest, kids, refer(state), refer(scratch))
 
 
-@jit
-def take_counts(leaves: Array, places: Array, counts: Array, begin: int, end: int, state: State) -> None:
-    """Write the histograms of these leaves, which begin at these places, to where they belong."""
-    state = refer(state)
-    for k in range(begin, end):
-        leaf = state.leaves[leaves[k]]
-        out = histogram_of(leaf, state)
+@bare
+def _take_counts(at: Int, place: Int, counts: Array, state: State) -> None:
+    """A leaf's histogram begins here among those that were counted elsewhere; -1: it is not among them."""
+    if place >= 0:
+        out = histogram_of(state.leaves[at], state)
         for cell in range(out.shape[0]):
-            out[cell] = counts[places[k] + cell]
-        leaf["is_counted"] = 1
-
-
-@jit
-def subtract_counts(splits: Array, largest: Array, begin: int, end: int, state: State) -> None:
-    """The largest child of each split: its parent less the other children."""
-    state = refer(state)
-    for k in range(begin, end):
-        split = state.splits[splits[k]]
-        rest = histogram_of(state.leaves[split["first_child"] + largest[k]], state)
-        whole = histogram_of(state.leaves[splits[k] // N_SLOTS], state)
-        for cell in range(rest.shape[0]):
-            rest[cell] = whole[cell]
-        first, last = first_kid(split), first_kid(split) + n_kids(split) - 1
-        for child in range(split["n_children"]):
-            part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
-            if not first <= child <= last:
-                for cell in range(rest.shape[0]):
-                    part_of_it[cell] = whole[cell]
-                state.leaves[split["first_child"] + child]["is_counted"] = 1
-            elif child != largest[k]:
-                for cell in range(rest.shape[0]):
-                    rest[cell] -= part_of_it[cell]
-        state.leaves[split["first_child"] + largest[k]]["is_counted"] = 1
+            out[cell] = counts[place + cell]
+        state.leaves[at]["is_counted"] = 1
 
 
 @bare
-def _price_all(leaves: Array, state: State, scratch: Scratch) -> None:
-    for k in range(leaves.shape[0]):
-        price(leaves[k], state, scratch)
+def _subtract(parent: Any, split: Any, largest: Int, state: State) -> None:
+    """The largest child of a split: its parent less the other children. Pieces that stay whole have the same counts."""
+    first, last = first_kid(split), first_kid(split) + n_kids(split) - 1
+    rest = histogram_of(state.leaves[split["first_child"] + largest], state)
+    whole = histogram_of(parent, state)
+    for cell in range(rest.shape[0]):
+        rest[cell] = whole[cell]
+    for child in range(split["n_children"]):
+        part_of_it = histogram_of(state.leaves[split["first_child"] + child], state)
+        if not first <= child <= last:
+            for cell in range(rest.shape[0]):
+                part_of_it[cell] = whole[cell]
+            state.leaves[split["first_child"] + child]["is_counted"] = 1
+        elif child != largest:
+            for cell in range(rest.shape[0]):
+                rest[cell] -= part_of_it[cell]
+    state.leaves[split["first_child"] + largest]["is_counted"] = 1
+
+
+@bare
+def _fill_in(
+    leaves: Array,
+    begins: Array,
+    splits: Array,
+    largest: Array,
+    places: Array,
+    counts: Array,
+    begin: int,
+    end: int,
+    prices: bool,
+    state: State,
+    scratch: Scratch,
+) -> None:
+    n_others = begins.shape[0] - 1 - splits.shape[0]
+    for k in range(begin, end):
+        for j in range(begins[k], begins[k + 1]):
+            _take_counts(leaves[j], places[j], counts, state)
+        if k >= n_others:
+            at = splits[k - n_others]
+            _subtract(state.leaves[at // N_SLOTS], state.splits[at], largest[k - n_others], state)
+        if prices:
+            for j in range(begins[k], begins[k + 1]):
+                price(leaves[j], state, scratch)
 
 
 @jit
-def price_leaves(leaves: Array, begin: int, end: int, state: State, scratch: Scratch) -> None:
-    """Find the best splits of these leaves, which are counted."""
-    _price_all(leaves[begin:end], refer(state), refer(scratch))
+def fill_in(
+    leaves: Array,
+    begins: Array,
+    splits: Array,
+    largest: Array,
+    places: Array,
+    counts: Array,
+    begin: int,
+    end: int,
+    prices: bool,
+    state: State,
+    scratch: Scratch,
+) -> None:
+    """Write histograms that were counted elsewhere to where they belong, and price their leaves while they are at hand.
+
+    Leaves come in groups, of which the last are the children of splits: what was not counted follows by subtraction.
+    """
+    _fill_in(leaves, begins, splits, largest, places, counts, begin, end, prices, refer(state), refer(scratch))
