@@ -60,28 +60,29 @@ def _warm() -> None:
 
 def measure() -> Iterator[Report]:
     """One row for each number of workers."""
-    rows: list[list[str]] = []
+    runs: dict[int, tuple[Any, dict[str, Any], float]] = {}
     with tempfile.TemporaryDirectory() as place:
-        folder, first = Path(place), None
-        make(folder)
+        make(Path(place))
+        _warm()
         for n_workers in WORKERS:
-            network, report, seconds = learned(folder, n_workers)
-            first = first or (network, seconds)
-            check(network == first[0], f"{n_workers} workers learned another network")
-            spent = report["seconds"]
-            rows.append(
-                [
-                    str(n_workers),
-                    *(f"{spent[stage]:.1f}" for stage in ("read", "agree", "pack")),
-                    f"{seconds:.1f}",
-                    f"{spent['count']:.1f}",
-                    f"{spent['count_on_workers']:.1f}",
-                    f"{first[1] / seconds:.2f}",
-                    *(f"{report[name]:,}" for name in ("round_trips", "histograms")),
-                    f"{report['bytes_sent'] / 1e6:.1f}",
-                    f"{report['bytes_received'] / 1e6:.1f}",
-                ]
-            )
+            runs[n_workers] = learned(Path(place), n_workers)
+            check(runs[n_workers][0] == runs[WORKERS[0]][0], f"{n_workers} workers learned another network")
+    rows = []
+    for n_workers, (_, report, seconds) in sorted(runs.items()):
+        spent = report["seconds"]
+        rows.append(
+            [
+                str(n_workers),
+                *(f"{spent[stage]:.1f}" for stage in ("read", "agree", "pack")),
+                f"{seconds:.1f}",
+                f"{spent['count']:.1f}",
+                f"{spent['count_on_workers']:.1f}",
+                f"{runs[min(runs)][2] / seconds:.2f}",
+                *(f"{report[name]:,}" for name in ("round_trips", "histograms")),
+                f"{report['bytes_sent'] / 1e6:.1f}",
+                f"{report['bytes_received'] / 1e6:.1f}",
+            ]
+        )
     heads = ["workers", "s to read", "agree", "pack", "search", "of it waiting", "slowest workers", "times as fast"]
     heads += ["rounds", "histograms", "MB sent", "MB received"]
     title = f"{N_CASES:,} × {N_VARIABLES} on workers of one thread, {os.cpu_count()} cores; run once"

@@ -99,6 +99,7 @@ def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
         if packing is None:
             packing = Packing(part, paths)
         packing.add(part)
+        del part
     if packing is None:
         raise ValueError(f"{_title(paths)} has no rows, where at least one is needed: check where it comes from")
     return packing
@@ -110,6 +111,7 @@ def _ahead(parts: Iterator[Source]) -> Iterator[Source]:
         while (part := coming.result()) is not None:
             coming = thread.submit(next, parts, None)
             yield part
+            del part  # so that its memory, which is in the processor's cache yet, is that of the next
 
 
 class Packing:
@@ -326,12 +328,15 @@ class _Values:
         if self._pieces and self._pieces[0].type != pa.int64():
             return False
         cells = np.frombuffer(chunk.buffers()[1], str(kind))[chunk.offset : chunk.offset + len(chunk)]
-        least = int(cells.min())
-        n = int(cells.max()) - least + 1
+        least, most = 0, int(np.bitwise_or.reduce(cells))  # no cell is more than that, if it is not negative
+        if not 0 <= most < _FEW:
+            least, most = int(cells.min()), int(cells.max())
+        n = most - least + 1
         if n > _MISSING:
             return False
         np.copyto(out, cells, casting="unsafe")
-        out -= np.uint8(least % 256)
+        if least:
+            out -= np.uint8(least % 256)
         counts = _tally(out, n, has_missing=False)
         values = [least + place for place in range(n) if counts[place]]
         new = [value for value in values if value not in self._codes]

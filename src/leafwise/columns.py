@@ -336,11 +336,14 @@ def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
 
 
 def _parquet_parts(path: Path, title: str, size: int, how: Format, kept: Kept) -> Iterator[Source]:
+    import pyarrow as pa
+
     with _sound(title):
         file, declared = _parquet_file(path, title, size, how)
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
     with file:
-        every = replace(_from_arrow(schema.empty_table(), title), declared=declared, n_in_file=n_rows)
+        nothing = pa.Table.from_batches([], schema=schema)  # schema.empty_table() imports pandas, half a second
+        every = replace(_from_arrow(nothing, title), declared=declared, n_in_file=n_rows)
         wanted = kept(every)
         names = [name for name in schema.names if name.strip() in wanted.names]
         batches = file.iter_batches(

@@ -64,6 +64,13 @@ def test_states_are_agreed_on(folder):
     )
 
 
+def test_workers_out_of_reach_are_asked_by_the_scheduler(folder):
+    counter = DaskCounter.read(folder, dask_client())
+    counter.out_of_reach.update(dask_client().nthreads())
+    assert learn(counter) == learn(folder)
+    assert counter.report["restored"] == 0
+
+
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask itself, with pandas 3
 def test_a_dask_frame(folder):
     frames = pytest.importorskip("dask.dataframe")

@@ -39,12 +39,13 @@ def same(source, **reading):
 
 def any_column(random, n):
     """A column such as files have: few or many texts, numbers, truths, with holes or without."""
-    kind = random.choice(["text", "many", "whole", "far", "float", "bool", "none", "category", "small"])
+    kind = random.choice(["text", "many", "whole", "few", "far", "float", "bool", "none", "category", "small"])
     hole = random.random(n) < random.choice([0.0, 0.0, 0.2])
     values = {
         "text": lambda: random.choice(["a", " a", "b ", "", "NA", "1,5", "true", "False"], n),
         "many": lambda: [f"w{k}" for k in random.integers(0, 300, n)],
         "whole": lambda: random.integers(-3, 4, n),
+        "few": lambda: random.integers(0, 4, n),
         "far": lambda: random.choice([0, 5000, 2**40], n),
         "float": lambda: random.choice([0.0, -0.0, 1.0, 0.1, np.nan, 2.5], n),
         "bool": lambda: random.random(n) < 0.5,

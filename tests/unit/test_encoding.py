@@ -798,10 +798,12 @@ def test_pandas_and_polars_read_what_is_written(tmp_path: Path) -> None:
 
 
 def test_heavy_libraries_are_imported_only_when_asked_for(tmp_path: Path) -> None:
-    path = saved(tmp_path, "a,b\n1,x\n,y\n")
+    path, file = saved(tmp_path, "a,b\n1,x\n,y\n"), tmp_path / "c.parquet"
+    parquet.write_table(pa.table({"c": ["x", "y"], "d": [0, 1]}), file)
     check = (
         "import sys; from leafwise.encoding import read, write; assert 'pyarrow' not in sys.modules; "
         f"write(read({str(path)!r}, missing='state'), {str(tmp_path / 'b.csv')!r}); "
+        f"read({str(file)!r}); "
         "assert not {'pandas', 'polars', 'narwhals', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", check], check=True)

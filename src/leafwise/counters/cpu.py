@@ -1,5 +1,6 @@
 """Counting on this machine's cores. Knows the table, the kernels and threads; not what the counts are for."""
 
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from ctypes import c_char
 from functools import cached_property
@@ -115,11 +116,19 @@ class CpuCounter:
         self._workers.run(lambda begin, end: sets.cut_sets(requests, groups, begin, end, cases), costs)
         return first
 
-    def join_sets(self, first: int, second: int) -> int:
-        """The union of two disjoint sets, by their numbers."""
-        union = self._place(self._sets["size"][[first]] + self._sets["size"][[second]])
-        sets.join_sets(np.array([[first, second, union]]), self.cases)
-        return union
+    @property
+    def next_number(self) -> int:
+        """The number of the next set."""
+        return int(self._marks[sets.N_SETS])
+
+    def join_sets(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """The unions of disjoint sets, by their numbers; a pair may have unions of pairs before it."""
+        begin, known = self.next_number, self._sets["size"]
+        sizes: list[int] = []
+        for pair in pairs:
+            sizes.append(sum(sizes[one - begin] if one >= begin else int(known[one]) for one in pair))
+        self._place(np.array(sizes, np.int64))
+        sets.join_sets(np.array([(*pair, begin + k) for k, pair in enumerate(pairs)], np.int64), self.cases)
 
     def count_sets(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         """The histograms of sets by their numbers."""
@@ -205,8 +214,13 @@ class CpuSession:
 
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
         self.release(unions)
-        for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
-            self.numbers[union] = self._counter.join_sets(self.numbers[one], self.numbers[two])
+        begin = self._counter.next_number
+        new = dict(zip(unions.tolist(), range(begin, begin + len(unions)), strict=True))
+        known = ChainMap(new, self.numbers)
+        pairs = [(known[one], known[two]) for one, two in zip(first.tolist(), second.tolist(), strict=True)]
+        if pairs:
+            self._counter.join_sets(pairs)
+            self.numbers.update(new)
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         return self._counter.count_sets(self._of(of), targets, layout)
