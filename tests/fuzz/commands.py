@@ -153,6 +153,11 @@ def _changed(random: Random) -> list[str]:
     return line + ["--json"] * (random.random() < 0.3)
 
 
+def _asks_for_json(line: list[str]) -> bool:
+    """Whether there is a --json that is no name of a file."""
+    return any(word == "--json" and before not in ("-o", "--output") for before, word in pairwise(line))
+
+
 def _check_line(line: list[str]) -> str:
     place = folder()
     before = {path.name for path in place.iterdir()}
@@ -178,6 +183,6 @@ def _check_line(line: list[str]) -> str:
         assert texts[1].count("\n") == 1, (line, texts[1][:300])
         packed = re.compile(r"[.]leafwise-[0-9a-f]+[.]cache")  # of data that were read, and it was asked for
         assert not [name for name in new if not ("--cache" in line and packed.fullmatch(name))], (line, new)
-    elif "--json" in line and "--help" not in line and "-h" not in line and "--completion" not in line:
+    elif _asks_for_json(line) and "--help" not in line and "-h" not in line and "--completion" not in line:
         assert isinstance(json.loads(texts[0]), dict), line
     return "accepted" if code == 0 else "refused"
