@@ -94,9 +94,9 @@ def random_network(n_variables: int, concentration: float, zeros: float, seed: i
     return Network(network.variables, tuple(nodes))
 
 
-def networks(seed: int, n_random: int) -> Iterator[tuple[str, str, Network]]:
+def networks(seed: int, published: str, n_random: int) -> Iterator[tuple[str, str, Network]]:
     """Kind and name of each."""
-    for name in PUBLISHED:
+    for name in published.split(","):
         yield "published", name, data.network(name)
     for k in range(n_random):
         size = (12, 25, 50)[k % 3]
@@ -214,7 +214,7 @@ def found_rows(given: argparse.Namespace) -> dict[str, dict[str, Row]]:
     """The rows of each method."""
     random = np.random.default_rng(given.seed)
     put: list[Question] = []
-    for group, name, network in networks(given.seed, given.random):
+    for group, name, network in networks(given.seed, given.published, given.random):
         if given.networks in name:
             put += questions(group, network, given.questions, random)
     found: dict[str, dict[str, Row]] = {}
@@ -271,6 +271,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument("--seed", type=int, default=2026, help="of the random networks, the questions and the samples")
     parser.add_argument("--questions", type=int, default=10, help="for each network")
+    parser.add_argument("--published", default=",".join(PUBLISHED), help="published networks, with commas between")
     parser.add_argument("--random", type=int, default=12, help="random networks of each of three kinds")
     parser.add_argument("--methods", default=";".join(METHODS), help="some of them, with ; between")
     parser.add_argument("--networks", default="", help="those whose names contain this")

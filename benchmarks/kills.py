@@ -24,19 +24,24 @@ from leafwise.cli.saving import dumped
 
 ONE = LeafSearch(threads=1)  # a process with threads cannot be copied
 SEARCHES: dict[str, tuple[dict[str, Any], int]] = {  # what learn is told, and how many cases
-    "greedy": ({"search": ONE}, 20_000),
+    "greedy": ({"search": ONE}, 1_000_000),
     "greedy, best-first, BDeu": (
         {"search": LeafSearch("CBM", "best-first", delete_parents=True, threads=1), "prior": "bdeu:10"},
-        10_000,
+        1_000_000,
     ),
-    "partial splits, relabelled and tied leaves": ({"search": LeafSearch("CBIMORT", threads=1)}, 2_000),
-    "complete tables": ({"search": TableArcSearch(threads=1), "prior": "bdeu:1"}, 20_000),
-    "recovery of arcs": ({"search": RecoverySearch(ONE)}, 20_000),
+    "partial splits": ({"search": LeafSearch("CBIMO", threads=1)}, 1_000_000),
+    "partial splits, relabelled and tied leaves": ({"search": LeafSearch("CBIMORT", threads=1)}, 200_000),
+    "complete tables": ({"search": TableArcSearch(threads=1), "prior": "bdeu:1"}, 1_000_000),
+    "recovery of arcs": ({"search": RecoverySearch(ONE)}, 200_000),
     "edges": ({"search": GraphArcSearch(ONE)}, 100),
-    "restarts": ({"search": LeafSearchRestarts(ONE, rounds=100, keep=3)}, 500),
+    "restarts": ({"search": LeafSearchRestarts(ONE, rounds=30, keep=3)}, 500),
+    "series": ({"search": ONE, "lags": 2}, 200_000),
     "missing cells inferred": ({"search": ONE, "missing": "infer"}, 200),
+    "missing cells inferred, partial splits": ({"search": LeafSearch("CBIMO", threads=1), "missing": "infer"}, 200),
     "hidden causes": ({"search": ONE, "hidden": "auto"}, 100),
     "12 networks": ({"search": ONE, "networks": 12}, 100),
+    "12 networks of one target": ({"search": ONE, "networks": 12, "target": "HRBP"}, 1_000),
+    "3 networks with hidden causes": ({"search": ONE, "networks": 3, "hidden": 2, "completions": 2}, 100),
 }
 EVERY = 0.02
 

@@ -332,6 +332,7 @@ def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
         file, declared = _parquet_file(place, title, size, how)
         with file:
             table = file.read(use_threads=False)
+        _check_places(table.itercolumns())
     return replace(_from_arrow(table, title), declared=declared)
 
 
@@ -352,9 +353,20 @@ def _parquet_parts(path: Path, title: str, size: int, how: Format, kept: Kept) -
         while True:
             with _sound(title):
                 batch = next(batches, None)
+                if batch is not None:
+                    _check_places(batch.itercolumns())
             if batch is None:
                 return
             yield replace(wanted, cells=tuple((batch.column(name),) for name in names))
+
+
+def _check_places(columns: "Iterable[pa.Array | pa.ChunkedArray]") -> None:
+    """Refuse cells whose values a damaged file does not have: Arrow reads them, and they would be other values."""
+    import pyarrow as pa
+
+    for column in columns:
+        if pa.types.is_dictionary(column.type):
+            column.validate(full=True)
 
 
 @contextmanager

@@ -128,13 +128,7 @@ def _begin(
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
         return search.begin(problem, count(codes), workers, state)
-    if isinstance(search, TableArcSearch | RecoverySearch):
-        raise AdvisedError(
-            "a search with complete tables takes no ",
-            ("missing", "infer"),
-            " and no hidden causes, which need decision graphs: use another search, or ",
-            ("missing", "drop"),
-        )
+    refuse_tables(search)
     start = how.start
     is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)
     first = start if start is not None and is_usable else first_network(variables, codes, how.seed)
@@ -143,6 +137,17 @@ def _begin(
         return IncompleteSearch(problem, incomplete, count, search, workers, None, state)
     joint = replace(problem, targets=tuple(range(len(variables))))
     return IncompleteSearch(joint, incomplete, count, search, workers, problem, state)
+
+
+def refuse_tables(search: Settings) -> None:
+    """Refuse a search that cannot go over completed cases."""
+    if isinstance(search, TableArcSearch | RecoverySearch):
+        raise AdvisedError(
+            "a search with complete tables takes no ",
+            ("missing", "infer"),
+            " and no hidden causes, which need decision graphs: use another search, or ",
+            ("missing", "drop"),
+        )
 
 
 def _with_causes(problem: Problem, codes: Codes, causes: list[int]) -> tuple[Problem, Codes]:

@@ -20,7 +20,7 @@ from leafwise.dynamic_network import DynamicNetwork
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, HiddenRun, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
-from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete
+from leafwise.incomplete import DEFAULT_COMPLETIONS, Completing, Hidden, State, begin_incomplete, refuse_tables
 from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
@@ -320,6 +320,7 @@ def _refuse_in_mixtures(
     _refuse_shared(search, networks)
     if hidden is not None:
         _refuse_beside(Argument("hidden", hidden), {"target": target})
+        refuse_tables(search)  # now, not when the first of them begins
         if hidden == "auto":
             raise AdvisedError(
                 Argument("hidden", hidden), " and ", networks, " were both given: say how many states there are"

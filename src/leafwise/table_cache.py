@@ -28,10 +28,14 @@ class TableCache:
     """Where the table of some files, read in some way, is kept."""
 
     def __init__(self, paths: Sequence[Path], how: str) -> None:
-        from importlib.metadata import version  # which loads much
+        from importlib.metadata import PackageNotFoundError, version  # which loads much
 
+        try:
+            by = version("leafwise")
+        except PackageNotFoundError:  # it runs from a folder
+            by = "not installed"
         files = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in paths]
-        self._made_of = {"files": [list(file) for file in files], "read": how, "by": version("leafwise")}
+        self._made_of = {"files": [list(file) for file in files], "read": how, "by": by}
         name = blake2b(json.dumps([[file[0] for file in files], how]).encode(), digest_size=8).hexdigest()
         self.path = paths[0].resolve().parent / f".leafwise-{name}.cache"
 

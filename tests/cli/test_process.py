@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from leafwise.cli import run
+from leafwise.cli import run, saving
 from leafwise.decision_graph import DecisionGraph
+from leafwise.examples import alarm
 from leafwise.network import Network, Node
 from leafwise.table import Variable
 
@@ -228,6 +230,31 @@ def test_a_result_that_cannot_be_saved_is_kept_elsewhere(tmp_path, monkeypatch, 
     assert json.loads(told.out)["output"] == str(tmp_path / "model-kept.json")
     assert Network.load("model-kept.json").learned["steps"] == 1
     assert not list(folder.iterdir())
+
+
+def test_a_result_is_kept_where_no_folder_is_left(tmp_path, monkeypatch, capsys):
+    """The current folder is deleted, nobody knows where home is, and no folder takes temporary files."""
+
+    def nobody_knows():
+        raise RuntimeError("Could not determine home directory.")
+
+    def full():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    (tmp_path / "gone").mkdir()
+    network = alarm()
+    monkeypatch.chdir(tmp_path / "gone")
+    if sys.platform != "win32":
+        (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(saving.Path, "home", nobody_knows)
+    monkeypatch.setattr(saving.tempfile, "gettempdir", lambda: str(tmp_path))
+    wanted = tmp_path / "gone" / "lost" / "model.json"
+    assert saving.saved(network, wanted) == tmp_path / "model-kept.json"
+    assert Network.load(tmp_path / "model-kept.json") == network
+    capsys.readouterr()
+    monkeypatch.setattr(saving.tempfile, "gettempdir", full)
+    assert saving.saved(network, wanted) == Path("-")
+    assert json.loads(capsys.readouterr().out) == json.loads(saving.dumped(network))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")

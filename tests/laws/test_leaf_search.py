@@ -1,6 +1,7 @@
 """Laws of the compiled loop that searches: threads, room that runs short, and stopping after every step."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,40 @@ def test_a_second_look_forgets_the_parents_of_the_first_also_after_a_stop(seed):
     resumed = settings.begin(problem, counter, workers, stopped.state())
     resumed.run()
     assert (resumed.n_arcs, resumed.network) == (whole.n_arcs, whole.network)
+
+
+@pytest.mark.parametrize("limit", ["seconds", "max_steps"])
+def test_a_limit_that_ends_the_second_look_does_not_keep_half_of_it(limit):
+    table, settings = repeated_states(), LeafSearch("CBIMO", threads=1)
+    whole, stopped = (start_search(table, search=settings) for _ in range(2))
+    whole.run()
+    while stopped._other is None:
+        stopped._advance(1)
+    n_steps = stopped.n_steps
+    stopped._other.advance(40, 10.0)
+    stopped.settings = replace(settings, **{limit: {"seconds": 0, "max_steps": n_steps}[limit]})
+    stopped.run()
+    assert (stopped.stopped, stopped.n_steps, stopped._other) == (limit, n_steps, None)
+    problem, counter, workers = stopped._problem, stopped._counter, stopped._workers
+    resumed = settings.begin(problem, counter, workers, stopped.state())
+    resumed.run()
+    assert (resumed.network, resumed.network.learned) == (whole.network, whole.network.learned)
+
+
+@pytest.mark.parametrize("operators", ["CBIMO", "CBIMORT"])
+def test_steps_and_then_more_are_a_search_without_limit(operators):
+    table, settings = repeated_states(), LeafSearch(operators, threads=1)
+    whole = start_search(table, search=settings)
+    whole.run()
+    for most in (0, 10, *range(whole.n_steps - 12, whole.n_steps + 2)):
+        few = start_search(table, search=replace(settings, max_steps=most))
+        few.run()
+        first = getattr(few, "_before", few)
+        problem, counter, workers = first._problem, first._counter, first._workers
+        more = settings.begin(problem, counter, workers, few.state())
+        more.run()
+        assert few.n_steps == min(most, whole.n_steps)
+        assert (more.network, more.network.learned) == (whole.network, whole.network.learned)
 
 
 def test_room_to_work_in_is_that_of_the_layout():

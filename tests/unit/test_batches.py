@@ -234,3 +234,23 @@ def test_nothing_is_left_where_reading_fails(tmp_path):
     with pytest.raises(ValueError, match="missing cells"):
         read(tmp_path, cache=True)
     assert not list(tmp_path.glob(".leafwise*"))
+
+
+def test_a_packed_table_needs_no_installation(tmp_path, monkeypatch):
+    from importlib import metadata
+
+    def not_there(name):
+        raise metadata.PackageNotFoundError(name)
+
+    parts(tmp_path, {"a": [0, 1, 0]})
+    monkeypatch.setattr(metadata, "version", not_there)
+    assert read(tmp_path, cache=True).codes.tolist() == read(tmp_path, cache=True).codes.tolist()
+    assert len(list(tmp_path.glob(".leafwise-*"))) == 1
+
+
+@pytest.mark.parametrize("places", [[0, 1], [0, 0, 2]])
+def test_cells_that_point_behind_their_values_are_refused(places):
+    """As in a damaged Parquet file: Arrow takes them as they are."""
+    damaged = pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), pa.array(["x"]), safe=False)
+    with pytest.raises(ValueError, match=r"'f' is not a sound Parquet file .*out of bounds"), columns._sound("'f'"):
+        columns._check_places([damaged])

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -230,6 +231,25 @@ def test_twenty_and_twenty_are_forty(tmp_path):
 
 
 @compiled
+@compiled
+def test_time_that_ran_out_inside_a_round_is_no_other_search(tmp_path):
+    cases = sample(alarm(), 100, seed=1)
+    table = Table(cases.variables[6:13], np.ascontiguousarray(cases.codes[6:13]))
+    settings = SEARCHES["restarts"]
+
+    def begin(seconds, path=None):
+        search = start_search(table, search=replace(settings, seconds=seconds), checkpoint=path)
+        search.run()
+        return search
+
+    whole = begin(None)
+    for part in range(1, 21):
+        path = tmp_path / f"{part}.checkpoint"
+        begin(whole.seconds * part / 20, path)
+        found = begin(None, path)
+        assert [dumps(one) for one, _, _ in found.networks] == [dumps(one) for one, _, _ in whole.networks]
+
+
 def test_a_prior_network_and_rules(tmp_path, monkeypatch):
     table, path = sample(alarm(), 100, seed=1), tmp_path / "run.checkpoint"
     leafwise.learn(table).save(tmp_path / "prior.json")

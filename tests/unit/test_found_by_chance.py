@@ -68,6 +68,35 @@ def test_a_parquet_file_whose_columns_are_damaged():
     assert one("parquet", 17, 1235002) == "refused"
 
 
+def test_a_parquet_file_whose_dictionary_is_damaged():
+    """Cells point behind the values that are left, at what would be a traceback, or other values."""
+    assert one("parquet", 171811, 41002) == "refused"
+
+
+@pytest.mark.parametrize("line", [["--operators", "a,a"], ["--search", "edges", "--operators", "CBIMO"]])
+def test_operators_that_cannot_be_are_refused_before_anything_is_read(line, tmp_path, capsys):
+    (tmp_path / "cases.csv").write_text("a,b\n1,2\n2,1\n")
+    assert run(["learn", str(tmp_path / "cases.csv"), "--cache", "-o", str(tmp_path / "model.json"), *line]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["cases.csv"]
+
+
+def test_tables_with_hidden_causes_in_many_networks_are_refused_before_anything_is_said(tmp_path, capsys):
+    (tmp_path / "cases.csv").write_text("a,b\n1,2\n2,1\n")
+    line = [
+        "learn",
+        str(tmp_path / "cases.csv"),
+        "-o",
+        str(tmp_path / "model.json"),
+        "--networks",
+        "2",
+        "--hidden",
+        "2",
+    ]
+    assert run([*line, "--search", "recover"]) == 2
+    assert capsys.readouterr().err.startswith("leafwise: a search with complete tables takes no")
+
+
 def test_a_number_of_many_digits_makes_no_long_refusal():
     with pytest.raises(ValueError, match="is not a finite number") as refusal:
         json.loads('{"format": 1' + "0" * 5000 + ".0}")

@@ -313,12 +313,13 @@ def learn(**given: Any) -> int:
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
     _check_checkpoint(request, output)
+    settings = _settings(request)  # what cannot be is refused before hours are spent on reading
     table, understood, start, weights = _table(request)
     if not request.quiet and not request.as_json and sys.stderr.isatty():
         from leafwise.kernels.compiling.sources import when_compiling
 
         when_compiling(lambda: say("leafwise: compiling, once: the next run starts at once."))
-    search = _search(request, table, start, weights)
+    search = _search(request, settings, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         say(f"{understood.summary(in_options=True)}\n")
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
@@ -474,7 +475,11 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
 
 
 def _search(
-    request: Request, table: "Table | DaskCounter", start: "Network | None", weights: "Floats | None"
+    request: Request,
+    settings: "Settings",
+    table: "Table | DaskCounter",
+    start: "Network | None",
+    weights: "Floats | None",
 ) -> "SearchRun | MixtureRun":
     from leafwise.learner import grown_for, start_mixture, start_search
 
@@ -484,7 +489,7 @@ def _search(
             request.networks,
             seed=request.seed,
             target=request.target,
-            search=_settings(request),
+            search=settings,
             prior=request.prior,
             structure_prior=request.structure_prior,
             constraints=_constraints(request, _names_of(table)),
@@ -494,7 +499,7 @@ def _search(
             every=request.every,
         )
     inferred: Reading = {"missing": "infer"} if request.reading.get("missing") == "infer" else {}
-    search, structure_prior = grown_for(request.leaves, _settings(request), request.structure_prior)
+    search, structure_prior = grown_for(request.leaves, settings, request.structure_prior)
     return start_search(
         table,
         target=request.target,

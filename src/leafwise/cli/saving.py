@@ -25,11 +25,12 @@ def saved(network: "Network | Mixture | DynamicNetwork", wanted: Path) -> Path:
         problem = f"leafwise: cannot write '{wanted}' ({error.strerror or error}): the network"
     else:
         return wanted
-    for folder in (Path.cwd(), Path.home(), Path(tempfile.gettempdir())):
-        kept = folder / f"{wanted.name.removesuffix(''.join(wanted.suffixes[-2:]))}-kept{''.join(wanted.suffixes[-2:])}"
+    endings = "".join(wanted.suffixes[-2:])
+    for folder in (Path.cwd, Path.home, tempfile.gettempdir):
         try:
+            kept = Path(folder()) / f"{wanted.name.removesuffix(endings)}-kept{endings}"
             network.save(kept)
-        except OSError:
+        except (OSError, RuntimeError):  # it is full, or deleted, or nobody knows where it is
             continue
         say(f"{problem} is kept in '{kept}'.")
         return kept

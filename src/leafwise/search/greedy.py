@@ -327,7 +327,7 @@ class LeafSearchRun(Run):
         """
         problem, before, parents = self._problem, self._leaves, self._leaves.is_parent
         targets = [t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any()]
-        if not targets or problem.start or self.settings.delete_parents or self.settings.max_steps is not None:
+        if not targets or problem.start or self.settings.delete_parents:
             before.begin_to_part()
             return
         self._price()  # while the other search goes on, this one must not
@@ -540,7 +540,10 @@ class LeafSearchRun(Run):
             before, most = self.n_steps, self.settings.max_steps
             is_over, other = self._is_over(self.settings.seconds, "max_steps", before, most), self._other
             if other is not None:
-                if is_over or other.advance(other.n_steps + _CHUNK, MOMENT) == state.FINISHED:
+                if is_over:  # it counts as a whole, or not at all: whoever goes on begins it anew
+                    self._other = None
+                    other.release()
+                elif other.advance(other.n_steps + _CHUNK, MOMENT) == state.FINISHED:
                     self._end_other(other)
                 return
             if is_over:

@@ -113,6 +113,7 @@ class LeafSearchRestartsRun(Run):
         self._inner: LeafSearchRun | None = None  # of the round under way, and
         self._before: dict[str, Any] = {}  # ... what was before it
         self._inner_state: Mapping[str, Any] | None = None  # where the search of the next round was
+        self._at_limit: dict[str, Any] | None = None  # where to go on from, if time ran out inside a search
         with self._clock:
             if state is not None:
                 self._go_on_from(state)
@@ -173,6 +174,8 @@ class LeafSearchRestartsRun(Run):
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values; a round under way is one to be taken up again."""
+        if self._at_limit is not None:
+            return {**self._at_limit, "seconds": self.seconds}
         tried = {target: set(trials) for target, trials in self._tried.items()}
         now: dict[str, Any] = {"n_rounds": self.n_rounds, "turns": self._turns, "random": self._drawn()}
         if self._inner is not None:
@@ -239,6 +242,7 @@ class LeafSearchRestartsRun(Run):
         try:
             self._greedy.run(tell)
         finally:  # an interrupt leaves a network, too
+            self._note_limit(self._greedy)
             self._adopt_all(self._greedy)
         if self._greedy.stopped == "seconds":
             self.stopped = "seconds"
@@ -267,11 +271,17 @@ class LeafSearchRestartsRun(Run):
         self._inner_state = None
         try:
             search.run(lambda _: tell(self))
+            self._note_limit(search)
             self._inner = None
             return Perturbation(target, self._adopt(target, search))
         finally:
             self._inner = None
             search.close()
+
+    def _note_limit(self, search: LeafSearchRun) -> None:
+        """Half a search is good for now; whoever has more time takes up the whole of it."""
+        if search.stopped == "seconds":
+            self._at_limit = self.state()
 
     def _problem_of(self, target: int) -> Problem:
         """The search of one node, from a perturbed graph, with all other nodes as they are."""
