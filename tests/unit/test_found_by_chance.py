@@ -11,7 +11,7 @@ from strategies import make_table
 import leafwise
 from leafwise import priors
 from leafwise.cli import run
-from leafwise.formats import arcs, files, json, libra, net, uai, xmlbif
+from leafwise.formats import arcs, files, json, libra, net, uai, xdsl, xmlbif
 from leafwise.network import Network
 from leafwise.table import Variable
 
@@ -173,3 +173,11 @@ def test_gibbs_sampling_may_find_no_case_to_begin_with():
 def test_more_networks_to_keep_than_there_can_be_files(capsys):
     assert run(["learn", "--example", "alarm", "--search", "restarts", "--keep", "2147483647", "-o", "out.json"]) == 2
     assert "1<=x<=10000" in capsys.readouterr().err  # it made two thousand million names
+
+
+@pytest.mark.parametrize("form", [libra, xdsl, xmlbif])
+def test_long_names_that_a_format_cannot_hold(form):
+    frame = pandas.DataFrame({"a \x01 " * 1500: ["x", "y"], "b": ["x", "y"]})
+    with pytest.raises(ValueError, match=r"save it as|save the network as") as refusal:
+        form.dumps(leafwise.learn(frame, target="b"))
+    assert len(str(refusal.value)) < 500

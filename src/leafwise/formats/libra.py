@@ -23,6 +23,7 @@ from leafwise.formats.libra_reading import read_network
 from leafwise.formats.tables import MOST_CELLS, Room, check_size
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network, Node
+from leafwise.table import brief
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
@@ -50,9 +51,9 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
         name = network.variables[index].name
         if node is None:
             raise ValueError(
-                f"{name!r} is only given, and Libra needs a distribution for every variable: save it as JSON."
+                f"{brief(name)} is only given, and Libra needs a distribution for every variable: save it as JSON."
             )
-        check_size(f"the tree of {name!r}", _n_leaves(node.graph) * node.n_states, most_cells)
+        check_size(f"the tree of {brief(name)}", _n_leaves(node.graph) * node.n_states, most_cells)
         lines += [f"v{index} {{", "tree {", "".join(_tree(node, index)), "}", "}"]
     return "\n".join([*lines, "}", ""])
 

@@ -16,7 +16,7 @@ from leafwise import dag
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.errors import Advice, AdvisedError
 from leafwise.network import Network, Node
-from leafwise.table import Variable
+from leafwise.table import Variable, brief
 
 MOST_CELLS = 1_000_000  # of one table, unless somebody asks for more
 _KEPT = 0.9e-6  # a little less than a Node allows
@@ -75,11 +75,11 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
     name = variables[index].name
     if node is None:
         raise ValueError(
-            f"{name!r} is only given and has no distribution, and tables need one for every variable: save it as JSON."
+            f"{brief(name)} is only given and has no distribution, and tables need one for each: save it as JSON."
         )
     shape = tuple(variables[parent].n_states for parent in node.parents)
     n_cells = math.prod(shape) * node.n_states
-    check_size(f"the table of {name!r} given its {len(shape)} parents", n_cells, most_cells)
+    check_size(f"the table of {brief(name)} given its {len(shape)} parents", n_cells, most_cells)
     leaves = leaves_of(node.graph, dict(zip(node.parents, shape, strict=True)))
     return node.probabilities[leaves].reshape(*shape, node.n_states)
 
@@ -175,7 +175,7 @@ class Draft:
     def n_cells(self, index: int, parents: Sequence[int], fail: Fail) -> int:
         """How many numbers a variable takes, which had no table so far, given these parents."""
         if index in self.nodes:
-            fail(f"{list(self.variables)[index]!r} has a second distribution, and it takes one: leave one out.")
+            fail(f"{brief(list(self.variables)[index])} has a second distribution, and it takes one: leave one out.")
         if index in parents or len(set(parents)) < len(parents):
             fail("the variable itself, or another one twice, came where its parents are expected: name each once.")
         n_cells = math.prod(self.n_states[parent] for parent in parents) * self.n_states[index]

@@ -12,6 +12,7 @@ Of the probabilities the first parent varies slowest, and the variable itself fa
 from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, names_of_parents, numbers_of, rows_of_text
 from leafwise.formats.xml_elements import attribute_of, parsed, text_of
 from leafwise.network import Network
+from leafwise.table import brief
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
@@ -23,7 +24,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     """
     odd = next((name for name in network.names if len(name.split()) != 1), None)
     if odd is not None:
-        raise ValueError(f"{odd!r} holds a blank, and XDSL cannot hold these names: rename it, or save it as BIF.")
+        raise ValueError(f"{brief(odd)} holds a blank, and XDSL cannot hold these names: rename it, or save it as BIF.")
     lines = ['<?xml version="1.0"?>', '<smile version="1.0" id="network">', "<nodes>"]
     for index in network.order():
         variable = network.variables[index]

@@ -10,6 +10,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from leafwise.errors import AdvisedError
+from leafwise.table import brief
 
 _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -96,7 +97,7 @@ def parsed(data: bytes, tag: str, kind: str) -> Element:
 def text_of(words: str) -> str:
     """A text as XML writes it between tags; one that would not come back as it is, is refused."""
     if words.strip() != words:
-        raise ValueError(f"{words!r} begins or ends with a blank, which this format loses: rename it.")
+        raise ValueError(f"{brief(words)} begins or ends with a blank, which this format loses: rename it.")
     return escape(_writable(words), {"\r": "&#13;"})
 
 
@@ -107,5 +108,5 @@ def attribute_of(words: str) -> str:
 
 def _writable(text: str) -> str:
     if _UNWRITABLE.search(text):
-        raise ValueError(f"{text!r} holds a sign that XML cannot: rename it, or save the network as JSON.")
+        raise ValueError(f"{brief(text)} holds a sign that XML cannot: rename it, or save the network as JSON.")
     return text
