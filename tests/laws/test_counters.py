@@ -45,6 +45,16 @@ def test_a_gpu_learns_what_one_table_does(problem):
     assert found.learned == usual.learned
 
 
+@pytest.mark.skipif(not has_gpu(), reason="there is no GPU here, or no CuPy")
+def test_every_way_to_begin_on_a_gpu():
+    """Sets that are there before a search, the second look of partial splits, and rounds."""
+    table = sample(alarm(), 600, seed=5)
+    start = learn(sample(alarm(), 200, seed=1))
+    ways = [{"start": start}, {"search": LeafSearch("CBMO")}, {"search": LeafSearchRestarts(rounds=6, seed=3)}]
+    for way in ways:
+        assert learn(table, device="gpu", **way) == learn(table, **way)
+
+
 @pytest.mark.parametrize("prior", ["auto", "bdeu:10", "network"])
 @pytest.mark.parametrize(
     "search",
