@@ -231,7 +231,6 @@ def test_twenty_and_twenty_are_forty(tmp_path):
 
 
 @compiled
-@compiled
 def test_time_that_ran_out_inside_a_round_is_no_other_search(tmp_path):
     cases = sample(alarm(), 100, seed=1)
     table = Table(cases.variables[6:13], np.ascontiguousarray(cases.codes[6:13]))
@@ -250,6 +249,7 @@ def test_time_that_ran_out_inside_a_round_is_no_other_search(tmp_path):
         assert [dumps(one) for one, _, _ in found.networks] == [dumps(one) for one, _, _ in whole.networks]
 
 
+@compiled
 def test_a_prior_network_and_rules(tmp_path, monkeypatch):
     table, path = sample(alarm(), 100, seed=1), tmp_path / "run.checkpoint"
     leafwise.learn(table).save(tmp_path / "prior.json")

@@ -99,7 +99,7 @@ class GpuCounter:
     def _check_room(self) -> None:
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         wanted = self.n_bytes + _SPARE
-        self.is_large = self.n_bytes > _LARGE and wanted + 3 * _ROOM < free
+        self.is_large = self.n_bytes > _LARGE and wanted + 5 * _ROOM < free  # a search may have two sessions
         if wanted > free:
             raise AdvisedError(
                 f"the table takes {self.n_bytes / 1e9:.1f} GB on the GPU and {_SPARE / 1e9:.1f} GB more for sets of "
@@ -155,8 +155,8 @@ class GpuSession:
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
             self._size[union] = self._size[one] + self._size[two]  # of which one may be a union of this batch
             self._parts[union] = one, two
-        self._kind[unions] = _UNION
         np.add.at(self._n_holders, np.concatenate([first, second]), 1)
+        self._kind[unions] = _UNION
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         if not len(of):
@@ -188,8 +188,8 @@ class GpuSession:
             self._is_released[names] = True
             names = names[self._n_holders[names] == 0]
             kind = self._kind[names]
-            self._free += self._at[names[kind == _MASK]].tolist()
             self._kind[names] = _UNKNOWN
+            self._free += self._at[names[kind == _MASK]].tolist()
             names = self._let_go(names[kind == _UNION])
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class GpuSession:
         """Forget sets of these names, which a request that is repeated has left, and make room for them."""
         self._forget(names)
         if (most := int(names.max(initial=0)) + 1) > len(self._kind):
-            for field in ("_kind", "_is_released", "_at", "_size", "_n_holders"):
+            for field in ("_is_released", "_at", "_size", "_n_holders", "_kind"):  # the last says how long all are
                 setattr(self, field, grown(getattr(self, field), most))
         self._is_released[names] = False
 

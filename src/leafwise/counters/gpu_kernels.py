@@ -5,6 +5,8 @@ states but the first have a bit plane each; `rows` has the codes row by row. One
 thread one variable of some rows.
 """
 
+from threading import Lock
+
 import cupy as cp
 from cupyx import jit
 
@@ -43,7 +45,7 @@ class Kernel:
     """A kernel whose compiled forms are found at once: CuPy looks for them by the texts of all types, at each call."""
 
     def __init__(self, kernel):
-        self._kernel, self._known = kernel, {}
+        self._kernel, self._known, self._compiling = kernel, {}, Lock()
 
     def __call__(self, grid, block, arguments):
         """Run it on arrays and NumPy's numbers."""
@@ -57,10 +59,11 @@ class Kernel:
             compiled(grid, block, arguments, 0, None, is_cooperative)
             return
         compiled = getattr(self._kernel, "_cache", {})  # a release without it is asked every time
-        n_before = len(compiled)
-        self._kernel(grid, block, arguments)
-        if len(compiled) > n_before:
-            self._known[key] = next(reversed(compiled.values()))
+        with self._compiling:
+            n_before = len(compiled)
+            self._kernel(grid, block, arguments)
+            if len(compiled) > n_before:
+                self._known[key] = next(reversed(compiled.values()))
 
 
 def rawkernel(function):

@@ -113,6 +113,7 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
+        self._later: Callable[[], NDArray[np.int32]] | None = None  # counts that another thread has asked for
         self._names = planted_names()
         self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
@@ -368,6 +369,7 @@ class Leaves:
 
     def release(self) -> None:
         """The same where nobody will ask."""
+        self._wait_for_counts()
         if self._local is not None:
             cases = self.records["cases"][self._first : self.n_records]
             is_held = cases > 0
@@ -562,6 +564,7 @@ class Leaves:
         """Fill in and price what waits for counts or weights."""
         if not (self.rules.weighs or self.rules.remote):
             return
+        self._wait_for_counts()
         totals = self._totals
         to_price, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
         n_children = self._splits["n_children"][split]
@@ -639,11 +642,11 @@ class Leaves:
             self.n_requests += len(some)
             return self._session.count(self.records["cases"][leaves], self.records["target"][leaves], self._layout)
 
-        later: Callable[[], NDArray[np.int32]] = cache(partial(counted, *cuts[:2]))
+        self._later = cache(partial(counted, *cuts[:2]))
         for begin, end in pairwise(cuts):
-            counts, first = later(), begins[begin]
+            counts, first = self._later(), begins[begin]
             if end < cuts[-1]:
-                later = self._workers.ahead(partial(counted, end, cuts[-1]))
+                self._later = self._workers.ahead(partial(counted, end, cuts[-1]))
 
             def fill_in(some: int, others: int, begin: int = begin, counts: NDArray[np.int32] = counts) -> None:
                 given = batch, begins, split, largest, places, counts, begin + some, begin + others, prices, now
@@ -651,10 +654,14 @@ class Leaves:
                     expand.fill_in(*given, scratch)
 
             costs = _PRICING_NS * np.add.reduceat(sizes[first : begins[end]], begins[begin:end] - first)
-            try:
-                self._workers.run(fill_in, costs)
-            finally:  # whatever happens, an interrupt even: nobody asks while somebody else does
-                later()
+            self._workers.run(fill_in, costs)
+        self._later = None
+
+    def _wait_for_counts(self) -> None:
+        """Nobody may ask a session while another thread does, as it may after an interrupt."""
+        if self._later is not None:
+            self._later()
+            self._later = None
 
     def _release_dropped(self) -> None:
         """Let a counter elsewhere give up the sets of leaves that are not needed any more."""

@@ -233,7 +233,8 @@ class LeafSearchRestartsRun(Run):
         with self._clock:
             while self._to_begin and not self.stopped:
                 self._begin(tell)
-            if self._is_over(self.settings.seconds, "rounds", self.n_rounds, self.settings.rounds):
+            taken_up = self._inner_state is not None  # a round that was under way when time ran out is ended first
+            if not taken_up and self._is_over(self.settings.seconds, "rounds", self.n_rounds, self.settings.rounds):
                 return None
             return self._round(tell)
 

@@ -237,11 +237,16 @@ def _wait(row: Int, what: Int, state: State) -> None:
 
 
 @bare
-def price(at: Int, state: State, scratch: Scratch) -> None:
-    """Find the best splits of a leaf that is counted."""
+def _find_splits(at: Int, state: State, scratch: Scratch) -> None:
     price_splits(at, UNTESTED, -1, state, scratch.pricing)
     choose_split(at, state.nodes[state.leaves[at]["target"]], state)
     scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
+
+
+@bare
+def price(at: Int, state: State, scratch: Scratch) -> None:
+    """Find the best splits of a leaf that is counted."""
+    _find_splits(at, state, scratch)
     free_if_spent(at, state)
 
 
@@ -670,7 +675,7 @@ def _fill_in(
             _subtract(state.leaves[at // N_SLOTS], state.splits[at], largest[k - n_others], state)
         if prices:
             for j in range(begins[k], begins[k + 1]):
-                price(leaves[j], state, scratch)
+                _find_splits(leaves[j], state, scratch)
 
 
 @jit
@@ -690,5 +695,6 @@ def fill_in(
     """Write histograms that were counted elsewhere to where they belong, and price their leaves while they are at hand.
 
     Leaves come in groups, of which the last are the children of splits: what was not counted follows by subtraction.
+    Histograms are given back later, when nobody will do this again after an interrupt.
     """
     _fill_in(leaves, begins, splits, largest, places, counts, begin, end, prices, refer(state), refer(scratch))
