@@ -12,7 +12,7 @@ from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, Tabl
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.search import leaves
+from leafwise.search import histograms, leaves
 
 
 @examples(60)
@@ -96,6 +96,31 @@ def test_halves_of_batches(search, monkeypatch):
     whole.run()
     assert halved.round_trips[0] > whole.round_trips[0]
     assert halved.round_trips[1] == whole.round_trips[1]
+
+
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_interrupts_while_counts_are_filled_in(overlaps, monkeypatch):
+    """A batch is repeated then; histograms must still be there, where there are so many that they are given back."""
+    table, search, fill_in = sample(alarm(), 500, seed=5), LeafSearch(threads=2), leaves.expand.fill_in
+    usual, random, n_interrupts = learn(table, search=search), np.random.default_rng(0), 0
+
+    def interrupted(*given):
+        fill_in(*given)
+        if random.random() < 0.3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(histograms, "_PLENTY", 10)
+    monkeypatch.setattr(ShardedCounter, "overlaps", overlaps)
+    monkeypatch.setattr(leaves, "_WORTH_HALVING", 2)
+    monkeypatch.setattr(leaves.expand, "fill_in", interrupted)
+    found = start_search(shards(table, np.random.default_rng(0), 2), search=search)
+    while not found.stopped:
+        try:
+            found.run()
+        except KeyboardInterrupt:
+            n_interrupts += 1
+    assert n_interrupts > 0
+    assert found.network == usual
 
 
 def test_the_second_look_at_graphs_knows_none_of_the_sets_of_the_first():
