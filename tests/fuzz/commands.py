@@ -26,7 +26,7 @@ TEXTS = [
     *("bdeu:1", "bdeu:1e308", "kappa:0.1", "kappa:1e-300", "network:model.json:5", "network:none:5", "CBM", "M"),
     *("CBIMORT", "OR", "T", "localhost:1", "tcp://127.0.0.1:1", "\x1b[31m", "é" * 500),
 ]
-MOST_NUMBER = 50
+MOST = {"--networks": 50, "--rounds": 50, "--seconds": 2}
 
 
 @cache
@@ -134,13 +134,12 @@ def check_command(random: Random) -> str:
 
 
 def _affordable(line: list[str]) -> list[str]:
-    """The line with fewer networks or rounds: whoever asks for 65,536 of them gets them, which takes a minute."""
-    is_number = [option in ("--networks", "--rounds") and value.isdecimal() for option, value in pairwise(line)]
-    most = str(MOST_NUMBER)
-    return [
-        most if own and int(value) > MOST_NUMBER else value
-        for own, value in zip([False, *is_number], line, strict=True)
-    ]
+    """The line with fewer networks, rounds and seconds: whoever asks for 65,536 of them gets them."""
+    found = list(line)
+    for place, (option, value) in enumerate(pairwise(line), 1):
+        if option in MOST and value.isdecimal() and int(value) > MOST[option]:
+            found[place] = str(MOST[option])
+    return found
 
 
 def _changed(random: Random) -> list[str]:
