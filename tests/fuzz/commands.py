@@ -66,7 +66,7 @@ def _value(parameter: click.Parameter, random: Random) -> str:
         return str(random.choice(list(kind.choices)))
     if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
         low = getattr(kind, "min", None) or 0
-        return str(random.choice([low, low + 1, low - 1, 2, 7, MOST_NUMBER, 0.5, -1]))
+        return str(random.choice([low, low + 1, low - 1, 2, 7, 50, 0.5, -1]))
     if isinstance(kind, click.Path):
         output = "output" in (parameter.name or "") or parameter.name in ("target", "html")
         return random.choice(["out.json", "out.bif", "out.csv", "out.svg", "out.dot"]) if output else _path(random)
