@@ -129,10 +129,7 @@ class GpuSession:
         self._parts: dict[int, tuple[int, int]] = {}  # of each union
         self._laid_out: Layout | None = None  # by what is on the device:
         self._layouts: dict[int, _Entries] = {}
-        self._rooms: list[NDArray[np.int32]] = [
-            self._pinned(0),
-            self._pinned(0),
-        ]  # for the counts of this call, and of the last
+        self._rooms = [self._pinned(0), self._pinned(0)]  # for the counts of the last call, and of the one before
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
         parents, children = _places(parents), _places(children)
