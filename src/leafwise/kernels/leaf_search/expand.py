@@ -652,32 +652,6 @@ def _subtract(parent: Any, split: Any, largest: Int, state: State) -> None:
     state.leaves[split["first_child"] + largest]["is_counted"] = 1
 
 
-@bare
-def _fill_in(
-    leaves: Array,
-    begins: Array,
-    splits: Array,
-    largest: Array,
-    places: Array,
-    counts: Array,
-    begin: int,
-    end: int,
-    prices: bool,
-    state: State,
-    scratch: Scratch,
-) -> None:
-    n_others = begins.shape[0] - 1 - splits.shape[0]
-    for k in range(begin, end):
-        for j in range(begins[k], begins[k + 1]):
-            _take_counts(leaves[j], places[j], counts, state)
-        if k >= n_others:
-            at = splits[k - n_others]
-            _subtract(state.leaves[at // N_SLOTS], state.splits[at], largest[k - n_others], state)
-        if prices:
-            for j in range(begins[k], begins[k + 1]):
-                _find_splits(leaves[j], state, scratch)
-
-
 @jit
 def fill_in(
     leaves: Array,
@@ -697,4 +671,14 @@ def fill_in(
     Leaves come in groups, of which the last are the children of splits: what was not counted follows by subtraction.
     Histograms are given back later, when nobody will do this again after an interrupt.
     """
-    _fill_in(leaves, begins, splits, largest, places, counts, begin, end, prices, refer(state), refer(scratch))
+    state, scratch = refer(state), refer(scratch)
+    n_others = begins.shape[0] - 1 - splits.shape[0]
+    for k in range(begin, end):
+        for j in range(begins[k], begins[k + 1]):
+            _take_counts(leaves[j], places[j], counts, state)
+        if k >= n_others:
+            at = splits[k - n_others]
+            _subtract(state.leaves[at // N_SLOTS], state.splits[at], largest[k - n_others], state)
+        if prices:
+            for j in range(begins[k], begins[k + 1]):
+                _find_splits(leaves[j], state, scratch)
