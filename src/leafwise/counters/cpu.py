@@ -18,7 +18,9 @@ from leafwise.workers import Workers
 
 _FEW = 5_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
 _SETS = 8192  # room to begin with; memory is not touched before it is used
-_ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists
+_ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists,
+_MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
+_FEW_SETS = 4096
 
 
 class CpuCounter:
@@ -50,7 +52,8 @@ class CpuCounter:
     @cached_property
     def _masks(self) -> NDArray[np.uint64]:
         n_words = -(-self.n_cases // 64)
-        masks = np.empty((max(8, min(_SETS, _ROOM // (8 * n_words))), n_words), np.uint64)
+        n_masks = max(_ROOM // (8 * n_words), min(_FEW_SETS, _MORE_ROOM // (8 * n_words)))
+        masks = np.empty((max(8, min(_SETS, n_masks)), n_words), np.uint64)
         masks[-1] = np.uint64(2**64 - 1)
         masks[-1, -1] >>= np.uint64(64 * n_words - self.n_cases)
         return masks
@@ -61,7 +64,7 @@ class CpuCounter:
 
     @cached_property
     def _lists(self) -> NDArray[np.int32]:
-        return np.empty(_ROOM // 8, np.int32)
+        return np.empty(max(_ROOM, self._masks.nbytes) // 8, np.int32)
 
     @cached_property
     def _marks(self) -> Integers:
