@@ -44,7 +44,8 @@ Integers = NDArray[np.int64]
 _LEAVES = 8192  # to begin with; memory is not touched before it is used
 _STEPS = 4096  # likewise
 _FEW_THREADS = 4  # are worth their while for any search; more,
-_NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too
+_NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too,
+_CELLS_A_THREAD = 10**7  # ... or so many cells of the table, and a third of these nodes: to count takes longer then
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
@@ -422,6 +423,12 @@ class Leaves:
             self._totals[state.N_ARCS] += len(tests)
         self.nodes[target]["merges_known"] = 0
 
+    @property
+    def _most_threads(self) -> int:
+        """How many threads are worth their while."""
+        n, n_cells = len(self.targets), self._counter.n_cases * len(self.nodes)
+        return max(_FEW_THREADS, n // _NODES_A_THREAD, min(3 * n // _NODES_A_THREAD, n_cells // _CELLS_A_THREAD))
+
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
         self._shared[state.NEXT] = state.CLOSED
@@ -433,8 +440,7 @@ class Leaves:
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
-            most = max(_FEW_THREADS, len(self.targets) // _NODES_A_THREAD)
-            status = self._workers.together(search, most) if is_long else search(True)
+            status = self._workers.together(search, self._most_threads) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
             shared[state.OVER] = 1
             self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run

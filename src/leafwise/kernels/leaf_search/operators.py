@@ -111,13 +111,17 @@ def _score_merged(first: Any, second: Any, n_classes: Int, scoring: Scoring, exp
 
 @bare
 def _offer_partner(leaf: Any, other: Int, state: State) -> None:
-    second, n_classes = state.leaves[other], state.nodes[leaf["target"]]["n_states"]
+    second, scoring = state.leaves[other], state.scoring
+    n_classes = state.nodes[leaf["target"]]["n_states"]
     if not can_merge(leaf, second):
         return
     if leaf["states"] == 0:
-        gain = _score_merged(leaf, second, n_classes, state.scoring, state.exponents)
+        gain = _score_merged(leaf, second, n_classes, scoring, state.exponents)
     else:
         gain = score_merged(leaf, second, state)
+    most = gain - leaf["log_likelihood"] - second["log_likelihood"] - (leaf["n_outcomes"] - 1) * scoring.log_kappa
+    if most + scoring.shared_cost * (min(leaf["n_tests"], second["n_tests"]) - 1) <= leaf["merge_gain"]:
+        return  # however many tests lead to both
     gain += merge_prior(leaf, second, state) - leaf["log_likelihood"] - second["log_likelihood"]
     if gain > leaf["merge_gain"] + TIE:
         leaf["merge_gain"] = gain
@@ -155,7 +159,11 @@ def _refresh_split(target: int, state: State) -> None:
 
 @bare
 def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
-    """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end."""
+    """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end.
+
+    What a leaf would gain with a partner that went is a bound on what it gains with another, whom it seeks only where
+    that would be the node's best.
+    """
     node = state.nodes[target]
     node["merge_gain"] = 0.0
     node["merge_leaf"] = -1
@@ -164,14 +172,18 @@ def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state:
     while at >= 0:
         leaf = state.leaves[at]
         is_new = is_new or at == first_new
-        if is_new or not node["merges_known"] or leaf["partner"] == gone or leaf["partner"] == gone_too:
+        if is_new or not node["merges_known"]:
             _find_partner(leaf, state)
         else:
+            if leaf["partner"] == gone or leaf["partner"] == gone_too:
+                leaf["partner"] = NO_LEAF
             other = first_new
             while other >= 0:
                 _offer_partner(leaf, other, state)
                 other = state.leaves[other]["next"]
-        if leaf["merge_gain"] > node["merge_gain"] + TIE:
+            if leaf["partner"] == NO_LEAF and leaf["merge_gain"] > node["merge_gain"]:
+                _find_partner(leaf, state)
+        if leaf["partner"] != NO_LEAF and leaf["merge_gain"] > node["merge_gain"] + TIE:
             node["merge_gain"] = leaf["merge_gain"]
             node["merge_leaf"] = at
         at = leaf["next"]

@@ -18,10 +18,10 @@ LEAF = np.dtype(
     [
         # what is looked at again and again comes first: it is in one cache line
         ("gain", np.float64),  # of the best split; 0: none gains, inf: to be priced; may be a bound (is_stale)
-        ("merge_gain", np.float64),  # of the best merge with a later leaf of the node
+        ("merge_gain", np.float64),  # of the best merge with a later leaf of the node; perhaps a bound (`partner`)
         ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
         ("next", np.int64),  # in the node's list
-        ("partner", np.int64),  # of the best merge
+        ("partner", np.int64),  # of the best merge; -1: there is none; NO_LEAF: it went, and no other was sought
         ("counts", np.int64),  # where the target's counts begin
         ("test", np.int64),  # the test that leads here, by the record it was made of; where several do,
         ("n_tests", np.int64),  # ... how many they are,
