@@ -20,6 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
 from threading import Lock
+from types import FunctionType
 from typing import Any, NamedTuple, get_type_hints
 
 import llvmlite.binding
@@ -190,10 +191,22 @@ def _compiler_into(kind: Any) -> Any:
             return [passes]
 
         def compile_extra(self, function: Any) -> Any:
+            compile_ = super().compile_extra
+            if types.Function.get_call_type is _resolve_once:  # what calls it is being compiled
+                return compile_(function)
             with _replaced(types.Function, "get_call_type", _resolve_once):
-                return super().compile_extra(function)
+                return _call_with_room(compile_, function)
 
     return Compiler
+
+
+def _call(function: Any, argument: Any) -> Any:
+    return function(argument)
+
+
+# Python keeps frames in blocks of 16 KB. Compiling nests deeply, and where a loop comes to lie at the end of a block, each
+# call in it maps and unmaps memory: a seventh of all time. What a frame as large as this calls has a block of megabytes.
+_call_with_room: Any = FunctionType(_call.__code__.replace(co_stacksize=2**18 + 2**10), globals())
 
 
 _PART = {
