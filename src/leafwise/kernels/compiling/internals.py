@@ -248,8 +248,8 @@ def _call(function: Any, argument: Any) -> Any:
     return function(argument)
 
 
-# Python keeps frames in blocks of 16 KB. Compiling nests deeply, and where a loop comes to lie at the end of a block, each
-# call in it maps and unmaps memory: a seventh of all time. What a frame as large as this calls has a block of megabytes.
+# Python keeps frames in blocks of 16 KB. Compiling nests deeply, and where a loop comes to lie at the end of a block,
+# each call in it maps and unmaps memory: a seventh of all time. What so large a frame calls has a block of megabytes.
 _call_with_room: Any = FunctionType(_call.__code__.replace(co_stacksize=2**18 + 2**10), globals())
 
 
