@@ -5,6 +5,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
+# The tests start hundreds of processes, each of which would else compile all the modules that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
 
