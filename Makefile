@@ -5,8 +5,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
+# The tests start hundreds of processes, each of which would else compile all the modules that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test lint pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint style types pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
@@ -28,16 +30,20 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-# The tests in three parts, two at a time, each with its output in one piece where make can do that. The first compiles
-# nothing; the third begins when it is done, and finds most of what it needs compiled by the second.
-test: lint
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-python pytest-laws pytest-rest
+# The tests in three parts, two at a time, each with its output in one piece where make can do that. The second compiles
+# nothing; the third begins when it is done, and finds most of what it needs compiled by the first.
+test: style
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-laws pytest-python pytest-rest types
 
-lint: .venv/installed-for-tests
+lint: style types
+
+style: .venv/installed-for-tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+types: .venv/installed-for-tests
+	$(BIN)/mypy
 
 pytest: .venv/installed-for-tests
 	$(BIN)/python -m pytest

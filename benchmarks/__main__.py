@@ -38,6 +38,7 @@ ONLY_WHEN_NAMED = (
         "forests_missing",
         "many",
         "many_hidden",
+        "many_states",
         "coverage",
         "gpu",
         "kills",

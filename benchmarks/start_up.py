@@ -22,7 +22,7 @@ from benchmarks.report import Report, check, main
 
 REPEATS = 5
 PROGRAM = "from leafwise.cli import main; main()"
-BOUNDS = {"version": 0.3, "first": 20.0, "later": 1.5}
+BOUNDS = {"version": 0.3, "first": 10.0, "later": 0.8}
 
 
 def promoters(folder: Path) -> tuple[Path, str]:

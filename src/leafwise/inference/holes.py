@@ -77,7 +77,7 @@ class Holes:
         out = np.empty(codes.shape[1])
 
         def run(begin: int, end: int) -> None:
-            holes.log_probabilities(self._model, self._room(), codes[:, begin:end], out[begin:end])
+            holes.log_probabilities(self._model, self._room(), _piece(codes, slice(begin, end)), out[begin:end])
 
         self._run(run, missing)
         for case in np.flatnonzero(np.isnan(out)).tolist():
@@ -99,8 +99,10 @@ class Holes:
         uniform = np.random.default_rng(seed).random(n_uniform)
 
         def run(begin: int, end: int) -> None:
-            here = codes[:, begin:end]
-            holes.draw(self._model, self._room(), here, uniform, first[begin:end], found[begin:end])
+            here = slice(begin, end)
+            drawn = _piece(codes, here)
+            holes.draw(self._model, self._room(), drawn, uniform, first[here], found[here])
+            codes[:, here] = drawn
 
         self._run(run, missing)
         self._check_possible(found)
@@ -128,7 +130,9 @@ class Holes:
             def run(begin: int, end: int, uniform: Floats = uniform) -> None:
                 here = slice(begin, end)
                 where = first[here], shares, first_share[here]
-                redrawing.redraw(self._model, self._blankets, shown[:, here], codes[:, here], uniform, *where)
+                drawn = _piece(codes, here)
+                redrawing.redraw(self._model, self._blankets, _piece(shown, here), drawn, uniform, *where)
+                codes[:, here] = drawn
 
             self._run(run, missing)
         return codes, shares / n_sweeps
@@ -156,7 +160,7 @@ class Holes:
             holes.expect(
                 self._model,
                 self._room(),
-                codes[:, begin:end],
+                _piece(codes, slice(begin, end)),
                 np.zeros(0),
                 shares,
                 first[cells[begin:end]],
@@ -187,9 +191,8 @@ class Holes:
         def run(first: int, last: int) -> None:
             for k in range(first, last):
                 here = slice(ends[k], ends[k + 1])
-                holes.expect(
-                    self._model, self._room(), codes[:, here], counts[k], np.zeros(0), nothing[here], found[here]
-                )
+                piece, no = _piece(codes, here), np.zeros(0)
+                holes.expect(self._model, self._room(), piece, counts[k], no, nothing[here], found[here])
 
         self._run(run, missing, ends)
         self._check_possible(found)
@@ -206,7 +209,7 @@ class Holes:
 
         def run(begin: int, end: int) -> None:
             here, no = slice(begin, end), np.zeros(0)
-            holes.expect(self._model, self._room(), codes[:, here], no, no, nothing[here], found[here])
+            holes.expect(self._model, self._room(), _piece(codes, here), no, no, nothing[here], found[here])
 
         self._run(run, missing)
         return ~np.isnan(found)
@@ -285,6 +288,11 @@ class Marginals:
         n_states = int(self.first[cells[0] + 1] - self.first[cells[0]]) if len(cells) else 0
         rows: Floats = self.shares[self.first[cells][:, None] + np.arange(n_states)]
         return rows
+
+
+def _piece(codes: Codes, here: slice) -> Codes:
+    """Some of the cases, in one piece, or what lies otherwise in memory would be compiled for anew."""
+    return np.ascontiguousarray(codes[:, here])
 
 
 def _order(families: list[tuple[int, ...]], n_states: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -133,7 +133,7 @@ def _turn(child: int, kept: int, graph: Graph, log: Log) -> None:
                 graph.rows[node] = graph.rows[parent] = UNKNOWN
                 n += 1
     log.steps[log.n[0], 3] = n
-    arcs.change_arc(arcs.STOP, 0, 0, graph.is_parent, graph.ancestors)
+    arcs.change_arc(np.int64(arcs.STOP), np.int64(0), np.int64(0), graph.is_parent, graph.ancestors)
 
 
 @inlined

@@ -9,10 +9,11 @@ the same time do not take each other's. *References*: named tuples of arrays, ha
 address instead of hundreds of arguments.
 """
 
+import gc
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from ctypes import addressof, c_char, c_void_p
 from functools import cached_property, update_wrapper
 from hashlib import sha256
@@ -20,6 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from struct import Struct, calcsize
 from threading import Lock
+from types import FunctionType
 from typing import Any, NamedTuple, get_type_hints
 
 import llvmlite.binding
@@ -35,6 +37,9 @@ from numba.core import (
     compiler_machinery,
     errors,
     imputils,
+    postproc,
+    ssa,
+    transforms,
     typed_passes,
     typing,
     untyped_passes,
@@ -56,6 +61,9 @@ _compiler_machinery: Any = compiler_machinery
 _extending: Any = extending
 _fingerprint: Any = _dispatcher.compute_fingerprint
 _imputils: Any = imputils
+_postproc: Any = postproc
+_ssa: Any = ssa
+_transforms: Any = transforms
 _templates: Any = templates
 _typeof: Any = numba.typeof
 _typed_passes: Any = typed_passes
@@ -190,10 +198,59 @@ def _compiler_into(kind: Any) -> Any:
             return [passes]
 
         def compile_extra(self, function: Any) -> Any:
-            with _replaced(types.Function, "get_call_type", _resolve_once):
+            if types.Function.get_call_type is _resolve_once:  # what calls it is being compiled
                 return super().compile_extra(function)
+            with ExitStack() as lasts:
+                for change in _changes:
+                    lasts.enter_context(_replaced(*change))
+                lasts.enter_context(_seldom_collecting())
+                return _call_with_room(super().compile_extra, function)
 
     return Compiler
+
+
+class _Silent:
+    """In place of a log that hears of every statement, for every variable."""
+
+    def debug(self, *_of: object) -> None:
+        """Nothing."""
+
+
+def _note_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """After every pass numba finds out what is alive where, of which generators alone make use before the last."""
+    ir, post_process = self.func_ir, _post_process
+    if emit_dels or ir.is_generator:
+        return post_process(self, emit_dels, extend_lifetimes)
+    ir.blocks, ir.generator_info = _transforms.canonicalize_cfg(ir.blocks), None
+    ir.variable_lifetime = _postproc.VariableLifetime(ir.blocks)  # which finds it out when it is asked
+
+
+_post_process: Any = _postproc.PostProcessor.run
+_changes = (
+    (types.Function, "get_call_type", _resolve_once),
+    (_postproc.PostProcessor, "run", _note_lifetimes),
+    (_ssa, "_logger", _Silent()),
+)
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Nearly all that compiling makes lives to its end: to look for garbage after every 700 objects is in vain."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], 100_000) if before[0] else 0, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _call(function: Any, argument: Any) -> Any:
+    return function(argument)
+
+
+# Python keeps frames in blocks of 16 KB. Compiling nests deeply, and where a loop comes to lie at the end of a block,
+# each call in it maps and unmaps memory: a seventh of all time. What so large a frame calls has a block of megabytes.
+_call_with_room: Any = FunctionType(_call.__code__.replace(co_stacksize=2**18 + 2**10), globals())
 
 
 _PART = {

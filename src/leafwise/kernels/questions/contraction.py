@@ -261,11 +261,11 @@ def joint_with(program: Program, memory: Floats, read: Longs, known: Floats, tot
             for at in range(program.offset[leaf], program.offset[leaf + 1]):
                 memory[at] = known[row, place]
                 place += 1
-        go_up(program, memory, log_scale, SUM)
+        go_up(program, memory, log_scale, np.int64(SUM))
         totals[row] = memory[-1] * math.exp(log_scale[-1])
         if totals[row] == 0:
             continue
-        go_down(program, memory, read, SUM, around)
+        go_down(program, memory, read, np.int64(SUM), around)
         place = 0
         for leaf in read:
             begin, end = program.offset[leaf], program.offset[leaf + 1]
