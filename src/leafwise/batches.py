@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from leafwise.columns import (
     n_rows_in,
     paths_of,
 )
+from leafwise.cores import n_cores
 from leafwise.errors import AdvisedError
 from leafwise.table import Table, Variable, brief
 from leafwise.text_files import Format
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 Bytes = NDArray[np.uint8]
 _MOST = 127  # values of a column that is kept in bytes
 _MISSING = 255
+_MOST_THREADS = 4  # that pack columns of a file
 _FEW = 8  # values that are counted one by one
 _SAME = bytearray(range(256))
 _BLOCK = 1 << 16  # bytes that are recoded at a time: they stay in the processor's cache
@@ -103,25 +106,29 @@ def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
 
 
 def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
-    """Files packed batch by batch, of which the next is read meanwhile."""
+    """Files packed batch by batch: text is read ahead by another thread, columns of Parquet by several."""
     packing: Packing | None = None
-    for part in _ahead(part for path in paths for part in file_parts(path, how, kept)):
+    n_threads = min(_MOST_THREADS, n_cores())
+    for pieces in _ahead(pieces for path in paths for pieces in file_parts(path, how, kept, n_threads)):
+        part = next(pieces[0], None)
+        if part is None:
+            continue
         if packing is None:
             packing = Packing(part, paths, _room(part, paths, how))
-        packing.add(part)
+        packing.add_side_by_side(part, pieces)
         del part
     if packing is None:
         raise ValueError(f"{_title(paths)} has no rows, where at least one is needed: check where it comes from")
     return packing
 
 
-def _ahead(parts: Iterator[Source]) -> Iterator[Source]:
+def _ahead(pieces: Iterator[list[Iterator[Source]]]) -> Iterator[list[Iterator[Source]]]:
     with ThreadPoolExecutor(1, "leafwise-reading") as thread:
-        coming = thread.submit(next, parts, None)
-        while (part := coming.result()) is not None:
-            coming = thread.submit(next, parts, None)
-            yield part
-            del part  # so that its memory, which is in the processor's cache yet, is that of the next
+        coming = thread.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = thread.submit(next, pieces, None)
+            yield piece
+            del piece
 
 
 class Packing:
@@ -137,6 +144,7 @@ class Packing:
         self._told: dict[str, None] = {}
         self._types: dict[str, tuple[str, str]] = {}
         self._last_types: dict[str, pa.DataType] = {}
+        self._telling = Lock()
 
     @property
     def n_rows(self) -> int:
@@ -150,14 +158,41 @@ class Packing:
         for name, chunks in zip(part.names, part.cells, strict=True):
             place = self._places[name]
             at = self._n_read[place]
-            if at + n > self._block.shape[1]:
-                self._grow(max(at + n, 2 * self._block.shape[1]))
+            self._make_room(at + n)
             for chunk in chunks:
                 self._values[place].add(chunk, self._block[place, : at + len(chunk)], at)
                 at += len(chunk)
             self._n_read[place] = at
-        for tell in _listeners:
-            tell(sum(self._n_read) // len(self._n_read))
+        if _listeners:
+            with self._telling:
+                for tell in _listeners:
+                    tell(sum(self._n_read) // len(self._n_read))
+
+    def add_side_by_side(self, begun: Source, pieces: Sequence[Iterator[Source]]) -> None:
+        """Pack the first part of a file, and then, each by a thread, iterators over others: with different columns."""
+        if len(pieces) > 1:
+            self._make_room(self.n_rows + begun.n_in_file)  # while there is one thread
+        self.add(begun)
+        over = Event()
+
+        def add_all(parts: Iterator[Source]) -> None:
+            for part in parts:
+                if over.is_set():
+                    return
+                self.add(part)
+
+        first, *others = pieces
+        if not others:
+            add_all(first)
+            return
+        with ThreadPoolExecutor(len(others), "leafwise-packing") as threads:
+            try:
+                waiting = [threads.submit(add_all, parts) for parts in others]
+                add_all(first)
+                for one in waiting:
+                    one.result()
+            finally:  # also after an interrupt
+                over.set()
 
     def _check(self, part: Source) -> None:
         """Refuse a file that has other columns, or other types, than those before it."""
@@ -187,8 +222,11 @@ class Packing:
             )
         self._last_types[name] = data_type
 
-    def _grow(self, room: int) -> None:
-        block = np.empty((len(self._block), room), np.uint8)  # memory is not touched before it is used
+    def _make_room(self, n: int) -> None:
+        room = self._block.shape[1]
+        if n <= room:
+            return
+        block = np.empty((len(self._block), max(n, 2 * room)), np.uint8)  # memory is not touched before it is used
         for new, old, n in zip(block, self._block, self._n_read, strict=True):
             new[:n] = old[:n]
         self._block = block

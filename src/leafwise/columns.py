@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 PARQUET_ENDINGS = (".parquet", ".pq")
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
-_CELLS = 1 << 20  # of a batch of a Parquet file: more are not in the processor's cache when they are packed
-_COLUMNS = 10  # of a batch; or more, where the file has few rows
+_CELLS = 1 << 19  # of a batch of a Parquet file: more are not in the processor's cache when they are packed
+_COLUMNS = 5  # of a batch; or more, where the file has few rows
 _BYTES_A_CELL = 4  # that Arrow takes for a cell at least
 # By the decimal sign: numbers that may have thousands, what parts these, and what they must have to be written anew.
 _GROUPED = {
@@ -274,21 +274,25 @@ def check_file(path: Path) -> None:
     check_ending(path)
 
 
-def file_parts(path: Path, how: Format, kept: Kept) -> Iterator[Source]:
-    """The same file batch by batch, as sources of some rows each, and of the columns that `kept` leaves."""
+def file_parts(path: Path, how: Format, kept: Kept, n_threads: int) -> Iterator[list[Iterator[Source]]]:
+    """The same file piece by piece, of the columns that `kept` leaves.
+
+    A piece is so many iterators, at most, over sources of some rows each. They have different columns, and threads may
+    go through them side by side.
+    """
     if str(path) != "-":
         check_file(path)
         title, size = f"'{path}'", path.stat().st_size
         if path.suffix.lower() in PARQUET_ENDINGS:
-            yield from _parquet_parts(path, title, size, how, kept)
+            yield _parquet_parts(path, title, size, how, kept, n_threads)
             return
         text = stream_text(path, title, how) if is_long(path, size) else None
         if text is not None:
             for part, n_in_file in text:
-                yield kept(replace(_of_text(part, title, how), n_in_file=n_in_file))
+                yield [iter((kept(replace(_of_text(part, title, how), n_in_file=n_in_file)),))]
             return
     whole = kept(_open_file(path, how))
-    yield replace(whole, n_in_file=whole.n_rows)
+    yield [iter((replace(whole, n_in_file=whole.n_rows),))]
 
 
 def check_ending(path: Path) -> None:
@@ -331,49 +335,56 @@ def _of_text(text: Text, title: str, how: Format) -> Source:
 
 def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
     with _sound(title):
-        file, declared = _parquet_file(place, title, size, how)
+        file, _, declared = _parquet_file(place, title, size, how)
         with file:
             table = file.read(use_threads=False)
         _check_places(table.itercolumns())
     return replace(_from_arrow(table, title), declared=declared)
 
 
-def _parquet_parts(path: Path, title: str, size: int, how: Format, kept: Kept) -> Iterator[Source]:
+def _parquet_parts(
+    path: Path, title: str, size: int, how: Format, kept: Kept, n_threads: int
+) -> list[Iterator[Source]]:
+    """Bands of columns, one after the other, dealt to threads."""
     import pyarrow as pa
+    from pyarrow import parquet
 
     with _sound(title):
-        file, declared = _parquet_file(path, title, size, how)
+        file, texts, declared = _parquet_file(path, title, size, how)
         schema, n_rows = file.schema_arrow, file.metadata.num_rows
-    with file:
-        nothing = pa.Table.from_batches([], schema=schema)  # schema.empty_table() imports pandas, half a second
-        every = replace(_from_arrow(nothing, title), declared=declared, n_in_file=n_rows)
-        wanted = kept(every)
-        names = [name for name in schema.names if name.strip() in wanted.names]
-        width = max(_COLUMNS, _CELLS // max(1, n_rows))  # of files with few rows, more columns at a time
-        for first in range(0, len(names), width):
-            band = wanted if len(names) <= width else _band(wanted, first, first + width)
-            for batch in _batches(file, names[first : first + width], n_rows, title):
-                yield replace(band, cells=tuple((batch.column(name),) for name in names[first : first + width]))
+    nothing = pa.Table.from_batches([], schema=schema)  # schema.empty_table() imports pandas, half a second
+    wanted = kept(replace(_from_arrow(nothing, title), declared=declared, n_in_file=n_rows))
+    names = [name for name in schema.names if name.strip() in wanted.names]
+    width = max(min(_COLUMNS, -(-len(names) // n_threads)), _CELLS // max(1, n_rows), 1)
+    bands = [slice(first, first + width) for first in range(0, len(names), width)]
+    n_threads = max(1, min(n_threads, len(bands)))
+
+    def parts(number: int) -> Iterator[Source]:
+        with _sound(title):
+            own = file if number == 0 else parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts)
+        with own:
+            for band in bands[number::n_threads]:
+                some = replace(wanted, names=wanted.names[band], every=wanted.names)
+                for batch in _batches(own, names[band], title):
+                    yield replace(some, cells=tuple((batch.column(name),) for name in names[band]))
+
+    return [parts(number) for number in range(n_threads)]
 
 
-def _band(wanted: Source, begin: int, end: int) -> Source:
-    return replace(wanted, names=wanted.names[begin:end], every=wanted.names)
-
-
-def _batches(file: "parquet.ParquetFile", names: list[str], n_rows: int, title: str) -> "Iterator[pa.RecordBatch]":
+def _batches(file: "parquet.ParquetFile", names: list[str], title: str) -> "Iterator[pa.RecordBatch]":
     """Some columns of a Parquet file: so few cells at a time that they are in the processor's cache when packed."""
-    n_cells, n_read = max(1, _CELLS // max(1, len(names))), 0
-    batches = file.iter_batches(n_cells, columns=None if names == file.schema_arrow.names else names, use_threads=False)
+    n_rows, left = max(1, _CELLS // len(names)), file.metadata.num_rows
+    batches = file.iter_batches(n_rows, columns=None if names == file.schema_arrow.names else names, use_threads=False)
     while True:
         with _sound(title):
             batch = next(batches, None)
+            left -= 0 if batch is None else batch.num_rows
+            if left < 0 or (batch is None and left):
+                raise IndexError(f"column {names[0]!r} has not as many rows as the file")
             if batch is not None:
                 _check_places(batch.itercolumns())
-            elif n_read != n_rows:
-                raise IndexError(f"column {names[0]!r} has {n_read:,} rows, not {n_rows:,}")
         if batch is None:
             return
-        n_read += batch.num_rows
         yield batch
 
 
@@ -416,9 +427,11 @@ def _sound(title: str) -> Iterator[None]:
         raise ValueError(f"{title} is not a sound Parquet file ({problem}): make or copy it again") from None
 
 
-def _parquet_file(place: Any, title: str, size: int, how: Format) -> "tuple[parquet.ParquetFile, frozenset[str]]":
-    """The file, with texts as Arrow's dictionaries, so that one that comes a million times is held once; and what it
-    declares.
+def _parquet_file(
+    place: Any, title: str, size: int, how: Format
+) -> "tuple[parquet.ParquetFile, list[str], frozenset[str]]":
+    """The file, with texts as Arrow's dictionaries, so that one that comes a million times is held once; the names of
+    these columns; and what it declares.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -427,7 +440,7 @@ def _parquet_file(place: Any, title: str, size: int, how: Format) -> "tuple[parq
         _check_size(file.metadata, title, size, how.most_bytes)
         texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
         declared = _declared(file.schema_arrow)
-    return parquet.ParquetFile(place, read_dictionary=texts), declared
+    return parquet.ParquetFile(place, read_dictionary=texts), texts, declared
 
 
 def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) -> None:
