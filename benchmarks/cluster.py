@@ -2,13 +2,15 @@
 
 All must learn the same network. 4,000,000 × 100 binary and three-state columns; `LEAFWISE_CLUSTER=200000x30` makes a
 smaller table, and `LEAFWISE_WORKERS=1,2` fewer runs. Workers are processes of this machine, which should have a core
-for each, and some more for the search itself.
+for each, and some more for the search itself. Each reads its own Parquet files; without pyarrow it is sent its rows.
 """
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +28,32 @@ WORKERS = tuple(map(int, os.environ.get("LEAFWISE_WORKERS", "1,2,4,8").split(","
 N_FILES = 16
 
 
-def make(folder: Path) -> None:
-    """Files drawn from a random network of decision graphs."""
+def make(folder: Path) -> Path | Table:
+    """Cases drawn from a random network of decision graphs, in files of a folder; without pyarrow, a table of them."""
     network = data.random_network(N_VARIABLES, most_states=3)
-    for number in range(N_FILES):
-        write(sample(network, N_CASES // N_FILES, seed=number + 1), folder / f"part-{number:02d}.parquet")
+    parts = (sample(network, N_CASES // N_FILES, seed=number + 1) for number in range(N_FILES))
+    if find_spec("pyarrow") is None:
+        return Table(network.variables, np.hstack([part.codes for part in parts]))
+    for number, part in enumerate(parts):
+        write(part, folder / f"part-{number:02d}.parquet")
+    return folder
 
 
-def learned(folder: Path, n_workers: int) -> tuple[Any, dict[str, Any], float]:
+def learned(cases: Path | Table, n_workers: int) -> tuple[Any, dict[str, Any], float]:
     """The network, what the counter reports, and the seconds of the search."""
     from distributed import Client, LocalCluster
+
+    from leafwise.counters.dask import DaskCounter
 
     cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     with cluster, Client(cluster, set_as_default=False) as client:
         client.run(_warm)  # compiled code is loaded, or made, before anything is timed
-        search = start_search(folder, cluster=client)
+        if isinstance(cases, Table):
+            parts = np.array_split(cases.codes, n_workers, axis=1)
+            tables = [Table(cases.variables, np.ascontiguousarray(part)) for part in parts]
+            search = start_search(DaskCounter.of_tables(tables, client))
+        else:
+            search = start_search(cases, cluster=client)
         began = time.perf_counter()
         search.run()
         seconds = time.perf_counter() - began
@@ -62,10 +75,11 @@ def measure() -> Iterator[Report]:
     """One row for each number of workers."""
     runs: dict[int, tuple[Any, dict[str, Any], float]] = {}
     with tempfile.TemporaryDirectory() as place:
-        make(Path(place))
+        cases = make(Path(place))
         _warm()
         for n_workers in WORKERS:
-            runs[n_workers] = learned(Path(place), n_workers)
+            runs[n_workers] = learned(cases, n_workers)
+            print(f"{n_workers} workers: {runs[n_workers][2]:.1f} s", file=sys.stderr, flush=True)
             check(runs[n_workers][0] == runs[WORKERS[0]][0], f"{n_workers} workers learned another network")
     rows = []
     for n_workers, (_, report, seconds) in sorted(runs.items()):

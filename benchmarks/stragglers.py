@@ -70,9 +70,9 @@ def measure() -> Iterator[Report]:
     """The model beside local runs, and what it says of a billion rows."""
     runs = {}
     with tempfile.TemporaryDirectory() as place:
-        cluster.make(Path(place))
+        cases = cluster.make(Path(place))
         for n_workers in cluster.WORKERS:
-            _, report, _ = cluster.learned(Path(place), n_workers)
+            _, report, _ = cluster.learned(cases, n_workers)
             runs[n_workers] = report
     one, several = runs[1], min(n for n in runs if n > 1)
     rows, variables = cluster.N_CASES, cluster.N_VARIABLES

@@ -64,7 +64,7 @@ def any_column(random, n):
 def test_parquet_in_batches_is_parquet_at_once(random, missing, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     sizes = random.integers(1, 60, random.integers(1, 4)).tolist()
-    whole = {f"x{k}": any_column(random, sum(sizes)) for k in range(random.integers(1, 5))}
+    whole = {f"x{k}": any_column(random, sum(sizes)) for k in range(random.integers(1, 9))}
     begin = 0
     for number, size in enumerate(sizes):
         part = pa.table({name: column.slice(begin, size) for name, column in whole.items()})
@@ -72,6 +72,8 @@ def test_parquet_in_batches_is_parquet_at_once(random, missing, tmp_path_factory
         begin += size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_CELLS", int(random.integers(1, 50)))
+        patch.setattr(columns, "_COLUMNS", int(random.integers(1, 5)))
+        patch.setattr(batches, "n_cores", lambda: int(random.integers(1, 5)))
         same([str(path) for path in sorted(folder.iterdir())], missing=missing)
 
 
@@ -123,6 +125,46 @@ def parts(folder: Path, *tables: dict) -> list[str]:
     for number, table in enumerate(tables):
         parquet.write_table(pa.table(table), folder / f"part-{number}.parquet")
     return [str(folder / f"part-{number}.parquet") for number in range(len(tables))]
+
+
+def test_columns_are_packed_side_by_side(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, "_CELLS", 200)
+    monkeypatch.setattr(batches, "n_cores", lambda: 3)
+    random = np.random.default_rng(1)
+    tables = [{f"x{k}": random.choice(["a", "b", "c"], 999) for k in range(17)} for _ in range(3)]
+    tables[1] = dict(reversed(tables[1].items()))
+    files, told = parts(tmp_path, *tables), []
+    with batches.rows_told(told.append):
+        table = read(files)
+    assert table.codes.tolist() == at_once(files)[0].codes.tolist()
+    assert told == sorted(told)
+    assert told[-1] == 2997
+    parquet.write_table(pa.table({f"x{k}": random.integers(0, 2, 99) for k in range(17)}), files[1])
+    with pytest.raises(ValueError, match=r"column 'x\d+' is a text in .*part-0.* and a number in .*part-1"):
+        read(files)
+
+
+def test_a_damaged_file_may_say_that_it_has_more_rows(tmp_path, monkeypatch):
+    files = parts(tmp_path, {"x": ["a", "b"] * 50})
+    monkeypatch.setattr(columns, "_parquet_file", lambda *given, real=columns._parquet_file: _longer(*real(*given)))
+    with pytest.raises(ValueError, match=r"is not a sound Parquet file .column 'x' has not as many rows"):
+        read(files)
+
+
+def _longer(file, *others):
+    """A file whose footer says that it has one more row than it has."""
+
+    class Longer:
+        metadata = type("Metadata", (), {"num_rows": 101})
+        schema_arrow, iter_batches = file.schema_arrow, file.iter_batches
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            file.close()
+
+    return Longer(), *others
 
 
 def test_a_folder_a_pattern_and_a_list_are_the_same(tmp_path):

@@ -35,6 +35,7 @@ _ANSWER = 10.0  # seconds, for a scheduler to be there
 _PATIENCE = 60.0  # seconds without any worker
 _FEW_WORKERS = 16  # whose counts are summed here
 _REACH = 2.0  # seconds, to reach a worker without the scheduler
+_COUNT = "leafwise_count"  # what workers are asked for then
 _SPARE = 4096  # sets that nobody will ask for again, whose history is kept yet
 Operation = tuple[str, tuple[Integers, ...]]  # cut, join or release, and its arguments
 
@@ -285,12 +286,14 @@ class DaskSession:
 
     def _ask_at_once(self, shards_of: dict[str, list[int]], round_: "_Round") -> "_Sum":
         """Without tasks: Dask's scheduler gathers them for some milliseconds on each way, and a tree has several."""
+        from distributed.protocol.pickle import dumps
+
         counter = self._counter
-        arguments = counter.run, shards_of, self._number, round_
+        request = dumps((counter.run, self._number, round_))  # once for all
         try:
-            found = counter.client.sync(_ask_directly, counter.client, arguments, shards_of, counter.out_of_reach)
+            found = counter.client.sync(_ask_directly, counter.client, request, shards_of, counter.out_of_reach)
             if others := [home for home in shards_of if home not in found]:
-                found |= counter.client.run(_count_here, *arguments, workers=others, on_error="return")
+                found |= counter.client.run(_count_here, request, shards_of, workers=others, on_error="return")
         except OSError:
             raise ConnectionError("the Dask scheduler is gone: start it again") from None
         sums = []
@@ -310,15 +313,14 @@ class DaskSession:
 
 
 async def _ask_directly(
-    client: Any, arguments: tuple[Any, ...], homes: Iterable[str], out_of_reach: set[str]
+    client: Any, request: bytes, shards_of: dict[str, list[int]], out_of_reach: set[str]
 ) -> dict[str, Any]:
     """Have workers count, without the scheduler, which would take as long again; those that can be reached."""
     import asyncio
 
-    from distributed.core import clean_exception, send_recv
-    from distributed.protocol.pickle import dumps
+    from distributed.core import send_recv
+    from distributed.protocol.pickle import loads
 
-    message = {"op": "run", "function": dumps(_count_here), "args": dumps(arguments), "kwargs": dumps({})}
     found: dict[str, Any] = {}
 
     async def ask(home: str) -> None:
@@ -328,14 +330,14 @@ async def _ask_directly(
             out_of_reach.add(home)
             return
         try:
-            answer = await send_recv(connection, **message)
-            found[home] = answer["result"] if answer["status"] == "OK" else clean_exception(**answer)[1]
+            answer = await send_recv(connection, op=_COUNT, request=request, shards=shards_of[home])
+            found[home] = OSError() if answer is None else loads(answer["found"])  # None: it is another worker by now
         except OSError as error:
             found[home] = error
         finally:
             client.rpc.reuse(home, connection)
 
-    await asyncio.gather(*(ask(home) for home in homes if home not in out_of_reach))
+    await asyncio.gather(*(ask(home) for home in shards_of if home not in out_of_reach))
     return found
 
 
@@ -414,6 +416,7 @@ class _History:
         self._n_states = [variable.n_states for variable in variables]
         self._made: dict[int, tuple[int, str, tuple[Any, ...]]] = {}  # name: level, how, and of what
         self._live: set[int] = set()
+        self._most = _SPARE  # in `_made`, before those are left out that nobody will need
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Note what was asked for."""
@@ -431,9 +434,10 @@ class _History:
                     names = tuple(children[child : child + max(group) + 1].tolist())
                     self._note((parent,), kind, (parent, variable, group, names))
                     at, child = at + len(group), child + len(names)
-        if len(self._made) > 2 * len(self._live) + _SPARE:
+        if len(self._made) > self._most:
             kept = self._needed()
             self._made = {name: made for name, made in self._made.items() if name in kept}
+            self._most = 2 * len(kept) + _SPARE  # not of the live ones: what these were made of may be more
 
     def _note(self, inputs: tuple[int, ...], kind: str, how: tuple[Any, ...]) -> None:
         level = 1 + max(self._made[name][0] if name != EVERYTHING else 0 for name in inputs)
@@ -542,16 +546,26 @@ def _count(run: str, numbers: list[int], session: int, round_: _Round) -> _Sum:
     return _Sum(None if lacking else total, lacking, time.perf_counter() - began)
 
 
-async def _count_here(
-    run: str, shards_of: dict[str, list[int]], session: int, round_: _Round, dask_worker: Any
-) -> _Sum | _Fault:
-    """The same beside whatever else the worker does."""
+async def _count_asked(request: bytes, shards: list[int]) -> dict[str, bytes]:
+    """The same for whoever asks this worker without the scheduler, beside whatever else it does."""
     import asyncio
 
+    from distributed.protocol.pickle import dumps, loads
+
+    run, session, round_ = loads(request)
+    found: _Sum | _Fault
     try:
-        return await asyncio.to_thread(_count, run, shards_of[dask_worker.address], session, round_)
+        found = await asyncio.to_thread(_count, run, shards, session, round_)
     except OSError as error:
-        return _Fault(error)
+        found = _Fault(error)
+    return {"found": dumps(found)}
+
+
+async def _count_here(request: bytes, shards_of: dict[str, list[int]], dask_worker: Any) -> Any:
+    """The same by way of the scheduler."""
+    from distributed.protocol.pickle import loads
+
+    return loads((await _count_asked(request, shards_of[dask_worker.address]))["found"])
 
 
 def _count_shard(held: _Held, session: int, round_: _Round) -> NDArray[np.int32] | None:
@@ -613,7 +627,10 @@ def _tell_all_to_forget(client: Any, run: str) -> None:
 
 
 def _here() -> Any:
-    return _distributed().get_worker()
+    """This worker, which from now on counts for whoever asks it without the scheduler."""
+    worker = _distributed().get_worker()
+    worker.handlers.setdefault(_COUNT, _count_asked)
+    return worker
 
 
 def _dealt(data: Any, n_workers: int) -> list[Any]:
