@@ -47,7 +47,7 @@ ONLY_WHEN_NAMED = (
         "profile_search",
         "large",
     ),
-    *("cluster", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
+    *("cluster", "proper_prior", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
 )
 
 

@@ -307,7 +307,14 @@ class _Cards:
             element("svg", name, x=left, y=top, width=self.names + 6, height=_LINE),
             element("rect", kind="track", x=x, y=top + 3, width=length, height=10, rx=2),
             element(
-                "rect", kind="bar" if ends[0] == 0 else "bar range", x=x + start, y=top + 3, width=long, height=10, rx=2
+                "rect",
+                kind="bar",
+                fill_opacity=None if ends[0] == 0 else 0.5,
+                x=x + start,
+                y=top + 3,
+                width=long,
+                height=10,
+                rx=2,
             ),
             words(text, left + (width or self.size[0]) - 18, top + 11.5, kind="small", anchor="end"),
         )

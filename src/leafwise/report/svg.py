@@ -29,7 +29,6 @@ STYLE = {
     ".lw .faint.tip": "fill-opacity: 0.6; stroke: none; fill: #7d8c9a",
     ".lw .label": "fill: #ffffff; stroke: none",
     ".lw .bar": "fill: #2f7bbf",
-    ".lw .range": "fill-opacity: 0.45",
     ".lw .track": "fill: #e8edf2",
     ".lw text.quiet": "fill: #5a6875; font-size: 11px",
     ".lw text.small": "font-size: 11px",
@@ -42,6 +41,7 @@ _SPELLED = {
     "stroke_width": "stroke-width",
     "stroke_linecap": "stroke-linecap",
     "data_fold": "data-fold",
+    "fill_opacity": "fill-opacity",
 }
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%")
 
