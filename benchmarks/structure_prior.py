@@ -3,9 +3,11 @@
 All numbers are means over cases that were held back: the test cases of a data set, or every third case of it in an
 order drawn at random; of a table of less than 1,000 cases, each tenth in turn, in five such orders; of published
 networks, other cases than those learned from, which are five samples where they are 500 cases. What is added with ± is
-the standard error of a difference: over the cases held back, or over the parts learned from if that is larger. `default` is `learn` as it comes;
-`trees (B)` has the same priors and no merges; `κ = 1/n` is the former default (graphs, CBM, uniform prior of the
-parameters); `uniform, B` is the prior of the paper's experiments, with trees, since graphs take minutes under it.
+the standard error of a difference: over the cases held back, or over the parts learned from if that is larger.
+
+`default` is `learn` as it comes; `trees (B)` has the same priors and no merges; `κ = 1/n` is the former default
+(graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments, with trees, since
+graphs take minutes under it.
 """
 
 import math
