@@ -48,7 +48,7 @@ ONLY_WHEN_NAMED = (
         "profile_search",
         "large",
     ),
-    *("cluster", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
+    *("cluster", "proper_prior", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
 )
 
 

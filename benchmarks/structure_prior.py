@@ -1,9 +1,13 @@
 """Which priors predict best on which data: the default, what it replaced, trees, and none at all.
 
 All numbers are means over cases that were held back: the test cases of a data set, or every third case of it in an
-order drawn at random; of published networks, other cases than those learned from. `default` is `learn` as it comes;
-`trees (B)` has the same priors and no merges; `κ = 1/n` is the former default (graphs, CBM, uniform prior of the
-parameters); `uniform, B` is the prior of the paper's experiments, with trees, since graphs take minutes under it.
+order drawn at random; of a table of less than 1,000 cases, each tenth in turn, in five such orders; of published
+networks, other cases than those learned from, which are five samples where they are 500 cases. What is added with ± is
+the standard error of a difference: over the cases held back, or over the parts learned from if that is larger.
+
+`default` is `learn` as it comes; `trees (B)` has the same priors and no merges; `κ = 1/n` is the former default
+(graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments, with trees, since
+graphs take minutes under it.
 """
 
 import math
@@ -11,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks import data
 from benchmarks.report import Report, main
@@ -28,6 +33,74 @@ CLASSES = dict.fromkeys(("promoters", "splice", "car", "nursery", "mushroom"), "
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "win95pts", "hepar2", "barley")
 SIZES = (500, 5_000)  # cases of each, and as many as the latter are held back
 MANY_STATES = 5
+FEW_CASES, N_FOLDS, N_ORDERS = (
+    1_000,
+    10,
+    5,
+)  # so few cases are learned from in folds, in so many orders; or in so many samples
+
+Floats = NDArray[np.float64]
+
+
+class Part(NamedTuple):
+    """Cases to learn from, and cases held back, which have these places in all that are."""
+
+    train: Table
+    test: Table
+    places: NDArray[np.int64]
+
+
+class Found(NamedTuple):
+    """Log-likelihoods of cases held back: of each, mean over the times it is; and the means of the parts."""
+
+    cases: Floats
+    parts: Floats
+
+    @property
+    def mean(self) -> float:
+        return float(self.cases.mean())
+
+    def __sub__(self, other: "Found") -> "Found":
+        return Found(self.cases - other.cases, self.parts - other.parts)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        several = [numbers for numbers in self if len(numbers) > 1]
+        return max(float(numbers.std(ddof=1)) / math.sqrt(len(numbers)) for numbers in several)
+
+    @classmethod
+    def of_test(cls, network: Network, test: Table) -> "Found":
+        """For one part."""
+        cases = log_probabilities(network, test)
+        return cls(cases, np.array([cases.mean()]))
+
+    @classmethod
+    def mean_of(cls, found: Sequence["Found"]) -> "Found":
+        """Case by case, and part by part."""
+        return cls(*(np.mean([one[k] for one in found], axis=0) for k in range(2)))
+
+
+class Problem(NamedTuple):
+    """A table and its parts: one, or where it is small, several in which each case is held back equally often."""
+
+    name: str
+    parts: list[Part]
+
+    @property
+    def train(self) -> Table:
+        return self.parts[0].train
+
+    def log_likelihoods(self, networks: Sequence[Network]) -> Found:
+        """Of the cases held back, by the networks of the parts."""
+        n_cases = 1 + max(int(part.places.max()) for part in self.parts)
+        total, times, means = np.zeros(n_cases), np.zeros(n_cases), []
+        for part, network in zip(self.parts, networks, strict=True):
+            own = log_probabilities(network, part.test)
+            total[part.places] += own
+            times[part.places] += 1
+            means.append(own.mean())
+        return Found(total / times, np.array(means))
 
 
 class Way(NamedTuple):
@@ -51,20 +124,16 @@ WAYS = {
 }
 
 
-def mean_log(network: Network, cases: Table) -> float:
-    """The mean log-likelihood of a case; of a target alone, given all else."""
-    return float(log_probabilities(network, cases).mean())
-
-
-def best_kappa(train: Table, valid: Table, test: Table) -> tuple[float, float]:
+def best_kappa(train: Table, valid: Table, test: Table) -> tuple[float, Found]:
     """The kappa that is best on valid, and what it does on test: from strict to where it only overfits more."""
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float, Network]] = []
     for kappa in (*STRICTER, *KAPPAS):
         network = Way("CBM", "uniform", f"kappa:{kappa:g}").learn(train)
-        found.append((mean_log(network, valid), kappa, mean_log(network, test)))
+        found.append((float(log_probabilities(network, valid).mean()), kappa, network))
         if found[-1][0] < HOPELESS * max(found)[0]:
             break
-    return max(found)[1:]
+    _, kappa, network = max(found)
+    return kappa, Found.of_test(network, test)
 
 
 def binary_sets() -> Report:
@@ -74,68 +143,87 @@ def binary_sets() -> Report:
         train, valid, test = read_parts(data.folder(), name)
         networks = {way: settings.learn(train) for way, settings in WAYS.items()}
         kappa, tuned = best_kappa(train, valid, test)
-        values[name] = {way: mean_log(network, test) for way, network in networks.items()} | {"best κ on valid": tuned}
+        values[name] = {way: Found.of_test(network, test) for way, network in networks.items()}
+        values[name]["best κ on valid"] = tuned
         sizes = [f"{number:,}" for number in (train.n_variables, networks["default"].n_tests)]
-        rows.append([name, *sizes, *(f"{value:.4f}" for value in values[name].values()), f"{kappa:g}"])
+        rows.append([name, *sizes, *(f"{value.mean:.4f}" for value in values[name].values()), f"{kappa:g}"])
     heads = ["data", "variables", "tests, default", *WAYS, "best κ on valid", "that κ"]
-    near = sum(found["default"] >= 1.005 * found["best κ on valid"] for found in values.values())
+    near = sum(found["default"].mean >= 1.005 * found["best κ on valid"].mean for found in values.values())
     remarks = [*beaten(values), f"Within 0.5 % of the best κ, or better: {near} of {len(values)}."]
     return Report("Binary data: mean log-likelihood of a test case", heads, rows, remarks)
 
 
-def beaten(values: Mapping[str, Mapping[str, float]]) -> list[str]:
+def beaten(values: Mapping[str, Mapping[str, Found]]) -> list[str]:
     """Against each other way: on how many rows the default is no worse, and where it is worse, by how much."""
     remarks = []
     for other in list(next(iter(values.values())))[1:]:
-        gaps = {name: found["default"] / found[other] - 1 for name, found in values.items()}  # both below zero
-        lost = [f"{name} ({100 * gap:.2f} %)" for name, gap in gaps.items() if gap > 0]
+        lost = []
+        for name, found in values.items():
+            worse, scale = found[other] - found["default"], -100 / found[other].mean  # in percent
+            if worse.mean > 0:
+                lost.append(f"{name} ({scale * worse.mean:.2f} ± {scale * worse.error:.2f} %)")
         where = f"; worse on {', '.join(lost)}" if lost else ""
-        remarks.append(f"Default at least as good as {other}: {len(gaps) - len(lost)} of {len(gaps)}{where}.")
+        remarks.append(f"Default at least as good as {other}: {len(values) - len(lost)} of {len(values)}{where}.")
     return remarks
 
 
-def held_back(name: str) -> tuple[Table, Table]:
+def parts_of(name: str) -> list[Part]:
     """What a table is learned from, and what is held back."""
     cases = data.table(name)
     tests = data.test_table(name, cases)
     if tests is not None:
-        return cases, tests
-    order = np.random.default_rng(1).permutation(cases.n_cases)
-    is_kept = np.arange(cases.n_cases) % 3 != 2
-    parts = [np.ascontiguousarray(cases.codes[:, order[which]]) for which in (is_kept, ~is_kept)]
-    return Table(cases.variables, parts[0]), Table(cases.variables, parts[1])
+        return [Part(cases, tests, np.arange(tests.n_cases))]
+    if cases.n_cases >= FEW_CASES:
+        order = np.random.default_rng(1).permutation(cases.n_cases)
+        return [_part(cases, order[2::3], np.arange(len(order[2::3])))]
+    orders = [np.random.default_rng(seed).permutation(cases.n_cases) for seed in range(1, N_ORDERS + 1)]
+    return [_part(cases, held := order[fold::N_FOLDS], held) for order in orders for fold in range(N_FOLDS)]
 
 
-def problems() -> Iterator[tuple[str, Table, Table]]:
+def _part(cases: Table, held_back: NDArray[np.int64], places: NDArray[np.int64]) -> Part:
+    is_held = np.isin(np.arange(cases.n_cases), held_back)
+    codes = [np.ascontiguousarray(cases.codes[:, which]) for which in (np.flatnonzero(~is_held), held_back)]
+    return Part(Table(cases.variables, codes[0]), Table(cases.variables, codes[1]), places)
+
+
+def problems() -> Iterator[Problem]:
     """Tables with variables of more than two states, and samples of published networks."""
     for name in CLASSES:
-        yield (name.removesuffix("_train"), *held_back(name))
+        yield Problem(name.removesuffix("_train"), parts_of(name))
     for name in NETWORKS:
         network = data.network(name)
         test = sample(network, SIZES[-1], seed=2)
         for n_cases in SIZES:
-            yield f"{name}, {n_cases:,} cases", sample(network, n_cases, seed=1), test
+            seeds = [1] if n_cases >= FEW_CASES else [1, *range(3, 2 + N_ORDERS)]  # 2 is that of the test cases
+            parts = [Part(sample(network, n_cases, seed=seed), test, np.arange(SIZES[-1])) for seed in seeds]
+            yield Problem(f"{name}, {n_cases:,} cases", parts)
 
 
-def joint(found: Sequence[tuple[str, Table, Table]]) -> Report:
+def joint(found: Sequence[Problem]) -> Report:
     """All variables at once."""
     rows, values = [], {}
-    for name, train, test in found:
-        networks = {way: settings.learn(train) for way, settings in WAYS.items()}
-        values[name] = {way: mean_log(network, test) for way, network in networks.items()}
-        sizes = [f"{train.n_cases:,} × {train.n_variables}", f"{networks['default'].n_tests:,}"]
-        rows.append([name, *sizes, *(f"{value:.3f}" for value in values[name].values())])
+    for problem in found:
+        networks = {way: [settings.learn(part.train) for part in problem.parts] for way, settings in WAYS.items()}
+        values[problem.name] = {way: problem.log_likelihoods(learned) for way, learned in networks.items()}
+        n_tests = np.mean([network.n_tests for network in networks["default"]])
+        sizes = [f"{problem.train.n_cases:,} × {problem.train.n_variables}", f"{n_tests:,.0f}"]
+        rows.append([problem.name, *sizes, *(f"{value.mean:.3f}" for value in values[problem.name].values())])
     heads = ["data", "size", "tests, default", *WAYS]
     title = "Variables of more states, learned together: mean log-likelihood of a case held back"
     return Report(title, heads, rows, beaten(values))
 
 
-def each(found: Sequence[tuple[str, Table, Table]]) -> Report:
+def each(found: Sequence[Problem]) -> Report:
     """Each variable as a target, all others being its possible parents."""
-    rows, all_values = [], {}  # these: means over all targets, for the remarks
-    for name, train, test in found:
+    rows: list[list[str]] = []
+    all_values: dict[str, dict[str, Found]] = {}  # means over all targets, for the remarks
+    for problem in found:
+        train = problem.train
         values = {
-            target: {way: mean_log(settings.learn(train, target), test) for way, settings in WAYS.items()}
+            target: {
+                way: problem.log_likelihoods([settings.learn(part.train, target) for part in problem.parts])
+                for way, settings in WAYS.items()
+            }
             for target in train.names
         }
         many = [v.name for v in train.variables if v.n_states >= MANY_STATES]
@@ -143,11 +231,12 @@ def each(found: Sequence[tuple[str, Table, Table]]) -> Report:
         kinds |= {wanted: [wanted] for wanted in CLASSES.values() if wanted in train.names}
         for kind, targets in kinds.items():
             if targets:
-                means = {way: math.fsum(values[target][way] for target in targets) / len(targets) for way in WAYS}
-                losses = [f"{-mean:.4f}" for mean in means.values()]
-                better = sum(values[target]["default"] >= values[target]["κ = 1/n"] for target in targets)
-                rows.append([name, kind, *losses, f"{better} of {len(targets)}"])
-                all_values.setdefault(name, means)
+                means = {way: Found.mean_of([values[target][way] for target in targets]) for way in WAYS}
+                losses = [f"{-mean.mean:.4f}" for mean in means.values()]
+                pairs = [(values[target]["default"].mean, values[target]["κ = 1/n"].mean) for target in targets]
+                better = sum(default >= kappa for default, kappa in pairs)
+                rows.append([problem.name, kind, *losses, f"{better} of {len(targets)}"])
+                all_values.setdefault(problem.name, means)
     heads = ["data", "targets", *WAYS, "default no worse than κ = 1/n"]
     title = "Variables of more states, one target at a time: mean log loss of the targets, in cases held back"
     return Report(title, heads, rows, beaten(all_values))

@@ -4,7 +4,7 @@ Knows networks; text and pictures are made when somebody looks.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,14 +94,18 @@ class CPD:
         """How many leaves there are, as they are shown: of the graph, or of that with own-value tests."""
         return self.node.n_leaves
 
-    def plot(self) -> "Picture":
-        """The picture of the graph, with a bar chart in each leaf."""
-        return self.network.plot_node(self.name)
+    def plot(self, *, whole: bool = False, cases: Any = None) -> "Picture":
+        """The picture of the graph, with a bar chart in each leaf, as by `Network.plot_node`."""
+        return self.network.plot_node(self.name, whole=whole, cases=cases)
 
-    def __repr__(self) -> str:
+    def text(self, *, whole: bool = False, cases: Any = None) -> str:
+        """The graph in words, folded where it is too long for a page; `whole` and `cases` are as in a picture."""
         from leafwise.report.text import node_text
 
-        return node_text(self.network, self.index).rstrip()
+        return node_text(self.network, self.index, whole=whole, cases=cases).rstrip()
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def _repr_svg_(self) -> str | None:
         return None if self.network.nodes[self.index] is None else self.plot()._repr_svg_()

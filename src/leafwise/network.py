@@ -463,11 +463,16 @@ class Network:
 
         return network_picture(self)
 
-    def plot_node(self, name: str) -> "Picture":
-        """A picture of a variable's decision graph: tests, arcs with their states, and a bar chart in each leaf."""
+    def plot_node(self, name: str, *, whole: bool = False, cases: Any = None) -> "Picture":
+        """A picture of a variable's decision graph: tests, arcs with their states, and a bar chart in each leaf.
+
+        A graph that is too large for a page is folded, and leaves without cases that say the same are one, unless it
+        is to be `whole`. What is folded says how many of the `cases` come there, if some are given: a Table, or what
+        `read` takes.
+        """
         from leafwise.report.graph_picture import node_picture
 
-        return node_picture(self, index_of(name, self.names))
+        return node_picture(self, index_of(name, self.names), whole=whole, cases=cases)
 
     def to_dot(self, name: str | None = None) -> str:
         """The arcs, or a variable's decision graph, in DOT, the language of the Graphviz programs."""

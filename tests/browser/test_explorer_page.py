@@ -335,7 +335,7 @@ def test_what_is_folded_opens_and_closes(page, tmp_path):
     page.goto(write(Network(variables, (coin, coin, coin, node)), tmp_path))
     choose(page, "x3")
     folds = page.locator("#details [data-fold]").count()
-    assert folds == 16
+    assert folds == 13
     page.locator("#details [data-fold]").first.click()
     assert page.locator("dialog[open] .leaf:not(.named)").count() == 4
     page.click("dialog[open] >> text=Back up")

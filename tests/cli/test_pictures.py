@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import leafwise as package
 from leafwise.report.svg import _has_fonts
 
 COMMAND = [sys.executable, "-c", "from leafwise.cli import main; main()"]
@@ -73,3 +74,35 @@ def test_explore_serves_until_it_is_interrupted(model):
 
 def test_explore_refuses(leafwise, tmp_path):
     assert "nowhere.json" in leafwise("explore", "nowhere.json").complaint
+
+
+def test_show_folds_a_large_graph_unless_asked_for_all_of_it(leafwise, tmp_path):
+    alarm = tmp_path / "alarm.json"
+    package.examples.alarm().save(alarm)
+    cases, model = tmp_path / "cases.csv", tmp_path / "model.json"
+    leafwise("sample", alarm, "-n", 20_000, "-o", cases)
+    leafwise("learn", cases, "--target", "HR", "-o", model, "--quiet")
+    folded, whole = (leafwise("show", model, "--node", "HR", *more).stdout for more in ((), ("--whole",)))
+    assert "With --whole" in folded
+    assert folded.count("\n") < 66 < whole.count("\n")
+    counted = leafwise("show", model, "--node", "HR", "--cases", cases).stdout
+    assert re.search(r"▸ [\d,]+ cases, \d+ tests?, ", counted)
+    sizes = {}
+    for more in ((), ("--whole",), ("--cases", cases)):
+        leafwise("show", model, "--node", "HR", "-o", tmp_path / "hr.svg", *more)
+        root = ElementTree.parse(tmp_path / "hr.svg").getroot()
+        sizes[more] = sorted(float(root.get(key)) for key in ("width", "height"))
+    assert sizes[()][0] < 1250 > sizes["--cases", cases][0]
+    assert sizes[()][1] < 1750 > sizes["--cases", cases][1] < sizes[("--whole",)][1]
+    graphs = [leafwise("show", model, "--node", "HR", "--json", *more).object for more in ((), ("--whole",))]
+    assert graphs[0] == graphs[1]
+
+
+@pytest.mark.parametrize("option", [("--whole",), ("--cases", "cases.csv")])
+def test_folding_is_about_one_graph(leafwise, model, tmp_path, option, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cases.csv").write_text("a\n1\n")
+    assert "--node" in leafwise("show", model, *option).complaint
+    if "--cases" in option:
+        assert "cloudy" in leafwise("show", model, "--node", "wet grass", *option).complaint
+        assert "also read" in leafwise("show", model, "--node", "wet grass", *option, "-o", "cases.csv").complaint

@@ -203,9 +203,24 @@ def _write_to(stream: IO[bytes], table: "Table") -> None:
 @model_argument
 @click.option("--node", metavar="NAME", shell_complete=variable_names, help="Only this variable: its decision graph.")
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", help="Save a picture: .svg, .png, or .dot text.")
+@click.option("--whole", is_flag=True, help="With --node: all of a decision graph, however large; nothing is folded.")
+@click.option(
+    "--cases",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="DATA",
+    help="With --node: say how many of these cases come to what is folded.",
+)
 @click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Save a page to explore, which needs no network access.")
 @json_option
-def show(model: Path, node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
+def show(
+    model: Path,
+    node: str | None,
+    output: Path | None,
+    whole: bool,
+    cases: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
     """The network MODEL, or one of its decision graphs, as text, as a picture, or as a page to explore."""
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.mixture import Mixture
@@ -214,9 +229,11 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
 
     if node is not None and html is not None:
         raise click.UsageError("--html is a page of the whole network, with every decision graph: leave --node out.")
+    if node is None and (whole or cases is not None):
+        raise click.UsageError(f"--{'whole' if whole else 'cases'} is about one decision graph: name it with --node.")
     saved = {key: path for key, path in (("output", output), ("html", html)) if path is not None}
     for path in saved.values():
-        check_output(path, model)
+        check_output(path, model, *([cases] if cases else []))
     if output is not None and html is not None and output.absolute() == html.absolute():
         raise click.UsageError(f"the picture and the page would both be '{output}': give them different names.")
     with telling(quiet=as_json) as tell:
@@ -229,7 +246,7 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
             return
         if output is not None:
             tell("drawing the picture")
-            _save_picture(network, node, output)
+            _save_picture(network, node, output, whole, cases)
         if html is not None:
             tell("preparing the page")
             save_page(network, model.name, html)
@@ -244,7 +261,7 @@ def show(model: Path, node: str | None, output: Path | None, html: Path | None, 
     elif as_json:
         print_json(_node_graph(network, index_of(node, network.names)))
     else:
-        click.echo(node_text(network, index_of(node, network.names)).rstrip("\n"))
+        click.echo(node_text(network, index_of(node, network.names), whole=whole, cases=cases).rstrip("\n"))
 
 
 def _slices(lags: int) -> str:
@@ -283,7 +300,7 @@ def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, htm
     print_rows(rows)
 
 
-def _save_picture(network: "Network", node: str | None, output: Path) -> None:
+def _save_picture(network: "Network", node: str | None, output: Path, whole: bool, cases: Path | None) -> None:
     from leafwise.formats.whole_files import write_whole
 
     kind = output.suffix.lower()
@@ -292,7 +309,7 @@ def _save_picture(network: "Network", node: str | None, output: Path) -> None:
     if kind == ".dot":
         write_whole(output, network.to_dot(node).encode())
     else:
-        (network.plot() if node is None else network.plot_node(node)).save(output)
+        (network.plot() if node is None else network.plot_node(node, whole=whole, cases=cases)).save(output)
 
 
 def save_page(network: "Network", name: str, html: Path) -> None:

@@ -1,30 +1,35 @@
 """Decision graphs as pictures: tests, arcs with their states, a bar chart in each leaf. Knows networks and layouts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
+from leafwise.report.folding import Fold, in_order, information, most_that_fit
 from leafwise.report.layout import Layout, Point, Size, layered
 from leafwise.report.pictures import name_size
-from leafwise.report.shown_graph import ShownGraph
+from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
-from leafwise.report.text import graph_sizes
-from leafwise.table import many
+from leafwise.report.text import graph_sizes, not_shown
 
 _MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
 _WIDEST = 1100  # a graph that would be wider grows to the right instead of down
 _MANY_ARCS, _FEW_ARCS = 24, 3  # in a graph with many arcs, a leaf has a few, and the others name it
 _LINE = 17
-_MOST_UNFOLDED, _MOST_PLACES = 40, 36  # leaves of a graph that is drawn whole; places of one that is folded
-_FOLD = 96.0  # the least width of what is folded
+_HEAD = 46  # the height of the name and the sizes
+_MOST_OPEN = 60  # tests, more of which never fit a page
+_PAGE = (1190.0, 1680.0)  # so large a picture can be read on a page of A4, either way up
+_MOST_UNFOLDED, _MOST_PLACES = 40, 36  # in the explorer: leaves of what is drawn whole, places of a drawing else
 
 
-def node_picture(network: Network, variable: int) -> Picture:
+def node_picture(network: Network, variable: int, *, whole: bool = False, cases: Any = None) -> Picture:
     """A variable's decision graph: tests, arcs with their states, and in each leaf a bar for each state.
+
+    What is too large for a page is folded, unless all of it is asked for. `cases`: whose shares to tell where it is.
 
     >>> from leafwise.examples import alarm
     >>> "LVFAILURE" in node_picture(alarm(), 0).svg
@@ -33,12 +38,14 @@ def node_picture(network: Network, variable: int) -> Picture:
     node, name = network.nodes[variable], network.names[variable]
     if node is None:
         raise ValueError(f"{name!r} is only given in this network and has no decision graph: choose another variable.")
-    graph = GraphDrawing.of(network, variable, node)
-    sizes = graph_sizes(network, variable, node)
+    shown = ShownGraph(network, variable, node, not whole, given_cases(network, cases))
+    graph, n_open = _page(shown, whole)
+    left_out = not_shown(shown, n_open)
+    sizes = graph_sizes(network, variable, node) + (f"; not shown: {left_out}" if left_out else "")
     head = [words(shortened(name, 600), 0, 12, kind="strong"), words(sizes, 0, 29, kind="quiet")]
-    body = element("g", *graph.parts, transform="translate(0 46)")
+    body = element("g", *graph.parts, transform=f"translate(0 {_HEAD})")
     width = max(graph.width, width_of(shortened(name, 600)) * 1.1, width_of(sizes, 11))
-    return Picture.of([*head, body], width, graph.height + 46, f"The decision graph of {name}")
+    return Picture.of([*head, body], width, graph.height + _HEAD, f"The decision graph of {name}")
 
 
 @dataclass(frozen=True)
@@ -50,90 +57,89 @@ class GraphDrawing:
     height: float
 
     @classmethod
-    def of(cls, network: Network, variable: int, node: Node, folds: "_Folds | None" = None) -> "GraphDrawing":
-        """Boxes for tests, leaves and words; then the arcs between them. What is folded is one box."""
-        shown = ShownGraph(network, variable, node)
-        graph, folds = shown.graph, folds or _Folds(tuple(range(len(shown.graph.tests))), {})
-        leaf_numbers, cards = shown.leaf_numbers, _Cards.of(shown)
-        tests = [shown.test_name(place) if test != LEAF else "" for place, test in enumerate(graph.tests)]
-        below = _n_leaves_below(graph) if folds.drawing else []
-        notes, arcs = _noted_arcs(shown, folds)
-        sizes = []
-        for place in folds.shown:
-            width, height = cards.size if place in leaf_numbers else name_size(tests[place])
-            sizes.append((max(width, _FOLD), height + 14) if place in folds.drawing else (width, height))
+    def of(cls, shown: ShownGraph, opened: Sequence[int], numbers: Mapping[int, int] | None = None) -> "GraphDrawing":
+        """Boxes for tests, leaves and words; then the arcs between them. Tests that are not opened are folded.
+
+        `opened`: the top first, and places with all that is between. `numbers`: of the drawings of what is folded.
+        """
+        graph, leaf_numbers, cards = shown.graph, shown.leaf_numbers, _Cards.of(shown)
+        places = _places(graph, opened)
+        closed = [place for place in places if place not in opened and graph.tests[place] != LEAF]
+        folds = {place: Fold.below(shown, place, opened) for place in closed}
+        notes, arcs = _noted_arcs(shown, places, opened)
+        sizes = [
+            cards.size
+            if place in leaf_numbers
+            else cards.fold_size(folds[place])
+            if place in folds
+            else name_size(shown.test_name(place))
+            for place in places
+        ]
         sizes += [note.size for note in notes]
         layout = layered(sizes, arcs, apart=16, below=20)
         turned = layout.width > _WIDEST
         if turned:
             layout = _turned(layered([(height, width) for width, height in sizes], arcs, apart=12, below=26))
-        n = len(folds.shown)
+        n = len(places)
         has_tip = [True] * n + [note.kind != "label" for note in notes]
         parts = list(_arcs(layout, arcs, has_tip, turned))
         parts += [note.drawn(layout.centres[n + k]) for k, note in enumerate(notes)]
-        for place, centre, size in zip(folds.shown, layout.centres, sizes, strict=False):
+        for place, centre, size in zip(places, layout.centres, sizes, strict=False):
             if place in leaf_numbers:
                 parts.append(cards.drawn(leaf_numbers[place], centre))
-            elif place in folds.drawing:
-                parts.append(_fold(tests[place], below[place], folds.drawing[place], centre, size))
+            elif place in folds:
+                parts.append(
+                    cards.folded(shown.test_name(place), folds[place], centre, numbers.get(place) if numbers else None)
+                )
             else:
-                parts.append(_test(tests[place], centre, size, shown.is_own(place)))
+                parts.append(_test(shown.test_name(place), centre, size, shown.is_own(place)))
         return cls(tuple(parts), layout.width, layout.height)
 
+    @property
+    def fits(self) -> bool:
+        """Whether it can be read on a page, with its head."""
+        sides = sorted((self.width, self.height + _HEAD))
+        return sides[0] <= _PAGE[0] and sides[1] <= _PAGE[1]
 
-@dataclass(frozen=True)
-class _Folds:
-    """The places of a graph that are drawn, and which of them are folded: each with the number of its own drawing."""
 
-    shown: tuple[int, ...]
-    drawing: dict[int, int]
+def _places(graph: DecisionGraph, opened: Sequence[int]) -> list[int]:
+    """The places that are drawn: those that are opened, and where their arcs lead."""
+    return sorted({*opened[:1], *opened, *(child for place in opened for child in graph.children[place])} or {0})
+
+
+def _page(shown: ShownGraph, whole: bool) -> tuple[GraphDrawing, int]:
+    """The drawing of as many tests as fit a page, or of all; and how many tests these are."""
+    order = list(in_order(shown, information(shown)))
+    most = len(order) if whole else min(len(order), _MOST_OPEN)
+    if most == len(order):
+        drawing = GraphDrawing.of(shown, order)
+        if whole or drawing.fits:
+            return drawing, most
+    n_open = most_that_fit(most, lambda n: GraphDrawing.of(shown, order[:n]).fits)
+    return GraphDrawing.of(shown, order[:n_open]), n_open
 
 
 def folded_drawings(network: Network, variable: int, node: Node) -> list[GraphDrawing]:
-    """A decision graph in one drawing, or where it is large the top of it, folded below a depth, and what is below.
+    """A decision graph in one drawing, or where it is large the top of it, folded further down, and what is below.
 
     A fold's box has the number of the drawing of what is below it in `data-fold`.
     """
-    graph = node.whole_graph
-    if graph.n_leaves <= _MOST_UNFOLDED:
-        return [GraphDrawing.of(network, variable, node)]
-    tops, number, drawings = [0], {0: 0}, []
+    shown = ShownGraph(network, variable, node, smallest=True)
+    if shown.graph.n_leaves <= _MOST_UNFOLDED:
+        return [GraphDrawing.of(shown, list(in_order(shown, information(shown))))]
+    tops, number, drawings, worth = [0], {0: 0}, [], information(shown)
     for top in tops:  # grows while it is read
-        shown, edge = {top}, [top]
-        while True:
-            level = sorted({child for place in edge for child in graph.children[place]} - shown)
-            if not level or (len(shown) + len(level) > _MOST_PLACES and len(shown) > 1):
+        opened: list[int] = []
+        for place in in_order(shown, worth, top):
+            if opened and len(_places(shown.graph, [*opened, place])) > _MOST_PLACES:
                 break
-            shown.update(level)
-            edge = level
-        folded = [place for place in edge if graph.tests[place] != LEAF and not set(graph.children[place]) <= shown]
-        for place in folded:
-            if place not in number:
+            opened.append(place)
+        for place in _places(shown.graph, opened):
+            if place not in opened and place not in number and shown.graph.tests[place] != LEAF:
                 number[place] = len(tops)
                 tops.append(place)
-        folds = _Folds(tuple(sorted(shown)), {place: number[place] for place in folded if place != top})
-        drawings.append(GraphDrawing.of(network, variable, node, folds))
+        drawings.append(GraphDrawing.of(shown, opened, number))
     return drawings
-
-
-def _n_leaves_below(graph: DecisionGraph) -> list[int]:
-    below: list[set[int]] = [set() for _ in graph.tests]
-    for place in reversed(range(len(graph.tests))):
-        below[place] = (
-            {place} if graph.tests[place] == LEAF else set().union(*(below[c] for c in graph.children[place]))
-        )
-    return [len(leaves) for leaves in below]
-
-
-def _fold(name: str, n_leaves: int, drawing: int, centre: Point, size: Size) -> str:
-    (x, y), (width, height) = centre, size
-    parts = [
-        title(f"test of {name}, folded: click to see what is below"),
-        element("rect", kind="box fold", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=7),
-        words(shortened(name, width - 20), x, y - 2, anchor="middle"),
-        words(f"▸ {many(n_leaves, 'leaf', 'leaves')} below", x, y + 14, kind="quiet", anchor="middle"),
-    ]
-    return element("g", *parts, data_fold=drawing, tabindex=0, role="button")
 
 
 @dataclass(frozen=True)
@@ -155,11 +161,13 @@ class _Note:
         return element("g", title(self.full), box, words(self.text, x, y + 4, kind=kind, anchor="middle"))
 
 
-def _noted_arcs(shown: ShownGraph, folds: _Folds) -> tuple[list[_Note], list[tuple[int, int]]]:
+def _noted_arcs(
+    shown: ShownGraph, places: Sequence[int], opened: Sequence[int]
+) -> tuple[list[_Note], list[tuple[int, int]]]:
     """The notes, numbered after the places drawn; and the arcs, each of which passes the one with its states."""
     graph, leaf_numbers = shown.graph, shown.leaf_numbers
-    number = {place: k for k, place in enumerate(folds.shown)}
-    open_tests = [place for place in folds.shown if place not in folds.drawing and graph.tests[place] != LEAF]
+    number = {place: k for k, place in enumerate(places)}
+    open_tests = sorted(opened)
     n_into = Counter(child for place in open_tests for _, child in graph.arcs(place))
     tangled = n_into.total() > _MANY_ARCS
     reached: set[int] = set()
@@ -168,7 +176,7 @@ def _noted_arcs(shown: ShownGraph, folds: _Folds) -> tuple[list[_Note], list[tup
 
     def add(note: _Note) -> int:
         notes.append(note)
-        return len(folds.shown) + len(notes) - 1
+        return len(places) + len(notes) - 1
 
     for place in open_tests:
         for arc in shown.arcs(place):
@@ -221,7 +229,7 @@ class _Cards:
 
     @classmethod
     def of(cls, graph: ShownGraph) -> "_Cards":
-        states = [graph.states(leaf) for leaf in range(graph.graph.n_leaves)]
+        states = [graph.states(leaf) for leaf in range(graph.node.n_leaves)]
         most = max(map(len, states))
         shown = list(states)
         if most > _MOST_STATES:
@@ -248,7 +256,8 @@ class _Cards:
             words(cases, left + width - 9, top + 16, kind="quiet", anchor="end"),
         ]
         for line, state in enumerate(self.shown[leaf]):
-            parts.append(self._bar(leaf, state, left + 9, top + 24 + _LINE * line))
+            share = float(self.of_graph.probabilities[leaf, state])
+            parts.append(self._bar(state, (0.0, share), f"{100 * share:.1f} %", left + 9, top + 24 + _LINE * line))
         n_left, below = (
             len(self.of_graph.states(leaf)) - len(self.shown[leaf]),
             top + 36 + _LINE * len(self.shown[leaf]),
@@ -261,16 +270,51 @@ class _Cards:
             parts.append(element("g", title(tied), own))
         return element("g", *parts)
 
-    def _bar(self, leaf: int, state: int, left: float, top: float) -> str:
-        share = float(self.of_graph.probabilities[leaf, state])
+    def fold_size(self, fold: Fold) -> Size:
+        """Of what is folded: a name, how much it is, and a bar for each of some states."""
+        return max(self.size[0] + 22, width_of(f"▸ {fold.size}", 11) + 14), 42.0 + _LINE * len(fold.states)
+
+    def folded(self, name: str, fold: Fold, centre: Point, number: int | None) -> str:
+        """The card of what is folded: how much it is, and what shares the states have there."""
+        width, height = self.fold_size(fold)
+        left, top = centre[0] - width / 2, centre[1] - height / 2
+        click = "" if number is None else ": click to see what is below"
+        parts = [
+            title(f"test of {name}, folded{click}"),
+            element("rect", kind="box fold", x=left, y=top, width=width, height=height, rx=7),
+            words(shortened(name, width - 20), centre[0], top + 16, anchor="middle"),
+            words(f"▸ {fold.size}", centre[0], top + 32, kind="quiet", anchor="middle"),
+        ]
+        for line, state in enumerate(fold.states):
+            ends = (0.0 if fold.n_cases is not None else float(fold.least[state])), float(fold.most[state])
+            parts.append(self._bar(state, ends, fold.share(state), left + 9, top + 38 + _LINE * line, width))
+        if number is None:
+            return element("g", *parts)
+        return element("g", *parts, data_fold=number, tabindex=0, role="button")
+
+    def _bar(
+        self, state: int, ends: tuple[float, float], text: str, left: float, top: float, width: float | None = None
+    ) -> str:
+        """A state's label, a bar from one probability to another, and its words."""
         label, x, length = self.of_graph.variable.labels[state], left + self.names + 10, 56
         name = words(shortened(label, self.names, 11), 0, 11.5, kind="small")
+        about = f"{ends[1]:.6g}" if ends[0] == 0 else f"{ends[0]:.6g} to {ends[1]:.6g}"
+        start, long = length * ends[0], max(length * (ends[1] - ends[0]), 0.0 if ends[0] == 0 else 2.0)
         return element(
             "g",
-            title(f"{label}: {share:.6g}"),
+            title(f"{label}: {about}"),
             # cut off before the bar, however wide the font
             element("svg", name, x=left, y=top, width=self.names + 6, height=_LINE),
             element("rect", kind="track", x=x, y=top + 3, width=length, height=10, rx=2),
-            element("rect", kind="bar", x=x, y=top + 3, width=max(length * share, 0.0), height=10, rx=2),
-            words(f"{100 * share:.1f} %", left + self.size[0] - 18, top + 11.5, kind="small", anchor="end"),
+            element(
+                "rect",
+                kind="bar",
+                fill_opacity=None if ends[0] == 0 else 0.5,
+                x=x + start,
+                y=top + 3,
+                width=long,
+                height=10,
+                rx=2,
+            ),
+            words(text, left + (width or self.size[0]) - 18, top + 11.5, kind="small", anchor="end"),
         )

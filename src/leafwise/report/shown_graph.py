@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.binning import interval_labels
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
-from leafwise.table import Variable, many
+from leafwise.table import Table, Variable, many
 
 _FEW_STATES = 3  # so many states are listed in full
 _FEW_TIES = 3  # and so many of the leaves that one is tied with
@@ -28,15 +29,36 @@ class ShownArc:
 
 @dataclass(frozen=True)
 class ShownGraph:
-    """The decision graph of a variable, with its own-value tests, as it is shown."""
+    """The decision graph of a variable, with its own-value tests, as it is shown.
+
+    Where it is `smallest`, leaves without cases that say the same are one, the last of them. With cases `given`, it
+    is known how many of them come to a test.
+    """
 
     network: Network
     index: int
     node: Node
+    smallest: bool = False
+    given: Table | None = None
 
-    @property
+    @cached_property
     def graph(self) -> DecisionGraph:
-        return self.node.whole_graph
+        whole = self.node.whole_graph
+        if not self.stands_for:
+            return whole
+        place = {whole.leaves[leaf]: whole.leaves[last] for leaf, last in self.stands_for.items()}
+        children = tuple(tuple(place.get(child, child) for child in row) for row in whole.children)
+        return DecisionGraph(whole.tests, children).simplified()
+
+    @cached_property
+    def stands_for(self) -> dict[int, int]:
+        """For each leaf that is not shown by itself the one that is shown in its place."""
+        if not self.smallest or self.n_cases is None or self.node.own is not None:
+            return {}
+        unseen = [leaf for leaf in np.flatnonzero(self.n_cases == 0).tolist() if not self.tied(leaf)]
+        last = {self.probabilities[leaf].tobytes(): leaf for leaf in unseen}  # an arc leads to a later place
+        pairs = [(leaf, last[self.probabilities[leaf].tobytes()]) for leaf in unseen]
+        return {leaf: one for leaf, one in pairs if leaf != one}
 
     @property
     def variable(self) -> Variable:
@@ -45,7 +67,8 @@ class ShownGraph:
     @cached_property
     def leaf_numbers(self) -> dict[int, int]:
         """The number of the leaf at each place that has one."""
-        return {place: leaf for leaf, place in enumerate(self.graph.leaves)}
+        numbers = (leaf for leaf in range(self.node.n_leaves) if leaf not in self.stands_for)
+        return dict(zip(self.graph.leaves, numbers, strict=True))
 
     def is_own(self, place: int) -> bool:
         """Whether a place tests the variable itself."""
@@ -80,12 +103,36 @@ class ShownGraph:
         return (self.node.own or self.node).probabilities[list(self.node.leaf_rows)]
 
     @cached_property
+    def flows(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """How many of the given cases pass each arc, by state: keys are where it begins and where it ends."""
+        if self.given is None:
+            return {}
+        codes, n_states = self.given.codes, self.variable.n_states
+        found: dict[tuple[int, int], NDArray[np.float64]] = {}
+        rows: list[list[NDArray[np.int64]]] = [[] for _ in self.graph.tests]
+        rows[0] = [np.arange(self.given.n_cases)]
+        for place, children in enumerate(self.graph.children):  # which come after it
+            if children:
+                own = np.concatenate(rows[place])
+                ends = np.array(children)[codes[self.graph.tests[place], own]]
+                for child in sorted(set(children)):
+                    which = own[ends == child]
+                    found[place, child] = np.bincount(codes[self.index, which], minlength=n_states).astype(np.float64)
+                    rows[child].append(which)
+        return found
+
+    @cached_property
     def cases(self) -> list[str]:
-        """How many cases each leaf holds; empty where that is not known."""
+        """How many cases each leaf holds, in words; empty where that is not known."""
+        if self.n_cases is None:
+            return [""] * self.node.n_leaves
+        return [many(round(number), "case") for number in self.n_cases]
+
+    @cached_property
+    def n_cases(self) -> NDArray[np.float64] | None:
+        """How many cases each leaf holds, if that is known."""
         counts = (self.node.own or self.node).counts
-        if counts is None:
-            return [""] * self.graph.n_leaves
-        return [many(round(number), "case") for number in counts[list(self.node.leaf_rows)].sum(axis=1)]
+        return None if counts is None else counts[list(self.node.leaf_rows)].sum(axis=1).astype(np.float64)
 
     def states(self, leaf: int) -> tuple[int, ...]:
         """The states that a leaf is over."""
@@ -117,6 +164,18 @@ class ShownGraph:
         if all(one == two for one, two in labels):
             return name
         return f"{name} ({', '.join(f'{one} as {two}' for one, two in labels if one != two)})"
+
+
+def given_cases(network: Network, data: Any) -> Table | None:
+    """Complete cases in the states of the network's variables, from a Table or what `read` takes."""
+    from leafwise.encoding import read_new
+    from leafwise.inference.likelihood import check_variables
+
+    if data is None:
+        return None
+    table = read_new(data, network.variables, missing="state")
+    check_variables(network, table)
+    return table
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:

@@ -41,6 +41,7 @@ _SPELLED = {
     "stroke_width": "stroke-width",
     "stroke_linecap": "stroke-linecap",
     "data_fold": "data-fold",
+    "fill_opacity": "fill-opacity",
 }
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%")
 

@@ -1,19 +1,23 @@
 """Networks and decision graphs as text for people. Knows networks; prints nothing itself."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.report.shown_graph import ShownGraph
+from leafwise.report.folding import Fold, in_order, information, most_that_fit
+from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.signs import printable
 from leafwise.table import many
 
 _WIDTH = 100
 _MOST_SHOWN = 6  # distributions over more states show the likeliest ones
 _MOST_CAUSES = 8  # states of a hidden cause that are shown
+_PAGE = 60  # lines
 _INDENT = "   "
 
 
@@ -85,8 +89,10 @@ def _listed(labels: tuple[str, ...], width: int) -> str:
     return (text if len(text) <= width else text[: width - 1]) + ("…" if len(labels) == shown else ", …")
 
 
-def node_text(network: Network, variable: int) -> str:
+def node_text(network: Network, variable: int, *, whole: bool = False, cases: Any = None) -> str:
     """A variable's decision graph, indented: tests with the states of their arcs, leaves with their distributions.
+
+    What is too long for a page is folded, unless all of it is asked for. `cases`: whose shares to tell where it is.
 
     >>> from leafwise.examples import alarm
     >>> print(node_text(alarm(), 0))
@@ -99,13 +105,24 @@ def node_text(network: Network, variable: int) -> str:
     if node is None:
         return f"{name}: given, without a distribution of its own"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    shown = ShownGraph(network, variable, node)
-    lines = list(_graph_lines(shown, _leaf_texts(shown)))
+    shown = ShownGraph(network, variable, node, not whole, given_cases(network, cases))
+    lines, n_open = _page(shown, whole)
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
     meaning = ["", *cause_lines(network, variable)] if network.variables[variable].hidden else []
+    left_out = not_shown(shown, n_open)
+    note = ["", f"Not shown: {left_out}. With --whole, or .text(whole=True), all is."] if left_out else []
     head = f"{name}{', given ' + parents if parents else ''}: {graph_sizes(network, variable, node)}"
-    return "\n".join([head, "", *body, *meaning])
+    return "\n".join([head, "", *body, *note, *meaning])
+
+
+def not_shown(shown: ShownGraph, n_open: int) -> str:
+    """What a picture or a text of a graph leaves out, in words; "" where nothing."""
+    n_folded, unseen = shown.graph.n_tests - n_open, len(shown.stands_for)
+    last = ", ".join(f"leaf {leaf}" for leaf in sorted(set(shown.stands_for.values())))
+    folded = [f"{many(n_folded, 'test')}, folded at ▸"] if n_folded else []
+    same = [f"{many(unseen, 'leaf', 'leaves')} without cases, the same as {last}"] if unseen else []
+    return "; ".join(folded + same)
 
 
 def graph_sizes(network: Network, variable: int, node: Node) -> str:
@@ -115,14 +132,28 @@ def graph_sizes(network: Network, variable: int, node: Node) -> str:
     return ", ".join(sizes)
 
 
-def _graph_lines(shown: ShownGraph, leaf_texts: list[str]) -> Iterator[tuple[str, str]]:
-    """Each line's left side (an arc, indented) and right side (a leaf, or a word on sub-graphs used twice)."""
+def _page(shown: ShownGraph, whole: bool) -> tuple[list[tuple[str, str]], int]:
+    """The lines of as many tests as fit a page, or of all; and how many tests these are."""
+    order, leaf_texts = list(in_order(shown, information(shown))), _leaf_texts(shown)
+
+    def lines(n_open: int) -> list[tuple[str, str]]:
+        return list(_graph_lines(shown, leaf_texts, set(order[:n_open])))
+
+    def fits(n_open: int) -> bool:
+        return whole or len(lines(n_open)) <= _PAGE
+
+    n_open = len(order) if fits(len(order)) else most_that_fit(min(len(order), _PAGE), fits)
+    return lines(n_open), n_open
+
+
+def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> Iterator[tuple[str, str]]:
+    """Each line's left side (an arc, indented) and right side (a leaf, a fold, or a word on sub-graphs used twice)."""
     graph, leaf_number = shown.graph, shown.leaf_numbers
-    shared = _shared_tests(graph)
+    shared = _shared_tests(graph, opened)
     printed: set[int] = set()
-    stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads to it, how deep that arc is
+    stack: list[tuple[int, int, str, int]] = [(0, -1, "", 0)]  # node, from where, the arc, how deep that is
     while stack:
-        node, arc, depth = stack.pop()
+        node, start, arc, depth = stack.pop()
         left = _INDENT * depth + arc
         if node in printed:
             what = f"sub-graph {shared[node]}" if node in shared else f"leaf {leaf_number[node]}"
@@ -132,29 +163,37 @@ def _graph_lines(shown: ShownGraph, leaf_texts: list[str]) -> Iterator[tuple[str
         if graph.tests[node] == LEAF:
             yield left, leaf_texts[leaf_number[node]]
             continue
+        head = f"sub-graph {shared[node]}:" if node in shared else ""
+        if node not in opened:
+            yield left, f"▸ {head + ' ' if head else ''}{_fold_text(shown, node, start)}"
+            continue
         if arc:
-            yield left, f"sub-graph {shared[node]}:" if node in shared else ""
+            yield left, head
         name, below = shown.test_name(node), depth + bool(arc)
         if shown.is_own(node):
             texts = [(one.child, f"{name}: {one.states}  {100 * (one.share or 0):.1f} %") for one in shown.arcs(node)]
         else:
             texts = [(one.child, f"{name} {one.states}") for one in shown.arcs(node)]
-        stack += [(child, printable(text), below) for child, text in reversed(texts)]
+        stack += [(child, node, printable(text), below) for child, text in reversed(texts)]
 
 
-def _shared_tests(graph: DecisionGraph) -> dict[int, int]:
-    """Numbers, from 1 on, for the tests that several arcs lead to."""
-    n_arcs = [0] * len(graph.tests)
-    for row in graph.children:
-        for child in set(row):
-            n_arcs[child] += 1
-    tests = [node for node, count in enumerate(n_arcs) if count > 1 and graph.tests[node] != LEAF]
+def _fold_text(shown: ShownGraph, place: int, start: int) -> str:
+    """What is below a test: how much, and what shares the states have there."""
+    fold, labels = Fold.below(shown, place, [start]), shown.variable.labels
+    shares = "  ".join(f"{printable(labels[state])} {fold.share(state)}" for state in fold.states)
+    return f"{fold.size}   {shares}{'  …' if len(fold.states) < len(labels) > 2 else ''}"
+
+
+def _shared_tests(graph: DecisionGraph, opened: set[int]) -> dict[int, int]:
+    """Numbers, from 1 on, for the tests that several arcs of the tests that are opened lead to."""
+    n_into = Counter(child for place in opened for child in set(graph.children[place]))
+    tests = sorted(node for node, count in n_into.items() if count > 1 and graph.tests[node] != LEAF)
     return {node: number for number, node in enumerate(tests, 1)}
 
 
 def _leaf_texts(shown: ShownGraph) -> list[str]:
     """For each leaf its number, its cases when they are known, and its distribution in percent, in columns."""
-    n_leaves = shown.graph.n_leaves
+    n_leaves = shown.node.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
     width = max(map(len, shown.cases))
     heads = [f"{head}  {text:>{width}}" if width else head for head, text in zip(heads, shown.cases, strict=True)]
