@@ -128,7 +128,7 @@ def weight_of_shown(problem: Problem, shown: NDArray[np.bool_], n_draws: int) ->
     A parent that the present network lacks is drawn regardless of the target, so that it seems to tell s times what it
     does tell where both are shown: 1/s would make up for that. But where it tells nothing, chance seems to tell
     s + (1 - s) / n_draws times as much as in complete cases, so 1/s is too much with few draws. It is the geometric
-    mean of what either asks for.
+    mean of what either asks for. A score must tell which network was found by chance: without one, cases count once.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.learner import start_search
@@ -305,7 +305,8 @@ class IncompleteSearch:
             self._before = self._completions.mark()
             completed = self._completions.draw(self._present, self._n_draws)
             settings: Any = self.settings  # all of them have seconds
-            weight = 1.0 if problem is self._of_targets else weight_of_shown(problem, self._shown, self._n_draws)
+            weight = weight_of_shown(problem, self._shown, self._n_draws) if self._is_exact else 1.0
+            weight = weight if problem is self._problem else 1.0  # what is found for targets is not fitted again
             counter = self._count(completed, weight / self._n_draws, np.tile(self._shown, self._n_draws))
             settings = replace(settings, seconds=seconds)
             self._search = settings.begin(problem, counter, self._workers, self._search_state)
