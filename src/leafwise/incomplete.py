@@ -120,9 +120,9 @@ def _begin(
     problem, codes = _with_causes(problem, codes, causes)
     variables = problem.variables
 
-    def count(completed: Codes, unit: float = 1.0) -> CpuCounter:
+    def count(completed: Codes, unit: float = 1.0, shown: NDArray[np.bool_] | None = None) -> CpuCounter:
         kind = code_type(variables)
-        return CpuCounter(Table(variables, completed.astype(kind, copy=False)), workers, unit)
+        return CpuCounter(Table(variables, completed.astype(kind, copy=False)), workers, unit, shown)
 
     n_states = np.array([variable.n_states for variable in variables])
     lacking = (codes >= n_states[:, None]).any(axis=1)

@@ -86,6 +86,54 @@ def test_completions_that_are_alike_count_as_the_case_itself(prior, tmp_path):
             np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-12)
 
 
+@pytest.mark.parametrize("prior", ["auto", "bdeu:3", "network"])
+@pytest.mark.parametrize(
+    "search",
+    [
+        LeafSearch(),
+        LeafSearch("CBIMO", "best-first"),
+        LeafSearch("CBIMO"),
+        LeafSearch("BMR"),
+        LeafSearchRestarts(rounds=3),
+        GraphArcSearch(),
+    ],
+)
+def test_a_graph_is_that_of_the_cases_that_show_its_variable(search, prior, tmp_path):
+    if prior == "network":
+        if set(getattr(search, "operators", "")) & set("OR"):
+            pytest.skip("a prior network goes without these")
+        random_network(7, (2, 3, 2, 4, 2, 3)).save(tmp_path / "prior.json")
+        prior = f"network:{tmp_path / 'prior.json'}:10"
+    parameters, table = _prior_for(prior, some_cases(400))
+    shown = np.random.default_rng(2).random(table.codes.shape) < np.array([1.0, 0.9, 0.6, 0.3, 0.02, 0.0])[:, None]
+    workers = Workers(1)
+    for target in range(6):
+        rules = Constraints(allowed_parents={name: () for name in table.names if name != table.names[target]})
+        parents = rules.resolve(table)
+        about = parameters, structure_prior("choices"), parents, _count_candidates(parents), {}
+        problem = Problem(table.variables, (target,), *about)
+        rows = shown[target] if shown[target].any() else np.ones(table.n_cases, np.bool_)  # never shown: as it is drawn
+        of_rows = Table(table.variables, np.ascontiguousarray(table.codes[:, rows]))
+        found = search.begin(problem, CpuCounter(table, workers, shown=shown), workers)
+        alone = search.begin(problem, CpuCounter(of_rows, workers), workers)
+        found.run()
+        alone.run()
+        assert found.log_score == pytest.approx(alone.log_score, abs=1e-9)
+        again = search.begin(problem, CpuCounter(table, workers, shown=shown), workers, found.state())
+        for node in (found.network.nodes[target], again.network.nodes[target]):
+            assert node == alone.network.nodes[target]
+
+
+def test_holes_of_a_target_alone_are_rows_left_out():
+    table = some_cases()
+    codes = table.codes.copy()
+    codes[1, ::4] = table.n_states[1]
+    shown = Table((table.variables[0], table.variables[1].with_missing, *table.variables[2:]), codes)
+    rest = Table(table.variables, np.ascontiguousarray(codes[:, codes[1] < table.n_states[1]]))
+    inferred = leafwise.learn(shown, target=table.names[1], missing="infer").nodes[1]
+    assert inferred.graph == leafwise.learn(rest, target=table.names[1]).nodes[1].graph
+
+
 @st.composite
 def incomplete(draw):
     """A learned network, and cases with holes, some without."""

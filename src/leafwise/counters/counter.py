@@ -71,6 +71,8 @@ class Counter(Protocol):
 class LocalCounter(Counter, Protocol):
     """A counter whose sets compiled code cuts, joins and counts on its own, by their numbers in `cases`."""
 
+    shown: NDArray[np.bool_] | None  # [variable, case]: the graph of a variable begins with these; None: with all
+
     @property
     def codes(self) -> Codes:
         """The rows themselves, codes[variable, case], for a search with a way of its own to count."""

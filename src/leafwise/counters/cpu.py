@@ -35,9 +35,15 @@ class CpuCounter:
     lookahead = 0.7
     overlaps = False
 
-    def __init__(self, table: Table, workers: Workers | None = None, unit: float = 1.0) -> None:
+    def __init__(
+        self,
+        table: Table,
+        workers: Workers | None = None,
+        unit: float = 1.0,
+        shown: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.variables, self.n_cases, self.unit = table.variables, table.n_cases, unit
-        self._table = table
+        self._table, self.shown = table, shown
         self._workers = workers or Workers()
         self._laid_out: Callable[[], Planes] | None = None
         self._can_count = False  # compiled functions are there
@@ -97,7 +103,8 @@ class CpuCounter:
         return np.array([session.numbers.pop(name) if name else EVERYTHING for name in names.tolist()], np.int64)
 
     def copying(self, variables: list[int]) -> "CpuCounter":
-        return CpuCounter(self._table.copying(variables), self._workers, self.unit)
+        shown = None if self.shown is None else np.concatenate([self.shown, self.shown[variables]])
+        return CpuCounter(self._table.copying(variables), self._workers, self.unit, shown)
 
     def release_numbers(self, gone: Integers) -> None:
         sets.release_sets(gone, self.cases)

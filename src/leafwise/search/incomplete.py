@@ -1,9 +1,10 @@
 """Learning from incomplete cases: structural EM (Friedman 1998), with completions that are drawn.
 
 Each round completes every case several times, by draws from the present network given what the case shows, and
-searches on all completions, each of which counts as a share of a case. The network found gets its parameters by
-expected counts, as EM would have them. Cells are taken to be missing at random: that a cell is missing may depend on
-what the case shows, but not on what the cell would have shown.
+searches on all completions, each of which counts as a share of a case. The graph of a variable is learned from the
+cases that show it: what is drawn for it elsewhere says only what the present network says already. The network found
+gets its parameters by expected counts of all cases, as EM would have them. Cells are taken to be missing at random:
+that a cell is missing may depend on what the case shows, but not on what the cell would have shown.
 """
 
 import math
@@ -24,6 +25,7 @@ from leafwise.scores import score_with
 from leafwise.search.problem import Problem
 from leafwise.search.under_way import Resumable, Settings
 from leafwise.structure_priors import Kappa
+from leafwise.table import count_states
 from leafwise.tied_leaves import Rows, first_exponents, later_rows, pooled, with_rows, without_ties_of
 from leafwise.workers import Workers
 
@@ -67,13 +69,15 @@ class Fitted:
 
     The score is that of Cheeseman and Stutz (1996): the marginal likelihood of the expected counts as if they had been
     observed, times the likelihood of what is shown over that of the expected counts, under the best parameters. With
-    no holes it is the ordinary one. NaN where some cases were too large for their likelihood.
+    no holes it is the ordinary one. NaN where some cases were too large for their likelihood; `log_completed` is always
+    there, the marginal likelihood of the expected counts alone.
     """
 
     network: Network
     log_likelihood: float  # of what is shown, under the parameters before the last step
     log_marginal_likelihood: float
     log_posterior: float  # of these parameters: what EM makes rise
+    log_completed: float
 
 
 def expectation_maximization(network: Network, completions: Completions, n_rounds: int) -> Iterator[Fitted]:
@@ -103,7 +107,8 @@ def expectation_maximization(network: Network, completions: Completions, n_round
             log_posterior += float((exponents * logs).sum())
             log_of_counts += float((found * logs).sum())
         network = with_rows(network, rows, first_exponents)
-        yield Fitted(network, log_likelihood, log_evidence + log_likelihood - log_of_counts, log_posterior)
+        log_marginal_likelihood = log_evidence + log_likelihood - log_of_counts
+        yield Fitted(network, log_likelihood, log_marginal_likelihood, log_posterior, log_evidence)
 
 
 def _log_parameters(network: Network, target: int) -> Floats:
@@ -115,6 +120,28 @@ def _log_parameters(network: Network, target: int) -> Floats:
         np.log(node.own.probabilities, out=logs, where=node.own.reached)
     logs[later_rows(network, target)] = 0.0
     return logs
+
+
+def weight_of_shown(problem: Problem, shown: NDArray[np.bool_], n_draws: int) -> float:
+    """How much a case counts in which a target is shown, and its candidates as a rule in a share of all cases, s.
+
+    A parent that the present network lacks is drawn regardless of the target, so that it seems to tell s times what it
+    does tell where both are shown: 1/s would make up for that. But where it tells nothing, chance seems to tell
+    s + (1 - s) / n_draws times as much as in complete cases, so 1/s is too much with few draws. It is the geometric
+    mean of what either asks for. A score must tell which network was found by chance: without one, cases count once.
+
+    >>> from leafwise.examples import alarm
+    >>> from leafwise.learner import start_search
+    >>> from leafwise.inference.sampling import sample
+    >>> problem = start_search(sample(alarm(), 10, seed=1))._problem
+    >>> shown = np.arange(370).reshape(37, 10) % 10 > 1
+    >>> [round(weight_of_shown(problem, shown, n), 3) for n in (1, 5)]
+    [1.118, 1.22]
+    """
+    n_graphs = problem.parents.allowed[list(problem.targets)].sum(axis=0, dtype=np.int64)
+    n_graphs[[variable.hidden for variable in problem.variables]] = 0  # these are drawn in all cases, and always there
+    share = float(n_graphs @ shown.mean(axis=1) / n_graphs.sum()) if n_graphs.any() else 1.0
+    return 1 / math.sqrt(share * (share + (1 - share) / n_draws)) if share > 0 else 1.0
 
 
 class IncompleteSearch:
@@ -133,7 +160,7 @@ class IncompleteSearch:
         self,
         problem: Problem,
         incomplete: Incomplete,
-        count: Callable[[Codes, float], Counter],
+        count: Callable[[Codes, float, NDArray[np.bool_]], Counter],
         settings: Settings,
         workers: Workers,
         of_targets: Problem | None = None,
@@ -143,6 +170,7 @@ class IncompleteSearch:
         self._of_targets = of_targets
         self.settings, self._problem, self._count, self._workers = settings, problem, count, workers
         self._incomplete, self._present = incomplete, incomplete.first
+        self._shown = incomplete.codes < count_states(problem.variables)[:, None]
         self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
         self._search: Resumable | None = None  # of the round under way, and
         self._before = self._completions.mark()  # ... where the draws were before it
@@ -277,7 +305,10 @@ class IncompleteSearch:
             self._before = self._completions.mark()
             completed = self._completions.draw(self._present, self._n_draws)
             settings: Any = self.settings  # all of them have seconds
-            settings, counter = replace(settings, seconds=seconds), self._count(completed, 1 / self._n_draws)
+            weight = weight_of_shown(problem, self._shown, self._n_draws) if self._is_exact else 1.0
+            weight = weight if problem is self._problem else 1.0  # what is found for targets is not fitted again
+            counter = self._count(completed, weight / self._n_draws, np.tile(self._shown, self._n_draws))
+            settings = replace(settings, seconds=seconds)
             self._search = settings.begin(problem, counter, self._workers, self._search_state)
             self._search_state = None
         self._search.run(tell)
@@ -285,12 +316,13 @@ class IncompleteSearch:
 
     def _offer(self, fitted: Fitted, search: Resumable) -> None:
         """Take what a round found, if it is better, or if there is no saying which is."""
-        log_score = fitted.log_marginal_likelihood + self._log_prior(fitted.network)
+        log_prior = self._log_prior(fitted.network)
+        log_score = fitted.log_marginal_likelihood + log_prior
         is_exact = math.isfinite(log_score)
         gain = log_score - self.log_score if is_exact and self._is_exact else math.inf if is_exact else 0.0
         self._n_vain = 0 if gain > _RISE * abs(self.log_score) else self._n_vain + 1
         if gain > TIE or not self._is_exact:
-            self._is_exact, self.log_score = is_exact, log_score if is_exact else search.log_score
+            self._is_exact, self.log_score = is_exact, log_score if is_exact else fitted.log_completed + log_prior
             self._best = self._labelled(fitted.network, search.summary(), self.log_score)
 
     def _end(self, tell: Progress) -> None:

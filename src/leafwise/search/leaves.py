@@ -218,7 +218,7 @@ class Leaves:
         these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, in a local counter.
         """
         planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
-        sets = self._planted_sets(graphs) if sets is None else sets
+        sets = self._planted_sets(graphs, others) if sets is None else np.append(sets, np.full(len(others), EVERYTHING))
         targets = planted.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),
@@ -234,10 +234,9 @@ class Leaves:
         self._totals[state.N_ARCS] += len(planted.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
-        cases = np.append(sets, np.full(len(others), EVERYTHING))
         self._make_ready()
         now = self._state()
-        schedule.add_initial_leaves(targets, cases, planted.places, now)
+        schedule.add_initial_leaves(targets, sets, planted.places, now)
         if self._parents.is_parent.any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
         for record, states, part, partition in pieces:
@@ -247,10 +246,22 @@ class Leaves:
         self._n_planted, self._is_priced = len(targets), False
         self._set_limits()
 
-    def _planted_sets(self, graphs: Mapping[int, DecisionGraph]) -> Integers:
-        """The sets of cases of the leaves of these graphs."""
-        names = np.array(planted_sets(graphs, self._session, self._layout.n_states, self._names), np.int64)
-        return names if self._local is None else self._local.take(self._session, names)
+    def _planted_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
+        """The sets of cases of the leaves of these graphs, and of targets with a leaf alone."""
+        roots = self._roots([*graphs, *others.tolist()])
+        names = planted_sets(graphs, self._session, self._layout.n_states, self._names, roots[: len(graphs)])
+        all_names = np.array(names + roots[len(graphs) :], np.int64)
+        return all_names if self._local is None else self._local.take(self._session, all_names)
+
+    def _roots(self, targets: list[int]) -> list[int]:
+        """The names of the sets that the graphs of these targets begin with."""
+        roots = [EVERYTHING] * len(targets)
+        if self._local is not None and self._local.shown is not None:
+            rows = {place: np.flatnonzero(self._local.shown[target]) for place, target in enumerate(targets)}
+            some = {place: own for place, own in rows.items() if 0 < len(own) < self._counter.n_cases}
+            for place, name in zip(some, self._local.name_sets(self._session, list(some.values())), strict=True):
+                roots[place] = name
+        return roots
 
     def advance(self, n_steps: int, seconds: float) -> int:
         """Take steps until there are so many in all, or for so long: AT_STEP_LIMIT, FINISHED or MERGED."""
@@ -332,7 +343,7 @@ class Leaves:
         its_records["histogram"], its_records["is_counted"] = -1, 0  # these were laid out for fewer candidates
         if self._local is None:
             its_records["cases"] = EVERYTHING
-            new.records["cases"][leaves] = self._planted_sets(graphs)
+            new.records["cases"][leaves] = self._planted_sets(graphs, np.zeros(0, np.int64))
         new._begin_anew(chosen, int(self.histograms.pool.used[0]))
         return new
 
