@@ -69,18 +69,19 @@ def test_parts_are_not_compiled_on_their_own():
 def test_compiling_leaves_python_and_numba_as_they_were():
     """What it changes for a while would change how others' functions are compiled, and the collection of garbage."""
 
-    def now():
-        changed = [vars(owner).get(name) for owner, name, _ in internals._changes]
-        return gc.get_threshold(), *changed
-
     def fails(k):
         return k + "a text"
 
-    before = now()
-    assert internals._as_kernel(lambda k: k + 1)(1) == 2
-    with pytest.raises(numba.TypingError):
-        internals._as_kernel(fails)(1)
-    assert now() == before
+    usual = gc.get_threshold()
+    gc.set_threshold(701, 11, 12)
+    try:
+        assert internals._as_kernel(lambda k: k + 1)(1) == 2
+        with pytest.raises(numba.TypingError):
+            internals._as_kernel(fails)(1)
+        assert gc.get_threshold() == (701, 11, 12)
+    finally:
+        gc.set_threshold(*usual)
+    assert not [name for owner, name, value in internals._changes if getattr(owner, name) is value]
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
