@@ -1,5 +1,6 @@
 """References to named tuples: the same fields, compiled or not, and what is written through them is there."""
 
+import gc
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -62,6 +63,25 @@ def test_parts_are_not_compiled_on_their_own():
     libraries = [compiled.library for compiled in sets.takes_mask.overloads.values()]
     assert all(isinstance(library, internals._Draft) for library in libraries)
     assert all(library._compiled_object is None for library in libraries if library._object_caching_enabled)
+
+
+@pytest.mark.skipif(jit.chosen is not internals, reason="nothing is compiled, or by plain numba")
+def test_compiling_leaves_python_and_numba_as_they_were():
+    """What it changes for a while would change how others' functions are compiled, and the collection of garbage."""
+
+    def fails(k):
+        return k + "a text"
+
+    usual = gc.get_threshold()
+    gc.set_threshold(701, 11, 12)
+    try:
+        assert internals._as_kernel(lambda k: k + 1)(1) == 2
+        with pytest.raises(numba.TypingError):
+            internals._as_kernel(fails)(1)
+        assert gc.get_threshold() == (701, 11, 12)
+    finally:
+        gc.set_threshold(*usual)
+    assert not [name for owner, name, value in internals._changes if getattr(owner, name) is value]
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
