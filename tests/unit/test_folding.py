@@ -5,6 +5,7 @@ from itertools import product
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node
 from leafwise.report.folding import Fold, in_order, information
 from leafwise.report.graph_picture import folded_drawings
-from leafwise.report.shown_graph import ShownGraph
+from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.text import node_text
 from leafwise.table import Table, Variable
 
@@ -156,3 +157,12 @@ def test_cases_must_be_of_the_network():
     network, cases = large()
     with pytest.raises(ValueError, match="x9"):
         network.plot_node("x9", cases=Table(cases.variables[:N], cases.codes[:N]))
+
+
+def test_cases_that_lack_what_the_graph_needs_are_left_out():
+    network, cases = large()
+    rows = [[cases.variables[v].labels[code] for v, code in enumerate(case)] for case in cases.codes.T.tolist()]
+    rows[3][2], rows[5][N], rows[7][0] = None, None, None
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(cases.names)}
+    shown = ShownGraph(network, N, network.nodes[N], True, given_cases(network, N, pyarrow.table(columns)))
+    assert sum(shown.flows[0, child] for child in set(shown.graph.children[0])).sum() == cases.n_cases - 3

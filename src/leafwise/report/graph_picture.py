@@ -38,7 +38,7 @@ def node_picture(network: Network, variable: int, *, whole: bool = False, cases:
     node, name = network.nodes[variable], network.names[variable]
     if node is None:
         raise ValueError(f"{name!r} is only given in this network and has no decision graph: choose another variable.")
-    shown = ShownGraph(network, variable, node, not whole, given_cases(network, cases))
+    shown = ShownGraph(network, variable, node, not whole, given_cases(network, variable, cases))
     graph, n_open = _page(shown, whole)
     left_out = not_shown(shown, n_open)
     sizes = graph_sizes(network, variable, node) + (f"; not shown: {left_out}" if left_out else "")

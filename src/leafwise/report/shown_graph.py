@@ -166,16 +166,23 @@ class ShownGraph:
         return f"{name} ({', '.join(f'{one} as {two}' for one, two in labels if one != two)})"
 
 
-def given_cases(network: Network, data: Any) -> Table | None:
-    """Complete cases in the states of the network's variables, from a Table or what `read` takes."""
+def given_cases(network: Network, index: int, data: Any) -> Table | None:
+    """Cases in the states of the network's variables, from a Table or what `read` takes.
+
+    Those that lack a cell that the graph of a variable needs are left out.
+    """
     from leafwise.encoding import read_new
     from leafwise.inference.likelihood import check_variables
 
     if data is None:
         return None
-    table = read_new(data, network.variables, missing="state")
-    check_variables(network, table)
-    return table
+    table = read_new(data, network.variables, missing="unknown")
+    check_variables(network, table, gaps=True)
+    node = network.nodes[index]
+    needed = [index, *(() if node is None else node.parents)]
+    limits = np.array([network.variables[variable].n_states for variable in needed])
+    is_whole = (table.codes[needed] < limits[:, None]).all(axis=0)
+    return table if is_whole.all() else Table(table.variables, np.ascontiguousarray(table.codes[:, is_whole]))
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:

@@ -105,7 +105,7 @@ def node_text(network: Network, variable: int, *, whole: bool = False, cases: An
     if node is None:
         return f"{name}: given, without a distribution of its own"
     parents = ", ".join(printable(network.names[parent]) for parent in node.parents)
-    shown = ShownGraph(network, variable, node, not whole, given_cases(network, cases))
+    shown = ShownGraph(network, variable, node, not whole, given_cases(network, variable, cases))
     lines, n_open = _page(shown, whole)
     width = min(max(len(left) for left, right in lines if right), _WIDTH // 2)
     body = [f"{left:<{width}}  {right}".rstrip() if left else right for left, right in lines]
