@@ -26,6 +26,7 @@ from leafwise.columns import (
     column_of,
     file_parts,
     n_rows_in,
+    other_columns,
     paths_of,
 )
 from leafwise.cores import n_cores
@@ -198,9 +199,7 @@ class Packing:
         """Refuse a file that has other columns, or other types, than those before it."""
         first, names = self._first, part.every or part.names
         if set(names) != set(first.names):
-            lacks = [name for name in first.names if name not in names]
-            what = f"lacks column {brief(lacks[0])}" if lacks else f"has {len(names)} columns, not {len(first.names)}"
-            raise ValueError(f"{part.title} {what} of {first.title}: give files with the same columns")
+            raise ValueError(other_columns(part.title, names, first.title, first.names))
         for name, chunks in zip(part.names, part.cells, strict=True):
             for chunk in () if part.tokens else chunks:  # text files have no types
                 if chunk.type != self._last_types.get(name):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from leafwise.binning import number_label
 from leafwise.errors import AdvisedError
+from leafwise.table import brief
 from leafwise.text_files import (
     MISSING_TOKENS,
     Format,
@@ -238,9 +239,7 @@ def _open_paths(paths: list[Path], how: Format) -> Source:
     for other in others:
         places = {name: place for place, name in enumerate(other.names)}
         if set(places) != set(first.names):
-            lacks = [name for name in first.names if name not in places]
-            what = f"lacks column {lacks[0]!r}" if lacks else f"has {len(places)} columns, not {len(first.names)}"
-            raise ValueError(f"{other.title} {what} of {first.title}: give files with the same columns")
+            raise ValueError(other_columns(other.title, other.names, first.title, first.names))
         for chunks, name in zip(cells, first.names, strict=True):
             chunks += other.cells[places[name]]
     told = "; ".join(dict.fromkeys(one.told for one in (first, *others) if one.told))
@@ -251,6 +250,18 @@ def _open_paths(paths: list[Path], how: Format) -> Source:
             ("decimal", ","),
         )
     return replace(first, title=f"the {len(paths)} files", cells=tuple(map(tuple, cells)), told=told)
+
+
+def other_columns(title: str, names: Sequence[str], first_title: str, first: Sequence[str]) -> str:
+    """What is wrong with a file that has other columns than the first.
+
+    >>> other_columns("'b.csv'", ["x"], "'a.csv'", ["x", "y"])
+    "'b.csv' lacks column 'y' of 'a.csv': give files with the same columns"
+    """
+    both = ((first, names), (names, first))
+    lacks, more = ([brief(name) for name in sorted({*one} - {*other}, key=one.index)] for one, other in both)
+    what = f"lacks column {lacks[0]} of {first_title}" if lacks else f"has column {more[0]}, which {first_title} lacks"
+    return f"{title} {what}: give files with the same columns"
 
 
 def _open_file(path: Path, how: Format) -> Source:

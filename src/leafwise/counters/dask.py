@@ -11,7 +11,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -60,13 +60,30 @@ def client_of(cluster: Any) -> Any:
             raise TypeError(f"cluster is {type(cluster).__name__}: give a dask.distributed.Client, or an address")
         return cluster
     try:
+        with ThreadPoolExecutor(1) as thread:  # since this one may have a loop of its own, as in a notebook
+            thread.submit(_knock, cluster).result()
         client = distributed.Client(cluster, timeout=_ANSWER, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, MemoryError) as error:  # another program's answer looks like a message without end
         raise ValueError(
             f"no Dask scheduler answers at '{cluster}' ({type(error).__name__}): check the address, such as "
             "'tcp://10.0.0.1:8786', and that versions of dask are the same"
         ) from None
     return client
+
+
+def _knock(address: str) -> None:
+    """See that somebody answers: a client waits without end for another program, such as the dashboard, to do so."""
+    import asyncio
+
+    from distributed import Security
+    from distributed.comm import connect
+
+    async def knock() -> None:
+        security = Security().get_connection_args("client")
+        comm = await asyncio.wait_for(connect(address, timeout=_ANSWER, **security), _ANSWER)
+        await comm.close()
+
+    asyncio.run(knock())
 
 
 class DaskCounter:
