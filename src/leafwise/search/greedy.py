@@ -29,8 +29,9 @@ from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.search.growth import Deletion, Drawing, operator, single_leaves, start_of, with_single_leaves
-from leafwise.search.leaves import Leaves, Prices
+from leafwise.search.leaves import Leaves
 from leafwise.search.own_form import own_tests
+from leafwise.search.prices import Prices
 from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
 from leafwise.search.under_way import MOMENT, Run, check_numbers
