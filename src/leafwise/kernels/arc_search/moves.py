@@ -124,7 +124,7 @@ def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
 
 
 @jit
-def change_arc(kind: int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
+def change_arc(kind: Int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
     """Make the move, and keep the ancestors up to date; STOP finds them from the arcs as they are."""
     if kind == ADD:
         is_parent[child, parent] = 1

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.compiling.jit import bare, jit, part
+from leafwise.kernels.compiling.types import Int
 
 SUM = 0  # sums of products
 LOG_SUM = 1  # the same, with logs in memory: slow, and nothing is too small for it
@@ -171,7 +172,7 @@ def _near_one(kind: int, values: Floats) -> tuple[float, bool]:
 
 
 @jit
-def go_up(program: Program, memory: Floats, log_scale: Floats, kind: int) -> bool:
+def go_up(program: Program, memory: Floats, log_scale: Floats, kind: Int) -> bool:
     """Do all steps; false if some numbers are too small to be trusted. `log_scale` holds the leaves' already."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
@@ -220,7 +221,7 @@ def go_up_by_kinds(program: Program, memory: Floats, kinds: Longs) -> None:
 
 
 @jit
-def go_down(program: Program, memory: Floats, read: Longs, kind: int, around: Floats) -> bool:
+def go_down(program: Program, memory: Floats, read: Longs, kind: Int, around: Floats) -> bool:
     """Write the environment of each leaf in `read`, up to a factor, laid out like memory; whether to trust it."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
