@@ -45,7 +45,7 @@ class Program(NamedTuple):
 
 
 @part
-def _add(kind: int, one: float, other: float) -> float:
+def _add(kind: Int, one: float, other: float) -> float:
     if kind == SUM:
         return one + other
     if kind == MAX:
@@ -59,7 +59,7 @@ def _add(kind: int, one: float, other: float) -> float:
 
 @part
 def _multiply(
-    kind: int, a: Floats, b: Floats, out: Floats, extent: Longs, in_a: Longs, in_b: Longs, in_out: Longs
+    kind: Int, a: Floats, b: Floats, out: Floats, extent: Longs, in_a: Longs, in_b: Longs, in_out: Longs
 ) -> None:
     """Fill `out` with the product of a and b, summed over the dimensions that out lacks."""
     out[:] = 0.0 if kind == SUM else -np.inf
@@ -92,7 +92,7 @@ def _multiply(
 
 @bare
 def _add_lines(
-    kind: int,
+    kind: Int,
     a: Floats,
     b: Floats,
     out: Floats,
@@ -151,7 +151,7 @@ def _add_lines(
 
 
 @part
-def _near_one(kind: int, values: Floats) -> tuple[float, bool]:
+def _near_one(kind: Int, values: Floats) -> tuple[float, bool]:
     """Take a power of two out of the values, and give its log; whether none of them is too small to go on with."""
     if kind != SUM:
         return 0.0, True
