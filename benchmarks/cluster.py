@@ -3,8 +3,10 @@
 All must learn the same network. 4,000,000 × 100 binary and three-state columns; `LEAFWISE_CLUSTER=200000x30` makes a
 smaller table, and `LEAFWISE_WORKERS=1,2` fewer runs. Workers are processes of this machine, which should have a core
 for each, and some more for the search itself. Each reads its own Parquet files; without pyarrow it is sent its rows.
+`LEAFWISE_RUNS=runs.json` is where to keep what the runs report, for `stragglers`.
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from leafwise.table import Table
 
 N_CASES, N_VARIABLES = map(int, os.environ.get("LEAFWISE_CLUSTER", "4000000x100").split("x"))
 WORKERS = tuple(map(int, os.environ.get("LEAFWISE_WORKERS", "1,2,4,8").split(",")))
+RUNS = os.environ.get("LEAFWISE_RUNS")
 N_FILES = 16
 
 
@@ -81,6 +84,8 @@ def measure() -> Iterator[Report]:
             runs[n_workers] = learned(cases, n_workers)
             print(f"{n_workers} workers: {runs[n_workers][2]:.1f} s", file=sys.stderr, flush=True)
             check(runs[n_workers][0] == runs[WORKERS[0]][0], f"{n_workers} workers learned another network")
+    if RUNS:
+        Path(RUNS).write_text(json.dumps({n_workers: report for n_workers, (_, report, _) in runs.items()}))
     rows = []
     for n_workers, (_, report, seconds) in sorted(runs.items()):
         spent = report["seconds"]

@@ -4,14 +4,17 @@ A round ends when the slowest worker has counted, and its counts have come up a 
 linear in its rows; how long a histogram takes, and a round besides, is that of a local cluster of one worker, and how
 unequal workers are that of the next larger one. The model then foretells more of them, and a billion rows × 2,000
 variables on 100. The machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30` is the size
-of the local runs, `LEAFWISE_WORKERS=1,2` how many workers they have.
+of the local runs, `LEAFWISE_WORKERS=1,2` how many workers they have; `LEAFWISE_RUNS=runs.json`, where `cluster` kept
+runs of that size, takes these.
 """
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +29,7 @@ ROWS, VARIABLES, WORKERS, CORES = 1_000_000_000, 2_000, 100, 16
 LATENCY = 0.002  # seconds for a message within a data centre, handled by Python,
 BANDWIDTH = 1e9  # ... and bytes a second
 # Of 1,000,000 × 2,000, by `python -m benchmarks gpu`: batches, histograms and seconds on one GPU.
-BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_771, 274_337, 26.6, 0.0045, 8
+BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_579, 327_704, 23.0, 0.0036, 8
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,18 @@ def growth() -> float:
     return float(np.polyfit(np.log(sizes), np.log(found), 1)[0])
 
 
-def measure() -> Iterator[Report]:
-    """The model beside local runs, and what it says of a billion rows."""
-    runs = {}
+def local_runs() -> dict[int, dict[str, Any]]:
+    """What runs on local clusters report, by how many workers these have."""
+    if cluster.RUNS:
+        return {int(n_workers): report for n_workers, report in json.loads(Path(cluster.RUNS).read_text()).items()}
     with tempfile.TemporaryDirectory() as place:
         cases = cluster.make(Path(place))
-        for n_workers in cluster.WORKERS:
-            _, report, _ = cluster.learned(cases, n_workers)
-            runs[n_workers] = report
+        return {n_workers: cluster.learned(cases, n_workers)[1] for n_workers in cluster.WORKERS}
+
+
+def measure() -> Iterator[Report]:
+    """The model beside local runs, and what it says of a billion rows."""
+    runs = local_runs()
     one, several = runs[1], min(n for n in runs if n > 1)
     rows, variables = cluster.N_CASES, cluster.N_VARIABLES
     on_workers = one["seconds"]["count_on_workers"]
@@ -83,11 +90,13 @@ def measure() -> Iterator[Report]:
     spread = float(np.log(max(1.0, behind)) / latest)
     model = Model(on_workers / (one["histograms"] * rows * variables), a_round, min(spread, 1.0))
     lines = []
-    for n_workers, report in runs.items():
+    for n_workers, report in sorted(runs.items()):
+        measured = [report["seconds"][stage] for stage in ("count_on_workers", "count")]
         told = model.seconds(report["round_trips"], report["histograms"], rows, variables, n_workers)
-        lines.append([str(n_workers), f"{report['round_trips']:,}", f"{report['seconds']['count']:.1f}", f"{told:.1f}"])
+        numbers = (measured[0], told - report["round_trips"] * model.round, measured[1], told)
+        lines.append([str(n_workers), f"{report['round_trips']:,}", *(f"{number:.1f}" for number in numbers)])
     title = f"{rows:,} × {variables}: seconds of counting, measured and foretold; spread {model.spread:.2f}"
-    yield Report(title, ["workers", "rounds", "measured", "foretold"], lines)
+    yield Report(title, ["workers", "rounds", "slowest workers", "foretold", "with the way", "foretold"], lines)
     power = growth()
     histograms = HISTOGRAMS * (ROWS / 1e6) ** power
     rounds = int(BATCHES * (ROWS / 1e6) ** power)
