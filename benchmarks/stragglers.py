@@ -101,7 +101,7 @@ def measure() -> Iterator[Report]:
     histograms = HISTOGRAMS * (ROWS / 1e6) ** power
     rounds = int(BATCHES * (ROWS / 1e6) ** power)
     lines = []
-    for late in (0.0, model.spread, 0.5):
+    for late in sorted({0.0, model.spread, 0.5}):
         own = Model(model.counting / CORES, model.round, late)
         seconds = own.seconds(rounds, histograms, ROWS, VARIABLES, WORKERS)
         lines.append([f"{WORKERS} workers of {CORES} cores, spread {late:.2f}", f"{seconds / 3600:.1f}"])
