@@ -16,7 +16,7 @@ from leafwise.network import Network, Node
 from leafwise.report.folding import Fold, in_order, information
 from leafwise.report.graph_picture import folded_drawings
 from leafwise.report.shown_graph import ShownGraph, given_cases
-from leafwise.report.text import node_text
+from leafwise.report.text import _graph_lines, node_text
 from leafwise.table import Table, Variable
 
 N = 9  # parents of the large graph
@@ -166,3 +166,34 @@ def test_cases_that_lack_what_the_graph_needs_are_left_out():
     columns = {name: [row[k] for row in rows] for k, name in enumerate(cases.names)}
     shown = ShownGraph(network, N, network.nodes[N], True, given_cases(network, N, pyarrow.table(columns)))
     assert sum(shown.flows[0, child] for child in set(shown.graph.children[0])).sum() == cases.n_cases - 3
+
+
+def test_cases_that_show_nothing_of_the_graph_are_refused():
+    network, cases = large()
+    with pytest.raises(ValueError, match="no case shows"):
+        node_text(network, N, cases=Table(cases.variables, cases.codes[:, :0]))
+
+
+def test_a_fold_that_no_case_reaches_tells_no_shares():
+    network, cases = large()
+    text = node_text(network, N, cases=Table(cases.variables, cases.codes[:, :1].copy()))
+    assert re.search(r"▸ [^\n]*\b0 cases, \d+ tests?, \d+ leaves\n", text)
+    assert not re.search(r"\b0 cases, [^\n]*%", text.replace("leaves", ""))
+
+
+def test_text_counts_the_cases_of_all_arcs_into_a_fold():
+    variables = tuple(Variable(f"x{k}", ("no", "yes")) for k in range(N + 2))
+    below = DecisionGraph.complete(range(2, N + 1), [2] * (N + 1))
+    place = [at + 2 for at in range(len(below.tests))]
+    tests = (0, 1, *below.tests)
+    children = ((2, 1), (2, len(tests)), *(tuple(place[child] for child in row) for row in below.children))
+    graph = DecisionGraph((*tests, LEAF), (*children, ()))
+    random = np.random.default_rng(1)
+    codes = (random.random((N + 2, 4000)) < 0.5).astype(np.uint8)
+    counts = np.ones((graph.n_leaves, 2), np.int64)
+    node = Node.learned(tuple(range(N + 1)), graph, counts, np.ones(counts.shape))
+    network, cases = Network(variables, (None,) * (N + 1) + (node,)), Table(variables, codes)
+    shown = ShownGraph(network, N + 1, node, True, cases)
+    n_cases = sum(len(passing(shown, start, 2, codes)) for start in (0, 1))
+    lines = _graph_lines(shown, [""] * graph.n_leaves, {0, 1})
+    assert f"{n_cases:,} cases" in next(right for _, right in lines if "▸" in right)

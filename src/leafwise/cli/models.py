@@ -231,6 +231,10 @@ def show(
         raise click.UsageError("--html is a page of the whole network, with every decision graph: leave --node out.")
     if node is None and (whole or cases is not None):
         raise click.UsageError(f"--{'whole' if whole else 'cases'} is about one decision graph: name it with --node.")
+    if (whole or cases is not None) and (output.suffix.lower() == ".dot" if output is not None else as_json):
+        raise click.UsageError(
+            f"--{'whole' if whole else 'cases'} is about text and pictures, and --json and .dot have all: leave it out."
+        )
     saved = {key: path for key, path in (("output", output), ("html", html)) if path is not None}
     for path in saved.values():
         check_output(path, model, *([cases] if cases else []))

@@ -43,7 +43,12 @@ class Fold:
 
     @property
     def states(self) -> list[int]:
-        """Of which states shares are told: the likeliest, or of two states the last, which says what the other does."""
+        """Of which states shares are told: the likeliest, or of two states the last, which says what the other does.
+
+        Of none where no case comes.
+        """
+        if self.n_cases == 0:
+            return []
         if len(self.most) == 2:
             return [1]
         return sorted(np.argsort(-self.most, kind="stable")[:_MOST_STATES].tolist())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leafwise.binning import interval_labels
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
-from leafwise.table import Table, Variable, many
+from leafwise.table import Table, Variable, brief, many
 
 _FEW_STATES = 3  # so many states are listed in full
 _FEW_TIES = 3  # and so many of the leaves that one is tied with
@@ -182,6 +182,9 @@ def given_cases(network: Network, index: int, data: Any) -> Table | None:
     needed = [index, *(() if node is None else node.parents)]
     limits = np.array([network.variables[variable].n_states for variable in needed])
     is_whole = (table.codes[needed] < limits[:, None]).all(axis=0)
+    if not is_whole.any():
+        names = ", ".join(brief(network.names[variable]) for variable in needed)
+        raise ValueError(f"no case shows all that this graph is about ({names}): give cases that do, or leave them out")
     return table if is_whole.all() else Table(table.variables, np.ascontiguousarray(table.codes[:, is_whole]))
 
 

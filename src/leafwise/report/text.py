@@ -119,9 +119,11 @@ def node_text(network: Network, variable: int, *, whole: bool = False, cases: An
 def not_shown(shown: ShownGraph, n_open: int) -> str:
     """What a picture or a text of a graph leaves out, in words; "" where nothing."""
     n_folded, unseen = shown.graph.n_tests - n_open, len(shown.stands_for)
+    n_empty = shown.node.n_tests - shown.graph.n_tests  # all that is below these are such leaves
     last = ", ".join(f"leaf {leaf}" for leaf in sorted(set(shown.stands_for.values())))
     folded = [f"{many(n_folded, 'test')}, folded at ▸"] if n_folded else []
-    same = [f"{many(unseen, 'leaf', 'leaves')} without cases, the same as {last}"] if unseen else []
+    empty = f", and {many(n_empty, 'test')} of them alone" if n_empty else ""
+    same = [f"{many(unseen, 'leaf', 'leaves')} without cases, the same as {last}{empty}"] if unseen else []
     return "; ".join(folded + same)
 
 
@@ -151,9 +153,9 @@ def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> 
     graph, leaf_number = shown.graph, shown.leaf_numbers
     shared = _shared_tests(graph, opened)
     printed: set[int] = set()
-    stack: list[tuple[int, int, str, int]] = [(0, -1, "", 0)]  # node, from where, the arc, how deep that is
+    stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads there, how deep that is
     while stack:
-        node, start, arc, depth = stack.pop()
+        node, arc, depth = stack.pop()
         left = _INDENT * depth + arc
         if node in printed:
             what = f"sub-graph {shared[node]}" if node in shared else f"leaf {leaf_number[node]}"
@@ -165,7 +167,7 @@ def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> 
             continue
         head = f"sub-graph {shared[node]}:" if node in shared else ""
         if node not in opened:
-            yield left, f"▸ {head + ' ' if head else ''}{_fold_text(shown, node, start)}"
+            yield left, f"▸ {head + ' ' if head else ''}{_fold_text(shown, node, opened)}"
             continue
         if arc:
             yield left, head
@@ -174,14 +176,14 @@ def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> 
             texts = [(one.child, f"{name}: {one.states}  {100 * (one.share or 0):.1f} %") for one in shown.arcs(node)]
         else:
             texts = [(one.child, f"{name} {one.states}") for one in shown.arcs(node)]
-        stack += [(child, node, printable(text), below) for child, text in reversed(texts)]
+        stack += [(child, printable(text), below) for child, text in reversed(texts)]
 
 
-def _fold_text(shown: ShownGraph, place: int, start: int) -> str:
+def _fold_text(shown: ShownGraph, place: int, opened: set[int]) -> str:
     """What is below a test: how much, and what shares the states have there."""
-    fold, labels = Fold.below(shown, place, [start]), shown.variable.labels
+    fold, labels = Fold.below(shown, place, opened), shown.variable.labels
     shares = "  ".join(f"{printable(labels[state])} {fold.share(state)}" for state in fold.states)
-    return f"{fold.size}   {shares}{'  …' if len(fold.states) < len(labels) > 2 else ''}"
+    return f"{fold.size}   {shares}{'  …' if 0 < len(fold.states) < len(labels) > 2 else ''}".rstrip()
 
 
 def _shared_tests(graph: DecisionGraph, opened: set[int]) -> dict[int, int]:

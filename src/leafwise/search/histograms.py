@@ -55,8 +55,8 @@ class Histograms:
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""
         if self._used[0] + n_cells > len(self.cells):
-            is_large = self._too_many > _TOO_MANY  # to copy gigabytes into more room takes seconds
-            first = self._too_many if is_large else min(16 * n_cells, _TOO_MANY // 2)
+            times = 64 if self._too_many > _TOO_MANY else 16  # to copy gigabytes into more room takes seconds
+            first = 0 if len(self.cells) else min(times * n_cells, self._too_many // 2)
             self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, first, _ROOM), np.empty)
         if self._used[1] + n_counts > len(self.counts):
             self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64), np.empty)
