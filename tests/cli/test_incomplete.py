@@ -79,7 +79,7 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "auto", "--networks", "3"], "say how many states there are"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
-        (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves"),
+        (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves average:"),
         (["--hidden", "2", "--leaves", "stacked"], "--leaves stacked takes no --hidden"),
         (
             ["--missing", "infer", "--leaves", "stacked", "--target", "rain"],
