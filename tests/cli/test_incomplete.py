@@ -2,8 +2,14 @@
 
 import json
 import os
+from contextlib import nullcontext
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+
+from leafwise.cli import progress
+from leafwise.learner import start_search
 
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="rounds need compiled loops")
 
@@ -79,7 +85,7 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "auto", "--networks", "3"], "say how many states there are"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
-        (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves"),
+        (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves average:"),
         (["--hidden", "2", "--leaves", "stacked"], "--leaves stacked takes no --hidden"),
         (
             ["--missing", "infer", "--leaves", "stacked", "--target", "rain"],
@@ -98,3 +104,14 @@ def test_a_column_without_a_cell(leafwise, tmp_path):
     assert "'b' has no cell" in complaint
     assert "--ignore b" in complaint
     assert "--hidden 2" in complaint
+
+
+@pytest.mark.parametrize("hidden", [None, "auto"])
+def test_a_round_that_is_narrated_can_be_stopped(monkeypatch, hidden):
+    monkeypatch.setattr(progress, "asked_to_stop", lambda: nullcontext(SimpleNamespace(signal=2)))
+    rows = np.random.default_rng(1).integers(0, 2, (200, 4)).astype(float)
+    rows[::7, 1] = np.nan
+    search = start_search(rows, missing="infer", hidden=hidden)
+    assert progress.narrate(search, ("x1", "x2", "x3", "x4")) == 2
+    assert search.network.learned["rounds"] == 0
+    assert [node.counts.sum() for node in search.network.nodes] == pytest.approx([200] * 4)

@@ -140,6 +140,11 @@ def test_who_stops_it_keeps_what_was_found(monkeypatch):
         assert network.learned["cases"] == 300
         assert network.learned["rounds"] == at
         assert np.isfinite(network.log_probabilities(garden(), missing="unknown")).all()
+        assert [node.counts.sum() for node in network.nodes] == pytest.approx([300] * 4)  # also what is not shown
+        only = leafwise.start_search(garden(), missing="infer", target="wet")
+        with pytest.raises(Stop):
+            only.run(lambda search, at=at: stop(search, at))
+        assert [node is not None for node in only.network.nodes] == [False, False, True, False]
     assert leafwise.start_search(garden(), missing="infer").network.n_leaves == 4  # before it began
     monkeypatch.setattr(incomplete, "MOST_ROUNDS", 2)
     assert leafwise.learn(garden(), missing="infer").learned["stopped"] == "rounds"

@@ -163,13 +163,14 @@ def _missing_option(*choices: str) -> Callable[[Any], Any]:
         "drop": "drop their rows",
         "infer": "infer them from what their rows show, as missing at random",
     }
-    said = ", ".join(about[choice] for choice in choices[:-1])
+    *others, last = (about[choice] for choice in choices)
+    said = f"{', '.join(others)}, or {last}" if others else last
     return click.option(
         "--missing",
         type=click.Choice(choices),
         default=choices[0],
         show_default=True,
-        help=f"Empty cells: {said}, or {about[choices[-1]]}. Where a model has a state for them they are in it.",
+        help=f"Empty cells: {said}. Where a model has a state for them they are in it.",
     )
 
 

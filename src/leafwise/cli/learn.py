@@ -411,7 +411,8 @@ def _refuse_unused(request: Request) -> None:
             if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
                 _, without, wanted = option.partition("a run without ")
                 advice = f"give {wanted}, or leave it out" if without else "leave one of them out"
-                raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}: {advice}.")
+                value = f" {request.leaves}" if name == "leaves" else ""  # others of its values may do
+                raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}{value}: {advice}.")
 
 
 def _output(request: Request) -> Path | None:

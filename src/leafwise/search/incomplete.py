@@ -219,9 +219,10 @@ class IncompleteSearch:
     @property
     def network(self) -> Network:
         """The best network so far."""
-        if self._best is None and self._search is not None:  # interrupted in the first round
-            return self._labelled(self._search.network, self._search.summary(), self._search.log_score)
         found = self._incomplete.first if self._best is None else self._best
+        if self._best is None and self._search is not None:  # interrupted in the first round: count all cases now
+            fitted = next(expectation_maximization(self._search.network, self._completions, 1))
+            found = self._labelled(fitted.network, self._search.summary(), self._score_of(fitted)[0])
         if self._of_targets is not None:
             targets = self._of_targets.targets
             others = [target for target in range(len(found.nodes)) if target not in targets]
@@ -316,14 +317,19 @@ class IncompleteSearch:
 
     def _offer(self, fitted: Fitted, search: Resumable) -> None:
         """Take what a round found, if it is better, or if there is no saying which is."""
-        log_prior = self._log_prior(fitted.network)
-        log_score = fitted.log_marginal_likelihood + log_prior
-        is_exact = math.isfinite(log_score)
+        log_score, is_exact = self._score_of(fitted)
         gain = log_score - self.log_score if is_exact and self._is_exact else math.inf if is_exact else 0.0
         self._n_vain = 0 if gain > _RISE * abs(self.log_score) else self._n_vain + 1
         if gain > TIE or not self._is_exact:
-            self._is_exact, self.log_score = is_exact, log_score if is_exact else fitted.log_completed + log_prior
+            self._is_exact, self.log_score = is_exact, log_score
             self._best = self._labelled(fitted.network, search.summary(), self.log_score)
+
+    def _score_of(self, fitted: Fitted) -> tuple[float, bool]:
+        """The score of a network, and whether it is exact: else it is that of the expected counts alone."""
+        log_prior = self._log_prior(fitted.network)
+        log_score = fitted.log_marginal_likelihood + log_prior
+        is_exact = math.isfinite(log_score)
+        return (log_score if is_exact else fitted.log_completed + log_prior), is_exact
 
     def _end(self, tell: Progress) -> None:
         """What comes after the last round."""
