@@ -226,8 +226,8 @@ class Packing:
         if n <= room:
             return
         block = np.empty((len(self._block), max(n, 2 * room)), np.uint8)  # memory is not touched before it is used
-        for new, old, n in zip(block, self._block, self._n_read, strict=True):
-            new[:n] = old[:n]
+        for new, old, n_read in zip(block, self._block, self._n_read, strict=True):
+            new[:n_read] = old[:n_read]
         self._block = block
 
     def surveyed(self) -> tuple[Source, list[NDArray[np.int64]]]:

@@ -64,7 +64,7 @@ class GraphDrawing:
         """
         graph, leaf_numbers, cards = shown.graph, shown.leaf_numbers, _Cards.of(shown)
         places = _places(graph, opened)
-        closed = [place for place in places if place not in opened and graph.tests[place] != LEAF]
+        closed = [place for place in sorted({*places} - {*opened}) if graph.tests[place] != LEAF]
         folds = {place: Fold.below(shown, place, opened) for place in closed}
         notes, arcs = _noted_arcs(shown, places, opened)
         sizes = [
@@ -104,7 +104,7 @@ class GraphDrawing:
 
 def _places(graph: DecisionGraph, opened: Sequence[int]) -> list[int]:
     """The places that are drawn: those that are opened, and where their arcs lead."""
-    return sorted({*opened[:1], *opened, *(child for place in opened for child in graph.children[place])} or {0})
+    return sorted({*opened, *(child for place in opened for child in graph.children[place])} or {0})
 
 
 def _page(shown: ShownGraph, whole: bool) -> tuple[GraphDrawing, int]:
