@@ -29,8 +29,8 @@ from leafwise.columns import (
     other_columns,
     paths_of,
 )
-from leafwise.cores import n_cores
 from leafwise.errors import AdvisedError
+from leafwise.machine import n_cores
 from leafwise.table import Table, Variable, brief
 from leafwise.text_files import Format
 

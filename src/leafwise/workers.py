@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.cores import n_cores
+from leafwise.machine import n_cores
 
 T = TypeVar("T")
 
 _MOST_THREADS = 256
 _WORTH_A_THREAD = 400_000.0  # nanoseconds: what handing work over and waiting for it costs, a few times over
-_WORTH_A_SHARE = 100_000.0  # the same for taking the next share, which one thread does at a time
+_WORTH_A_SHARE = 100_000.0  # the same for taking the next share, for each thread: they do so one at a time
 _SHARES = 3  # for each thread
 
 
@@ -48,7 +48,7 @@ class Workers:
             kernel(0, n)
             return
         n_threads = min(self.n_threads, 1 + int(total[-1] / _WORTH_A_THREAD))
-        n_shares = max(n_threads, min(_SHARES * n_threads, int(total[-1] / _WORTH_A_SHARE)))
+        n_shares = max(n_threads, min(_SHARES * n_threads, int(total[-1] / (_WORTH_A_SHARE * n_threads))))
         cuts = [0, *np.searchsorted(total, np.arange(1, n_shares) * (total[-1] / n_shares)).tolist(), n]
         ranges = iter([(b, e) for b, e in pairwise(cuts) if b < e])
 

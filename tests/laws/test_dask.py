@@ -143,6 +143,7 @@ def test_workers_that_die_are_replaced(folder, monkeypatch):
             return ask(session, round_)
 
         monkeypatch.setattr(DaskSession, "_ask", killing)
+        monkeypatch.setattr(on_dask, "_SPARE", 16)  # what was asked for is looked at again and again
         search = start_search(folder, cluster=client)
         search.run()
         assert search.network == usual

@@ -36,7 +36,7 @@ _PATIENCE = 60.0  # seconds without any worker
 _FEW_WORKERS = 16  # whose counts are summed here
 _REACH = 2.0  # seconds, to reach a worker without the scheduler
 _COUNT = "leafwise_count"  # what workers are asked for then
-_SPARE = 4096  # sets that nobody will ask for again, whose history is kept yet
+_SPARE = 2**20  # numbers in requests that are kept as they were sent
 Operation = tuple[str, tuple[Integers, ...]]  # cut, join or release, and its arguments
 
 
@@ -431,13 +431,21 @@ class _History:
 
     def __init__(self, variables: tuple[Variable, ...]) -> None:
         self._n_states = [variable.n_states for variable in variables]
+        self._recent: list[Operation] = []  # not looked at yet: most searches end before anybody asks
+        self._n_recent = 0  # numbers in these
         self._made: dict[int, tuple[int, str, tuple[Any, ...]]] = {}  # name: level, how, and of what
         self._live: set[int] = set()
-        self._most = _SPARE  # in `_made`, before those are left out that nobody will need
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Note what was asked for."""
-        for kind, arguments in operations:
+        self._recent += operations
+        self._n_recent += sum(len(array) for _, arguments in operations for array in arguments)
+        if self._n_recent > max(_SPARE, 2 * len(self._made)):
+            self._look()
+
+    def _look(self) -> None:
+        """Note each set that was asked for, and leave out those that nobody will need."""
+        for kind, arguments in self._recent:
             if kind == "release":
                 self._live.difference_update(arguments[0].tolist())
             elif kind == "join":
@@ -451,10 +459,9 @@ class _History:
                     names = tuple(children[child : child + max(group) + 1].tolist())
                     self._note((parent,), kind, (parent, variable, group, names))
                     at, child = at + len(group), child + len(names)
-        if len(self._made) > self._most:
-            kept = self._needed()
-            self._made = {name: made for name, made in self._made.items() if name in kept}
-            self._most = 2 * len(kept) + _SPARE  # not of the live ones: what these were made of may be more
+        self._recent, self._n_recent = [], 0
+        needed = self._needed()
+        self._made = {name: made for name, made in self._made.items() if name in needed}
 
     def _note(self, inputs: tuple[int, ...], kind: str, how: tuple[Any, ...]) -> None:
         level = 1 + max(self._made[name][0] if name != EVERYTHING else 0 for name in inputs)
@@ -475,6 +482,7 @@ class _History:
 
     def operations(self) -> list[Operation]:
         """What makes all sets again that somebody may ask for, level by level."""
+        self._look()
         needed = self._needed()
         levels: dict[tuple[int, str], dict[tuple[int, ...], tuple[Any, ...]]] = {}
         for name in sorted(needed):

@@ -4,11 +4,9 @@ Knows factors and contractions. What an answer costs is known, and can be refuse
 """
 
 import math
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,30 +16,13 @@ from leafwise.inference.contraction import Factor, Plan
 from leafwise.inference.evidence import Weights
 from leafwise.inference.factors import Scope, factors_of
 from leafwise.kernels.questions import contraction as kernel
+from leafwise.machine import n_bytes
 from leafwise.network import Network
 
 Floats = NDArray[np.float64]
 
-
 OPERATIONS_A_SECOND = 5e8  # multiplications, roughly
 _SECONDS = 20.0  # that an exact answer may take unless somebody says otherwise
-_UNKNOWN_MEMORY = 4 * 2**30  # bytes, where the machine does not tell
-_LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-
-
-def _machine_memory() -> float:
-    """The bytes of memory that this machine has, or allows the container that this process is in."""
-    try:
-        found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
-    except (AttributeError, OSError, ValueError):
-        return _UNKNOWN_MEMORY
-    for place in _LIMITS_OF_CONTAINERS:
-        try:
-            text = Path(place).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        found += [float(text)] if text.isdecimal() else []
-    return min(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +35,7 @@ class Limits:
     1000000000.0
     """
 
-    memory: float = field(default_factory=lambda: _machine_memory() / 2)
+    memory: float = field(default_factory=lambda: n_bytes() / 2)
     operations: float = _SECONDS * OPERATIONS_A_SECOND
 
     @classmethod

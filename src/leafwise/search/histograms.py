@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from leafwise.kernels.counting.arrays import Layout, grown
 from leafwise.kernels.leaf_search.state import Pool
+from leafwise.machine import n_bytes
 
 Integers = NDArray[np.int64]
 
@@ -16,6 +17,8 @@ _ROOM = 7 * 2**20  # cells, 28 MB, to begin with: memory is not touched before i
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
 _TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; up to four times as many where the
 # table has more cells, since to count again takes longer there
+_TIMES, _TIMES_IF_LARGE = 16, 256  # as much room as the first of them take: to copy gigabytes into more takes seconds,
+_SHARE = 1 / 4  # ... but no more of the machine's memory
 
 
 class Histograms:
@@ -55,8 +58,9 @@ class Histograms:
     def make_room(self, n_cells: int, n_counts: int) -> None:
         """Room for so many more, where it is short; what grows at least doubles."""
         if self._used[0] + n_cells > len(self.cells):
-            times = 64 if self._too_many > _TOO_MANY else 16  # to copy gigabytes into more room takes seconds
-            first = 0 if len(self.cells) else min(times * n_cells, self._too_many // 2)
+            times = _TIMES_IF_LARGE if self._too_many > _TOO_MANY else _TIMES
+            most = int(_SHARE * n_bytes()) // self.cells.itemsize
+            first = 0 if len(self.cells) else min(times * n_cells, most)
             self.cells = grown(self.cells, max(int(self._used[0]) + 2 * n_cells, first, _ROOM), np.empty)
         if self._used[1] + n_counts > len(self.counts):
             self.counts = grown(self.counts, max(int(self._used[1]) + 2 * n_counts, _ROOM // 64), np.empty)

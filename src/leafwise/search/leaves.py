@@ -43,6 +43,7 @@ _STEPS = 4096  # likewise
 _FEW_THREADS = 4  # are worth their while for any search; more,
 _NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too,
 _CELLS_A_THREAD = 10**7  # ... or so many cells of the table, and a third of these nodes: to count takes longer then
+_SERVED_A_THREAD = 2  # where rows are elsewhere: nodes whose leaves have just been counted, and which go on
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
 _LOOKING_NS = 200.0  # to look at a leaf
@@ -113,6 +114,7 @@ class Leaves:
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._committed = np.zeros(_STEPS, np.int64)
         self._priced = True  # since all nodes last looked for their best leaves
+        self._n_served = len(targets)  # nodes whose leaves were last counted or weighed by the host
 
     @property
     def n_steps(self) -> int:
@@ -410,7 +412,10 @@ class Leaves:
     def _most_threads(self) -> int:
         """How many threads are worth their while."""
         n, n_cells = len(self.targets), self._counter.n_cases * len(self.nodes)
-        return max(_FEW_THREADS, n // _NODES_A_THREAD, min(3 * n // _NODES_A_THREAD, n_cells // _CELLS_A_THREAD))
+        most = max(_FEW_THREADS, n // _NODES_A_THREAD)
+        if self._local is None:
+            return min(most, 1 + self._n_served // _SERVED_A_THREAD)
+        return max(most, min(3 * n // _NODES_A_THREAD, n_cells // _CELLS_A_THREAD))
 
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
@@ -559,7 +564,8 @@ class Leaves:
         n_children = self._splits["n_children"][split]
         children = self._splits["first_child"][split].repeat(n_children) + count_up(n_children)
         batch = np.concatenate([to_price, self.nodes["merged"][merged], children]).astype(np.int64)
-        now = self._state()
+        targets, now = np.unique(self.records["target"][batch]), self._state()
+        self._n_served = len(targets) or self._n_served  # none: room was short
         if self.rules.remote:
             self._fill(batch, split, children, now)
         if isinstance(self._prior, PriorNetwork):
@@ -567,7 +573,6 @@ class Leaves:
                 self._weigh(batch, self._prior)
                 self._priced = True
         else:
-            targets = np.unique(self.records["target"][batch])
             costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
             self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
         totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices

@@ -11,7 +11,7 @@ from importlib import import_module
 from threading import Thread
 from typing import Any
 
-from leafwise.cores import n_cores
+from leafwise.machine import n_cores
 
 Calls = deque[tuple[Any, tuple[Any, ...]]]  # functions, and the types of their arguments
 
