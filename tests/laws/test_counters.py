@@ -1,5 +1,6 @@
 """The network is the same, whoever counted: shards learn what one table does, by every search, prior and operator."""
 
+import re
 import sys
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from strategies import examples, generators, has_gpu, problems, random_start, shards
 
 from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
+from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
@@ -151,6 +153,22 @@ def test_complete_tables_want_rows_that_are_here():
         learn(counter, search=TableArcSearch())
     with pytest.raises(ValueError, match="read already, so bins"):
         learn(counter, bins=3)
+
+
+@pytest.mark.skipif(not has_gpu(), reason="there is no GPU here, or no CuPy")
+def test_the_memory_of_a_gpu_is_told_and_bounded(caplog):
+    table = sample(alarm(), 100_000, seed=1)
+    with caplog.at_level("INFO", "leafwise.counters.gpu"):
+        counter = GpuCounter(table)
+    assert re.search(r"the table takes 0\.\d GB on the GPU, and [\d.]+ GB are left for sets of cases", caplog.text)
+    pool = counter.cupy.get_default_memory_pool()
+    try:
+        pool.free_all_blocks()
+        pool.set_limit(counter.n_bytes + 2**26)
+        with pytest.raises(ValueError, match=r"memory is full of sets of cases .* device='cpu'"):
+            learn(counter)
+    finally:
+        pool.set_limit(0)
 
 
 def test_who_counts_is_named(monkeypatch):

@@ -20,6 +20,7 @@ from leafwise.cli.options import (
     print_json,
     print_rows,
     say,
+    say_log,
     stacked,
 )
 from leafwise.cli.progress import asked_to_stop, follow, narrate, not_interrupted, telling
@@ -319,6 +320,8 @@ def learn(**given: Any) -> int:
         from leafwise.kernels.compiling.sources import when_compiling
 
         when_compiling(lambda: say("leafwise: compiling, once: the next run starts at once."))
+    if request.device == "gpu" and not request.quiet and not request.as_json:
+        say_log("leafwise.counters.gpu")  # what the table takes there
     search = _search(request, settings, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         say(f"{understood.summary(in_options=True)}\n")

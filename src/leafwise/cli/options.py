@@ -254,6 +254,19 @@ def say(text: str) -> None:
     click.echo(printable(text, kept="\n\t"), err=True)
 
 
+def say_log(name: str) -> None:
+    """Say what the module of this name logs, and hand it on to nobody else."""
+    import logging
+
+    def said(record: logging.LogRecord) -> bool:
+        say(f"leafwise: {record.getMessage()}")
+        return False
+
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.INFO)
+    logger.addFilter(said)
+
+
 @contextmanager
 def standard_table() -> Iterator[IO[bytes]]:
     """Where a table goes on standard output: as it is, but for a terminal, which names may not steer."""

@@ -5,6 +5,7 @@ cases, a list of row numbers, as on this machine's cores. A union stays unmade u
 never are: until then it holds its parts.
 """
 
+import logging
 import warnings
 from functools import cached_property
 from typing import Any
@@ -97,6 +98,7 @@ class GpuCounter:
         return planes, rows
 
     def _check_room(self) -> None:
+        """Refuse a table that does not fit, or say what it takes, and what is left for sets of cases."""
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         wanted = self.n_bytes + _SPARE
         self.is_large = self.n_bytes > _LARGE and wanted + 5 * _ROOM < free  # a search may have two sessions
@@ -106,6 +108,20 @@ class GpuCounter:
                 f"cases, and {free / 1e9:.1f} GB are free: use fewer variables, cases or states, or ",
                 ("device", "cpu"),
             )
+        self.room = (
+            f"the table takes {self.n_bytes / 1e9:.1f} GB on the GPU, and {(free - wanted) / 1e9:.1f} GB are left"
+        )
+        logging.getLogger(__name__).info("%s for sets of cases.", self.room)
+
+    def empty(self, shape: Any, kind: type) -> Any:
+        """Room on the device for sets of cases."""
+        try:
+            return self.cupy.empty(shape, kind)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            raise AdvisedError(
+                f"the GPU's memory is full of sets of cases ({self.room}): use fewer variables or cases, or ",
+                ("device", "cpu"),
+            ) from None
 
 
 class GpuSession:
@@ -113,14 +129,15 @@ class GpuSession:
 
     def __init__(self, counter: GpuCounter) -> None:
         self._kernels, self._counter, self._cp = _kernels(), counter, counter.cupy
-        cp, n_words = self._cp, counter.n_words
+        n_words = counter.n_words
         n_masks = _ROOM // (8 * n_words) + 1 if counter.is_large else max(16, min(4096, _FIRST_ROOM * 2 // n_words))
-        self._masks = cp.empty((n_masks, n_words), np.uint64)
+        self._masks = counter.empty((n_masks, n_words), np.uint64)
         self._masks[0] = np.uint64(2**64 - 1)
         if counter.n_cases % 64:
             self._masks[0, -1] = np.uint64((1 << counter.n_cases % 64) - 1)
         self._free = list(range(n_masks - 1, 0, -1))
-        self._lists, self._n_listed = cp.empty(_ROOM // 4 + 1 if counter.is_large else _FIRST_ROOM // 4, np.int32), 0
+        self._lists = counter.empty(_ROOM // 4 + 1 if counter.is_large else _FIRST_ROOM // 4, np.int32)
+        self._n_listed = 0
         # By place (see `_places`): what each set is, the row of the masks or where in the lists it begins, its size,
         # how many unions hold it, and whether nobody else will ask for it.
         self._kind, self._is_released = np.zeros(_FIRST_NAMES, np.uint8), np.zeros(_FIRST_NAMES, np.bool_)
@@ -415,7 +432,7 @@ class GpuSession:
         """Room for so many masks."""
         if n > len(self._free):
             old = len(self._masks)
-            masks = self._cp.empty((max(2 * old, old + n), self._counter.n_words), np.uint64)
+            masks = self._counter.empty((max(2 * old, old + n), self._counter.n_words), np.uint64)
             masks[:old] = self._masks
             self._masks = masks
             self._free = [*range(len(masks) - 1, old - 1, -1), *self._free]
@@ -429,7 +446,7 @@ class GpuSession:
             live = np.flatnonzero(self._kind == _LIST)
             goals = np.cumsum(self._size[live]) - self._size[live]
             in_use = int(self._size[live].sum())
-            lists = self._cp.empty(max(len(self._lists), 2 * (in_use + int(ends[-1]))), np.int32)
+            lists = self._counter.empty(max(len(self._lists), 2 * (in_use + int(ends[-1]))), np.int32)
             if in_use:
                 self._move(live, goals, lists)
                 self._at[live] = goals
