@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given
 from strategies import examples, generators, has_gpu, problems, random_start, shards
 
-from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, Table, TableArcSearch, learn, start_search
+from leafwise import (
+    GraphArcSearch,
+    LeafSearch,
+    LeafSearchRestarts,
+    Table,
+    TableArcSearch,
+    Variable,
+    learn,
+    start_search,
+)
 from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.search import histograms, leaves
+from leafwise.search import greedy, histograms, leaves
 
 
 @examples(60)
@@ -98,6 +107,23 @@ def test_halves_of_batches(search, monkeypatch):
     whole.run()
     assert halved.round_trips[0] > whole.round_trips[0]
     assert halved.round_trips[1] == whole.round_trips[1]
+
+
+@pytest.mark.parametrize("prior", ["auto", "bdeu:10"])
+def test_merges_made_ahead_save_rounds(prior, monkeypatch):
+    """Of a graph of many leaves, most of which are merged: its variable counts how many others are on."""
+    random = np.random.default_rng(1)
+    on = random.integers(0, 2, (10, 20_000), np.uint8)
+    total = random.random(on.shape[1]) < (on[:8].sum(axis=0) + (on[8] & on[9])) / 10
+    table = Table([Variable(f"x{k}", ("off", "on")) for k in range(11)], np.vstack([on, total]))
+    usual, n_rounds = learn(table, prior=prior, target="x10"), []
+    for n in (0, 1, 8):
+        monkeypatch.setattr(greedy, "_MERGES_AHEAD", n)
+        search = start_search(shards(table, np.random.default_rng(n), 2), prior=prior, target="x10")
+        search.run()
+        assert search.network == usual
+        n_rounds.append(search.round_trips[0])
+    assert n_rounds[0] > n_rounds[1] > n_rounds[2]
 
 
 @pytest.mark.parametrize("overlaps", [False, True])

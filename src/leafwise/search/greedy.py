@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 256  # assignments tried, to see which variables matter
+_MERGES_AHEAD = 8  # that a node gets ready while it waits for counts from elsewhere
 
 
 @dataclass(frozen=True)
@@ -129,18 +130,20 @@ class LeafSearchRun(Run):
         limits, start = problem.parents, problem.start
         if taken.graphs:
             limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
-        most_states = int(self._n_states.max())
+        most_states, is_weighed = int(self._n_states.max()), isinstance(problem.prior, PriorNetwork)
+        merges, splits_first = "M" in settings.operators, settings.schedule == "splits-first"
         rules = state.Rules(
-            "M" in settings.operators,
-            settings.schedule == "splits-first",
+            merges,
+            splits_first,
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
             most_states + 2,  # of a leaf that is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
-            isinstance(problem.prior, PriorNetwork),
+            is_weighed,
             counter.local is None,
+            _MERGES_AHEAD if counter.local is None and merges and splits_first and not is_weighed else 0,
             isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
         )
         leaves = Leaves(

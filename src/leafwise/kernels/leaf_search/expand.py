@@ -81,6 +81,7 @@ class Scratch(NamedTuple):
     groups: Array  # for each state of a split's variable: the child it goes to
     sizes: Array  # for each child: how many cases it gets
     fill: Array  # for each child: how many it has so far
+    taken: Array  # leaves that were merged ahead
     spent: Array  # nanoseconds, roughly
 
 
@@ -94,6 +95,7 @@ def make_scratch(state: State, parts: bool) -> Scratch:
         np.empty(most_states, np.int64),
         np.empty(most_states + 2, np.int64),
         np.empty(most_states + 2, np.int64),
+        np.empty(2 * state.rules.merges_ahead, np.int64),
         np.zeros(1),
     )
 
@@ -137,7 +139,7 @@ def add_leaf(target: int, cases: int, state: State) -> int:
     leaf = state.leaves[number]
     state.totals[N_LEAVES] += 1
     leaf["target"], leaf["cases"], leaf["slot"] = target, cases, UNTESTED
-    leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = -1
+    leaf["excluded"] = leaf["partner"] = leaf["histogram"] = leaf["max_children"] = leaf["ahead"] = -1
     leaf["gain"], leaf["exponent"], leaf["is_counted"], leaf["log_likelihood"] = np.inf, 0.0, 0, -np.inf
     leaf["states"], leaf["part"], leaf["partition"], leaf["n_outcomes"] = 0, 0, -1, state.nodes[target]["n_states"]
     leaf["region"], leaf["n_boxes"], leaf["n_words"] = 0, 1, 1
@@ -528,25 +530,21 @@ def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
     merged["test"] = arcs[merged["tests"]]
 
 
-@inlined
-def make_merged(target: int, state: State, scratch: Scratch) -> bool:
-    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for the host."""
-    node, cases = state.nodes[target], state.cases
-    first = node["merge_leaf"]
-    second = state.leaves[first]["partner"]
-    one, two = state.leaves[first], state.leaves[second]
-    drop_merged(node, state)
+@bare
+def make_union(first: Int, second: Int, state: State, scratch: Scratch) -> Int:
+    """The leaf that merging two leaves makes, yet to be priced, and perhaps to be counted elsewhere; -1: no room."""
+    one, two, cases = state.leaves[first], state.leaves[second], state.cases
     if not state.rules.remote:
         scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
     n_words = one["n_words"] + two["n_words"] if state.rules.tracks_regions else np.int64(0)
-    new = _add_leaves(target, np.int64(1), np.int64(0), scratch.sizes, n_words, one["n_tests"] + two["n_tests"], state)
+    n_arcs = one["n_tests"] + two["n_tests"]
+    new = _add_leaves(one["target"], np.int64(1), np.int64(0), scratch.sizes, n_words, n_arcs, state)
     if new < 0:
-        return False
+        return np.int64(new)
     merged = state.leaves[new]
     inherit(merged, one)
     _join_cases(one, two, merged, state)
-    are_counted = not state.rules.remote or (one["is_counted"] and two["is_counted"])
-    if one["histogram"] >= 0 and two["histogram"] >= 0 and are_counted:
+    if is_counted(one, state) and is_counted(two, state):
         both, a, b = histogram_of(merged, state), histogram_of(one, state), histogram_of(two, state)
         for cell in range(both.shape[0]):
             both[cell] = a[cell] + b[cell]
@@ -567,11 +565,28 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
         merged["n_boxes"], merged["n_words"] = n_boxes, end - merged["region"]
         set_exponent(merged, state)
     _join_tests(one, two, merged, state.arcs)
-    node["merged"], node["merged_first"], node["merged_second"] = new, first, second
-    if state.rules.weighs or (state.rules.remote and not merged["is_counted"]):
+    return np.int64(new)
+
+
+@inlined
+def make_merged(target: int, state: State, scratch: Scratch) -> bool:
+    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for the host."""
+    node = state.nodes[target]
+    at = node["merge_leaf"]
+    first, second = state.leaves[at], state.leaves[at]["partner"]
+    drop_merged(node, state)
+    is_ahead = first["ahead"] >= 0 and first["ahead_with"] == second
+    new = first["ahead"] if is_ahead else make_union(at, second, state, scratch)
+    if new < 0:
+        return False
+    node["merged"], node["merged_first"], node["merged_second"] = new, at, second
+    if is_ahead:
+        first["ahead"] = -1
+    elif state.rules.weighs or not is_counted(state.leaves[new], state):
         _wait(np.int64(NODES_WITH_MERGED), target, state)
         return False
-    price(new, state, scratch)
+    else:
+        price(new, state, scratch)
     return True
 
 

@@ -122,6 +122,8 @@ def drop(at: Int, n: Int, state: State) -> None:
             split = state.splits[N_SLOTS * number + slot]
             end = _drop_too(split["first_child"], split["n_children"], end, state.dropped)
             split["first_child"] = -1
+        end = _drop_too(leaf["ahead"], 1, end, state.dropped)
+        leaf["ahead"] = -1
         begin += 1
     state.totals[N_DROPPED] = end
     unlock(state.shared, POOL)
@@ -151,6 +153,14 @@ def drop_children(at: Int, state: State) -> None:
 
 
 @bare
+def drop_ahead(at: Int, state: State) -> None:
+    """Give up the leaf that a merge with this one would make."""
+    if state.leaves[at]["ahead"] >= 0:
+        drop(state.leaves[at]["ahead"], np.int64(1), state)
+        state.leaves[at]["ahead"] = -1
+
+
+@bare
 def drop_merged(node: Any, state: State) -> None:
     """Give up the leaf that the node's best merge would have made."""
     if node["merged"] >= 0:
@@ -162,6 +172,7 @@ def drop_merged(node: Any, state: State) -> None:
 def unprice(at: Int, state: State) -> None:
     """Forget the leaf's prices, and what was made ahead for it."""
     drop_children(at, state)
+    drop_ahead(at, state)
     state.leaves[at]["gain"], state.leaves[at]["max_children"] = np.inf, -1
 
 

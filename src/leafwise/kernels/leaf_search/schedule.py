@@ -41,6 +41,7 @@ from leafwise.kernels.leaf_search.expand import (
 )
 from leafwise.kernels.leaf_search.fallback import is_contested, slot_to_prepare, take_fallback
 from leafwise.kernels.leaf_search.leaf_lists import drop, drop_merged, free_if_spent, unprice_all
+from leafwise.kernels.leaf_search.merges_ahead import make_merges_ahead
 from leafwise.kernels.leaf_search.operators import (
     best_next,
     best_split,
@@ -135,6 +136,7 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
         if waits or _needs_answers(at, state):
             at = _next_wanted(following if waits else node["head"], node, least, state)
             if at < 0:
+                make_merges_ahead(target, least, state, scratch)
                 return
             waits, following = True, state.leaves[at]["next"]
         if is_stale(at, state):

@@ -44,6 +44,8 @@ LEAF = np.dtype(
         ("n_boxes", np.int64),  # ... how many they are,
         ("n_words", np.int64),  # ... and how many words they take
         ("previous", np.int64),  # in the node's list
+        ("ahead", np.int64),  # the leaf that a merge with another makes, which was made ahead; -1: none was,
+        ("ahead_with", np.int64),  # ... and that other leaf
     ],
     align=True,
 )
@@ -224,4 +226,5 @@ class Rules(NamedTuple):
     stop_at_merge: bool  # come back after each merge, to look for parents that no longer matter
     weighs: bool  # exponents come from the host: new leaves wait for them before they are priced
     remote: bool  # counts come from the host, too, since the rows are elsewhere
+    merges_ahead: int  # that a node which waits for counts gets ready
     tracks_regions: bool  # exponents, or the ways to split, depend on where a leaf is
