@@ -46,6 +46,7 @@ _SAME = bytearray(range(256))
 _BLOCK = 1 << 16  # bytes that are recoded at a time: they stay in the processor's cache
 
 _listeners: list[Callable[[int], None]] = []
+_limits = [_MOST_THREADS]  # of threads, the last of which holds
 
 
 @contextmanager
@@ -56,6 +57,21 @@ def rows_told(tell: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(tell)
+
+
+@contextmanager
+def at_most_threads(n: int) -> Iterator[None]:
+    """While this lasts, files are read with at most so many threads, Arrow's own among them."""
+    import pyarrow as pa
+
+    before = pa.cpu_count()
+    pa.set_cpu_count(min(n, before))
+    _limits.append(n)
+    try:
+        yield
+    finally:
+        _limits.pop()
+        pa.set_cpu_count(before)
 
 
 def is_path(source: object) -> bool:
@@ -109,7 +125,7 @@ def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
 def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
     """Files packed batch by batch: text is read ahead by another thread, columns of Parquet by several."""
     packing: Packing | None = None
-    n_threads = min(_MOST_THREADS, n_cores())
+    n_threads = min(_limits[-1], _MOST_THREADS, n_cores())
     for pieces in _ahead(pieces for path in paths for pieces in file_parts(path, how, kept, n_threads)):
         part = next(pieces[0], None)
         if part is None:

@@ -127,6 +127,18 @@ def parts(folder: Path, *tables: dict) -> list[str]:
     return [str(folder / f"part-{number}.parquet") for number in range(len(tables))]
 
 
+def test_threads_are_limited(tmp_path, monkeypatch):
+    given, file_parts = [], batches.file_parts
+    monkeypatch.setattr(batches, "n_cores", lambda: 3)
+    monkeypatch.setattr(batches, "file_parts", lambda *how: given.append((how[-1], pa.cpu_count())) or file_parts(*how))
+    files, usual = parts(tmp_path, {"x": ["a", "b"] * 10}, {"x": ["b", "a"] * 10}), pa.cpu_count()
+    read(files)
+    with batches.at_most_threads(1):
+        read(files)
+    read(files)
+    assert given == [(3, usual)] * 2 + [(1, 1)] * 2 + [(3, usual)] * 2
+
+
 def test_columns_are_packed_side_by_side(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "_CELLS", 200)
     monkeypatch.setattr(batches, "n_cores", lambda: 3)

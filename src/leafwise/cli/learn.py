@@ -443,7 +443,7 @@ def _names_of(table: "Table | DaskCounter") -> tuple[str, ...]:
 
 def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, Network | None, Floats | None]":
     """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
-    from leafwise.batches import rows_told
+    from leafwise.batches import at_most_threads, rows_told
     from leafwise.encoding import read_and_describe, read_weighted
     from leafwise.new_data import without_inference
 
@@ -472,6 +472,7 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
     with (
         advising,
         telling(quiet=request.quiet or request.as_json) as tell,
+        nullcontext() if request.threads is None else at_most_threads(request.threads),
         rows_told(lambda n: tell(f"{n:,} rows read")),
     ):
         table, understood = read_and_describe(files, cache=request.cache, **given)
