@@ -11,11 +11,12 @@ TIMES = (1, 2, 4, 8, 16)  # as many cases as in the prior that the search has sc
 
 
 def with_fitted_priors(network: Network) -> Network:
-    """The same graphs and counts, the leaves of each variable with the prior that makes its cases most probable.
+    """The same graphs and counts, the leaves of each variable with a prior that is worth as many cases as it takes.
 
-    That is the prior of the search, or two, four, eight or sixteen times as many cases: empirical Bayes, or maximum
-    likelihood of the second kind. Variables with own-value tests or tied leaves keep theirs. The prior that the
-    network tells is that of the search, which scores are of.
+    That is the prior of the search, or one of two, four, eight or sixteen times as many cases. Before the data each of
+    the five is as probable as any other; given the cases of all leaves of a variable, the median is taken. Variables
+    with own-value tests or tied leaves keep the prior of the search, which is also what the network tells, and scores
+    are of.
 
     >>> from leafwise.decision_graph import DecisionGraph
     >>> from leafwise.table import Variable
@@ -23,7 +24,7 @@ def with_fitted_priors(network: Network) -> Network:
     >>> names = Variable("fair", ("heads", "tails")), Variable("magic", ("heads", "tails"))
     >>> found = with_fitted_priors(Network(names, tuple(coins), prior="symmetric:2"))
     >>> [node.exponents.tolist() for node in found.nodes], found.prior
-    ([[[16.0, 16.0]], [[1.0, 1.0]]], 'symmetric:2')
+    ([[[8.0, 8.0]], [[1.0, 1.0]]], 'symmetric:2')
     """
     tied = {leaf.variable for group in network.ties for leaf in group}
 
@@ -39,7 +40,7 @@ def with_fitted_priors(network: Network) -> Network:
 
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
-    """The nodes, those that hold counts with the best of the priors."""
+    """The nodes, those that hold counts with such a prior."""
     learned = [node for node in nodes if node is not None and node.counts is not None]
     if not learned:
         yield from nodes
@@ -51,10 +52,12 @@ def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
     )
     of_leaves = np.array([log_likelihoods_of(widths, counts, exponents * times) for times in TIMES])
     firsts = np.cumsum([0, *(node.n_leaves for node in learned[:-1])])
-    best = iter(np.add.reduceat(of_leaves, firsts, axis=1).argmax(axis=0).tolist())
+    of_nodes = np.add.reduceat(of_leaves, firsts, axis=1)
+    shares = np.exp(of_nodes - of_nodes.max(axis=0)).cumsum(axis=0)
+    medians = iter((shares < shares[-1] / 2).sum(axis=0).tolist())
     for node in nodes:
         if node is None or node.counts is None or node.exponents is None:
             yield node
         else:
-            times = TIMES[next(best)]
+            times = TIMES[next(medians)]
             yield node if times == 1 else node.relearned(node.counts, node.exponents * times)

@@ -420,7 +420,7 @@ def start_search(
     else:
         file = Checkpoint(checkpoint, run.of())
         under_way = Checkpointed(run.begin(file.load()), file, every)
-    found: SearchRun = _Fitted(under_way) if prior == "auto" and run.completing is None and not run.tied else under_way
+    found: SearchRun = _Fitted(under_way) if prior == "auto" else under_way
     return found
 
 
