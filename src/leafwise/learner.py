@@ -140,9 +140,10 @@ def learn(
     and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
     `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
     arcs that made the data, and then the leaves of graphs in them.
-    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
-    for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
-    Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
+    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states, and in the leaves of what is found
+    2, 4, 8, 16 or 32, as a variable's cases ask for; "symmetric:2" is worth two everywhere, "symmetric:5" five;
+    "uniform" one for each state, as in the paper; "bdeu:10" is a uniform prior network worth 10 cases;
+    "network:FILE:10" the prior network in a file. Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`.
     `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
