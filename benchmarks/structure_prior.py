@@ -6,9 +6,9 @@ networks, other cases than those learned from, which are five samples where they
 the standard error of a difference: over the cases held back, or over the parts learned from if that is larger.
 
 `default` is `learn` as it comes; `symmetric:2` has the same graphs, and two cases in each leaf to begin with, where the
-default takes up to 32 if a variable asks for them; `trees (B)` has the same priors and no merges; `κ = 1/n` is the former default
-(graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments, with trees, since
-graphs take minutes under it.
+default takes up to 32 if a variable asks for them; `trees (B)` has the default's priors and no merges; `κ = 1/n` is the
+former default (graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments,
+with trees, since graphs take minutes under it.
 """
 
 import math
