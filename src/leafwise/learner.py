@@ -143,7 +143,8 @@ def learn(
     `prior`: "auto" is worth two cases in each leaf, spread evenly over the states, and in the leaves of what is found
     2, 4, 8, 16 or 32, as a variable's cases ask for; "symmetric:2" is worth two everywhere, "symmetric:5" five;
     "uniform" one for each state, as in the paper; "bdeu:10" is a uniform prior network worth 10 cases;
-    "network:FILE:10" the prior network in a file. Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`.
+    "network:FILE:10" the prior network in a file. Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, and for
+    the next argument `Kappa(0.1)`.
     `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
@@ -432,10 +433,13 @@ class _Fitted:
     """
 
     def __init__(self, search: Any) -> None:
-        self._search = search
+        vars(self)["_search"] = search
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._search, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._search, name, value)
 
     def __iter__(self) -> Iterator[Any]:
         return self
