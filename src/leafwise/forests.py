@@ -393,7 +393,7 @@ class _Growing:
                 rows_of(self.table, sample.rows),
                 target=None if way.whole else self.name,
                 search=way.search,
-                prior=self.prior,
+                prior=self.parameters,
                 structure_prior=way.structure_prior,
                 constraints=own,
                 start=None if sample.start is None else self._with_node(self._uniform(sample.start)),

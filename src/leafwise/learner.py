@@ -1,7 +1,7 @@
 """learn(...): the one place where the parts are wired together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
@@ -17,6 +17,7 @@ from leafwise.counters.dask import DaskCounter, is_dask_frame
 from leafwise.counters.gpu import GpuCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.dynamic_network import DynamicNetwork
+from leafwise.empirical_bayes import with_fitted_priors
 from leafwise.encoding import Reading, read, read_weighted
 from leafwise.ensembles import FOR_A_TARGET, TRIED, HiddenRun, JointRun, Kind, MixtureRun, TargetRun
 from leafwise.errors import AdvisedError, Argument, check_type
@@ -29,7 +30,7 @@ from leafwise.new_data import without_inference
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
-from leafwise.scores import NodeScores, score_with
+from leafwise.scores import NodeScores, score_with, scored_exponents
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.problem import Problem
@@ -139,9 +140,11 @@ def learn(
     and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
     `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
     arcs that made the data, and then the leaves of graphs in them.
-    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states; "symmetric:5" five; "uniform" one
-    for each state; "bdeu:10" is a uniform prior network worth 10 cases; "network:FILE:10" the prior network in a file.
-    Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, `Kappa(0.1)`.
+    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states, and in the leaves of what is found
+    2, 4, 8, 16 or 32, as a variable's cases ask for; "symmetric:2" is worth two everywhere, "symmetric:5" five;
+    "uniform" one for each state, as in the paper; "bdeu:10" is a uniform prior network worth 10 cases;
+    "network:FILE:10" the prior network in a file. Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, and for
+    the next argument `Kappa(0.1)`.
     `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
     "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
     `constraints`: which parents are allowed (`Constraints`).
@@ -415,9 +418,43 @@ def start_search(
         **reading,
     )
     if checkpoint is None:
-        return run.begin(None)
-    file = Checkpoint(checkpoint, run.of())
-    return Checkpointed(run.begin(file.load()), file, every)
+        under_way: Any = run.begin(None)
+    else:
+        file = Checkpoint(checkpoint, run.of())
+        under_way = Checkpointed(run.begin(file.load()), file, every)
+    found: SearchRun = _Fitted(under_way) if prior == "auto" else under_way
+    return found
+
+
+class _Fitted:
+    """A search, the leaves of whose networks begin with as many cases as their variables ask for.
+
+    All else is that search's own.
+    """
+
+    def __init__(self, search: Any) -> None:
+        vars(self)["_search"] = search
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._search, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._search, name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._search)
+
+    @property
+    def network(self) -> Network:
+        return with_fitted_priors(self._search.network)
+
+    @property
+    def networks(self) -> list[tuple[Network, float, float]]:
+        """Of a search that keeps several."""
+        return [(with_fitted_priors(network), *rest) for network, *rest in self._search.networks]
 
 
 @dataclass(frozen=True)
@@ -628,7 +665,7 @@ def log_score(
             ", for instance 'uniform' and 'kappa:0.1'",
         )
     structure = structure_prior_of("choices" if structure_text == "auto" else structure_text)
-    held = [None if node is None or prior is not None else (node.own or node).exponents for node in network.nodes]
+    held = [None if node is None or prior is not None else scored_exponents(network, node) for node in network.nodes]
     given = all(node is None or own is not None for node, own in zip(network.nodes, held, strict=True))
     parameters, encoded = (Uniform(), table) if given else _prior_for(prior_text, table)
     if encoded.variables != table.variables:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.kernels.leaf_search.weights import log_likelihoods
-from leafwise.network import Network, known_groups
+from leafwise.network import Network, Node, known_groups
+from leafwise.priors import Symmetric, parameter_prior
 from leafwise.structure_priors import Partners, StructurePrior, log_prior_of_tie
 from leafwise.tied_leaves import later_rows, leaves_to_share
 
@@ -112,7 +113,21 @@ def score_with(
 def score_as_learned(network: Network, target: int, prior: StructurePrior) -> NodeScore | None:
     """The score of a node with the counts it was learned with; None where it was not learned."""
     node = network.nodes[target]
-    holder = None if node is None else node.own or node
-    if holder is None or holder.counts is None or holder.exponents is None:
+    counts = None if node is None else (node.own or node).counts
+    exponents = None if node is None else scored_exponents(network, node)
+    if counts is None or exponents is None:
         return None
-    return score_with(network, target, holder.counts, holder.exponents, prior)
+    return score_with(network, target, counts, exponents, prior)
+
+
+def scored_exponents(network: Network, node: Node) -> NDArray[np.float64] | None:
+    """The exponents of a node that its search has scored with; None where it was not learned.
+
+    Its leaves may begin with more cases than the prior that the network tells (`empirical_bayes`).
+    """
+    exponents = (node.own or node).exponents
+    if exponents is None or network.prior is None or not network.prior.startswith("symmetric:"):
+        return exponents
+    prior = parameter_prior(network.prior)
+    assert isinstance(prior, Symmetric)
+    return np.where(exponents > 0, prior.exponent(node.n_states), 0.0)  # none for states that cannot come there

@@ -187,7 +187,7 @@ def test_em_never_falls_and_its_counts_are_the_oracles(question):
 
 def test_the_score_without_holes_is_the_ordinary_one():
     table = some_cases()
-    network = leafwise.learn(table)
+    network = leafwise.learn(table, prior="symmetric:2")
     (fitted,) = expectation_maximization(network, Completions(table.variables, table.codes, seed=1), 1)
     assert fitted.log_marginal_likelihood == pytest.approx(network.learned["log_marginal_likelihood"], abs=1e-6)
     for node, again in zip(network.nodes, fitted.network.nodes, strict=True):

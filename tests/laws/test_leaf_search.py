@@ -152,7 +152,7 @@ def test_each_step_is_told_once_though_another_search_has_better_graphs():
 @pytest.mark.parametrize("seed", [39, 257])  # in which the second look at graphs has parents less
 def test_a_second_look_forgets_the_parents_of_the_first_also_after_a_stop(seed):
     table, settings = repeated_states(seed, 200), LeafSearch("CBMO", threads=1)
-    whole, stopped = (start_search(table, search=settings) for _ in range(2))
+    whole, stopped = (start_search(table, search=settings, prior="symmetric:2") for _ in range(2))
     whole.run()
     while stopped._other is None:
         stopped._advance(1)
@@ -165,7 +165,7 @@ def test_a_second_look_forgets_the_parents_of_the_first_also_after_a_stop(seed):
 @pytest.mark.parametrize("limit", ["seconds", "max_steps"])
 def test_a_limit_that_ends_the_second_look_does_not_keep_half_of_it(limit):
     table, settings = repeated_states(), LeafSearch("CBIMO", threads=1)
-    whole, stopped = (start_search(table, search=settings) for _ in range(2))
+    whole, stopped = (start_search(table, search=settings, prior="symmetric:2") for _ in range(2))
     whole.run()
     while stopped._other is None:
         stopped._advance(1)
@@ -183,10 +183,10 @@ def test_a_limit_that_ends_the_second_look_does_not_keep_half_of_it(limit):
 @pytest.mark.parametrize("operators", ["CBIMO", "CBIMORT"])
 def test_steps_and_then_more_are_a_search_without_limit(operators):
     table, settings = repeated_states(), LeafSearch(operators, threads=1)
-    whole = start_search(table, search=settings)
+    whole = start_search(table, search=settings, prior="symmetric:2")
     whole.run()
     for most in (0, 10, *range(whole.n_steps - 12, whole.n_steps + 2)):
-        few = start_search(table, search=replace(settings, max_steps=most))
+        few = start_search(table, search=replace(settings, max_steps=most), prior="symmetric:2")
         few.run()
         first = getattr(few, "_before", few)
         problem, counter, workers = first._problem, first._counter, first._workers

@@ -40,7 +40,7 @@ def test_whole_weights_are_repeated_rows(random, prior):
 
 
 @pytest.mark.interpreted
-@given(generators(), st.sampled_from(["uniform", "auto", "bdeu:10"]), st.sampled_from([0.5, 0.3, 3.0, 1 / 7]))
+@given(generators(), st.sampled_from(["uniform", "symmetric:2", "bdeu:10"]), st.sampled_from([0.5, 0.3, 3.0, 1 / 7]))
 @examples(30)
 def test_rows_that_stand_for_shares_of_cases_count_as_such(random, prior, unit):
     """Score and parameters are those of Equation 5 for the weighted counts."""

@@ -98,7 +98,7 @@ def test_next_to_no_cases(n_cases):
 
 
 def test_one_variable():
-    network = learn(make_table([3], [[0, 0, 1]]))
+    network = learn(make_table([3], [[0, 0, 1]]), prior="symmetric:2")
     assert network.nodes[0].counts.tolist() == [[2, 1, 0]]
     assert network.nodes[0].probabilities[0] == pytest.approx([8 / 15, 5 / 15, 2 / 15])
 

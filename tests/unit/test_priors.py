@@ -86,7 +86,7 @@ def test_priors_are_objects_as_well_as_texts(tmp_path):
     for text, prior in (
         ("bdeu:10", leafwise.Bdeu(10)),
         ("uniform", leafwise.Uniform()),
-        ("auto", leafwise.Symmetric()),
+        ("symmetric:2", leafwise.Symmetric()),
     ):
         assert leafwise.learn(table, prior=prior) == leafwise.learn(table, prior=text)
     for text, prior in (("kappa:0.1", leafwise.Kappa(0.1)), ("auto", leafwise.Choices())):

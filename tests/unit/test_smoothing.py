@@ -69,7 +69,7 @@ def table():
 
 @pytest.fixture
 def network(table):
-    return leafwise.learn(table)
+    return leafwise.learn(table, prior="uniform")
 
 
 def test_the_counts_of_learning_and_no_prior_to_score_with(table, network):

@@ -46,7 +46,7 @@ def test_a_group_shares_graph_and_parameters(cases):
 
 
 def test_the_score_is_that_of_the_stacked_columns(cases):
-    network = leafwise.learn(cases, constraints=TIED, structure_prior="uniform")
+    network = leafwise.learn(cases, constraints=TIED, prior="symmetric:2", structure_prior="uniform")
     total = 0.0
     for place, node in enumerate(network.nodes):
         if network.names[place] != "y2":

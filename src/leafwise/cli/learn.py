@@ -161,7 +161,8 @@ search_options = stacked(
         "--prior",
         default="auto",
         show_default=True,
-        help="Of the parameters: auto (two cases a leaf), symmetric:5, uniform, bdeu:10, or network:FILE:10.",
+        help="Of the parameters: auto (two cases a leaf, and after the search as many as a variable asks for), "
+        "symmetric:2, uniform (the paper's), bdeu:10, or network:FILE:10.",
     ),
     click.option(
         "--structure-prior",

@@ -50,25 +50,22 @@ def follow(search: "SearchRun | MixtureRun", *, quiet: bool) -> int:
 
 def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
     """The same with a line on standard error for every step."""
-    from leafwise.search.checkpoints import Checkpointed
-    from leafwise.search.hidden import HiddenChoice
-    from leafwise.search.incomplete import IncompleteSearch
-
+    watched: Any = search
     with asked_to_stop() as asked, suppress(Stop):
 
         def stop_if_asked(_search: Any) -> None:
             if asked.signal:
                 raise Stop
 
-        if isinstance(search, IncompleteSearch | HiddenChoice):  # their rounds are long
-            search.watch = stop_if_asked
+        if hasattr(search, "watch") and not hasattr(search, "save"):  # rounds that are long; a checkpoint has its own
+            watched.watch = stop_if_asked
         for step in search:
             with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
                 told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
                 say(told)
             if asked.signal:
-                if isinstance(search, Checkpointed):
-                    search.save()
+                if hasattr(search, "save"):  # a checkpoint
+                    watched.save()
                 break
     return asked.signal
 

@@ -50,6 +50,7 @@ SIZES = (20_000, 40_000, 80_000, 160_000)  # of further samples in which the pap
 _TIMES = 3  # each search, before it is another's turn: of all its times the least counts,
 _ROUNDS, _MOST_ROUNDS, _ENOUGH = 7, 50, 2.0  # ... of so many turns, and of more until all took so many seconds
 _SEED = 2024  # of which cases are held back
+_PRIOR = "symmetric:2"  # which the default scores with: leaves that are parted or shared have no other
 Rows = NDArray[np.float64]
 
 
@@ -113,7 +114,7 @@ def _timed(cases: Table, letters: str, **options: Any) -> tuple[SearchRun, float
     seconds = []
     for _ in range(_TIMES):
         began = time.process_time()
-        search = start_search(cases, search=LeafSearch(letters, threads=1), **options)
+        search = start_search(cases, search=LeafSearch(letters, threads=1), prior=_PRIOR, **options)
         search.run()
         seconds.append(time.process_time() - began)
     return search, min(seconds)
@@ -359,7 +360,7 @@ def from_series(truth: DynamicNetwork, table: Table) -> Iterator[tuple[str, Netw
     codes = table.codes.reshape(n_slices, n, -1).transpose(1, 2, 0).reshape(n, -1)
     ends = np.arange(table.n_cases + 1) * n_slices
     series = Series(Table(truth.variables, np.ascontiguousarray(codes)), ends, ["a series"] * table.n_cases)
-    window = learn(windows(series, 1), constraints=Constraints().over_slices(truth.names, 1))
+    window = learn(windows(series, 1), prior=_PRIOR, constraints=Constraints().over_slices(truth.names, 1))
     yield TIED, DynamicNetwork(window, 1).unroll(n_slices)
     names = table.names
     forbidden = [
@@ -369,4 +370,5 @@ def from_series(truth: DynamicNetwork, table: Table) -> Iterator[tuple[str, Netw
         if child // n - parent // n not in (0, 1)
     ]
     for name, letters in zip(UNTIED, ("CBIM", "CBIMT"), strict=True):
-        yield name, learn(table, search=LeafSearch(letters), constraints=Constraints(forbidden=forbidden))
+        rules = Constraints(forbidden=forbidden)
+        yield name, learn(table, search=LeafSearch(letters), prior=_PRIOR, constraints=rules)
