@@ -189,8 +189,9 @@ def test_the_memory_of_a_gpu_is_told_and_bounded(caplog):
     assert re.search(r"the table takes 0\.\d GB on the GPU, and [\d.]+ GB are left for sets of cases", caplog.text)
     pool = counter.cupy.get_default_memory_pool()
     try:
+        counter.data  # noqa: B018  # to the device
         pool.free_all_blocks()
-        pool.set_limit(counter.n_bytes + 2**26)
+        pool.set_limit(pool.total_bytes() + 2**20)
         with pytest.raises(ValueError, match=r"memory is full of sets of cases .* device='cpu'"):
             learn(counter)
     finally:
