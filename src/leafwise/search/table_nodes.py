@@ -6,7 +6,7 @@ What was found out about a node with certain parents is kept: searches come back
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class TableNodes:
         workers: Workers,
     ) -> None:
         n, n_cases = len(n_states), codes.shape[1]
-        self._workers = workers
+        self._workers, self._n_states = workers, n_states
         self.is_fair = isinstance(prior, Bdeu)  # to networks that differ in directions that do not matter
         is_complete = np.count_nonzero(candidates) == n * (n - 1)
         kinds = np.bincount(n_states).nonzero()[0]
@@ -96,31 +96,27 @@ class TableNodes:
             memory.used[book.TO_COUNT, 0] = 0
 
     def hold_cases(self, rows: Integers) -> NDArray[np.bool_]:
-        """Whether the configurations of each of these rows are still known."""
-        known: NDArray[np.bool_] = self.memory.book.rows["partition"][rows] >= 0
+        """Whether the configurations of each of these rows are known; negative ones are none."""
+        known: NDArray[np.bool_] = (rows >= 0) & (self.memory.book.rows["partition"][rows] >= 0)
         return known
 
-    def configurations(self, rows: Integers) -> list["Configurations"]:
+    def configurations(self, rows: Integers) -> "Configurations":
         """Those of rows that hold cases."""
         memory, records = self.memory, self.memory.book.rows[rows]
-        partitions, n_states = memory.partitions[records["partition"]], self.setting.variables["n_states"]
-        sizes, widths, n_parents = partitions["n"], n_states[records["target"]], records["n_parents"].tolist()
+        partitions, widths = memory.partitions[records["partition"]], self._n_states[records["target"]]
+        sizes, n_parents = partitions["n"], records["n_parents"]
         codes = memory.configurations["code"][partitions["first"].repeat(sizes) + count_up(sizes)]
         cells = memory.cells[records["counts"].repeat(sizes * widths) + count_up(sizes * widths)].astype(np.int64)
-        parents: list[list[int]] = []
-        for _ in range(max(n_parents, default=0)):
-            parents.append(partitions["variable"].tolist())
+        parents: list[Integers] = []
+        for _ in range(n_parents.max()):
+            parents.append(partitions["variable"])
             partitions = memory.partitions[np.maximum(partitions["origin"], 0)]
-        found, begin, first = [], 0, 0
-        for k, (n, r) in enumerate(zip(sizes.tolist(), widths.tolist(), strict=True)):
-            counts = cells[first : first + n * r].reshape(n, r)
-            found.append(Configurations(codes[begin : begin + n], [row[k] for row in parents[: n_parents[k]]], counts))
-            begin, first = begin + n, first + n * r
-        return found
+        return Configurations(sizes, widths, codes, cells, n_parents, parents)
 
-    def exponent(self, target: int, n_rows: int) -> float:
-        """That of every cell in a node's table."""
-        return float(self.setting.variables["exponent"][target]) / (n_rows if self.is_fair else 1)
+    def exponents(self, n_rows: Integers) -> NDArray[np.float64]:
+        """Those of every cell in a table of so many rows, for each variable."""
+        found: NDArray[np.float64] = self.setting.variables["exponent"] / (n_rows if self.is_fair else 1)
+        return found
 
     def _plant(self, targets: Integers) -> None:
         """Count nodes without parents."""
@@ -156,22 +152,28 @@ class TableNodes:
 
 
 class Configurations(NamedTuple):
-    """The configurations of a node's parents that have cases, and how many of these are in each state of its own."""
+    """The configurations of nodes' parents that have cases, and how many of these are in each state of the node."""
 
-    codes: Integers
-    variables: list[int]  # the parents; the first is the last digit of the codes
-    counts: Integers
+    sizes: Integers  # of each node: configurations
+    widths: Integers  # ... and states
+    codes: Integers  # of all, one node after the other
+    counts: Integers  # of all, flat
+    n_parents: Integers
+    parents: list[Integers]  # the first of each node, which is the last digit of its codes; the second; ...
 
-    def table(self, parents: Sequence[int], n_states: Sequence[int]) -> Integers:
-        """The counts in all configurations of the parents, the last varying fastest."""
-        codes, digits, place = self.codes, {}, np.zeros(len(self.codes), np.int64)
-        for variable in self.variables:
-            codes, digits[variable] = np.divmod(codes, n_states[variable])
-        for parent in parents:
-            place = place * n_states[parent] + digits[parent]
-        table = np.zeros((math.prod(n_states[parent] for parent in parents), self.counts.shape[1]), np.int64)
-        table[place] = self.counts
-        return table
+    def tables(self, parents: Sequence[Sequence[int]], n_states: Sequence[int]) -> Iterator[Integers]:
+        """Each node's counts in all configurations of its parents, the last varying fastest."""
+        begin, first = 0, 0
+        for k, (n, r, own) in enumerate(zip(self.sizes.tolist(), self.widths.tolist(), parents, strict=True)):
+            codes, digits, place = self.codes[begin : begin + n], {}, np.zeros(n, np.int64)
+            for variables in self.parents[: self.n_parents[k]]:
+                codes, digits[int(variables[k])] = np.divmod(codes, n_states[variables[k]])
+            for parent in own:
+                place = place * n_states[parent] + digits[parent]
+            table = np.zeros((math.prod(n_states[parent] for parent in own), r), np.int64)
+            table[place] = self.counts[first : first + n * r].reshape(n, r)
+            yield table
+            begin, first = begin + n, first + n * r
 
 
 def _variables(
