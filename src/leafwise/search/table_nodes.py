@@ -74,7 +74,7 @@ class TableNodes:
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
         self.setting = book.Setting(
-            numbers, variables, kinds, candidate_list, in_order.reshape(-1), words, tables.series()
+            numbers, variables, kinds, candidate_list, codes, in_order.reshape(-1), words, tables.series()
         )
         n_cells = int((variables["n_cells"] + n_states)[targets].sum())
         roots = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # nodes without parents
@@ -89,6 +89,7 @@ class TableNodes:
             self._grow()
         else:
             n = int(memory.partitions["n"][memory.book.rows["partition"][row]])
+            n = len(self._n_states) if memory.used[book.BY_TABLES, 0] else n
             self._workers.run(
                 lambda begin, end: table_nodes.count_pending(begin, end, memory, self.setting),
                 np.full(n, float(_WORTH_THREADS)),
@@ -207,7 +208,7 @@ def _complete_layout(n_states: Integers) -> Layout:
 def _new_memory(n: int, n_words: int, room: Integers) -> book.Memory:
     """Memory with so much room, all of it free; memory that is not used is not touched."""
     n_rows, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
-    used = np.zeros((book.IS_ON_THE_WAY + 1, 2), np.int64)
+    used = np.zeros((book.BY_TABLES + 1, 2), np.int64)
     used[: len(room), 1] = room
     return book.Memory(
         book.Book(np.empty(n_rows, book.ROW), np.empty((n_rows, 2, n))),

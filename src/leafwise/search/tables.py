@@ -281,7 +281,9 @@ class TableArcSearchRun(Run):
             for targets, own in found:
                 for target, counts in zip(targets, own.tables([parents[t] for t in targets], n_states), strict=True):
                     graph = DecisionGraph.complete(parents[target], n_states)
-                    made[target] = Node.learned(parents[target], graph, counts, np.full(counts.shape, exponents[target]))
+                    made[target] = Node.learned(
+                        parents[target], graph, counts, np.full(counts.shape, exponents[target])
+                    )
             return tuple(made)
 
         told = self._told(_log_likelihood(found, exponents), parents, sizes)
