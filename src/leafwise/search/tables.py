@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate, pairwise
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -192,7 +191,7 @@ class TableArcSearchRun(Run):
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
             is_parent,
-            np.empty((n, -(-n // 64)), np.uint64),
+            np.zeros((n, -(-n // 64)), np.uint64),
             np.full(n, climbing.UNKNOWN),
             np.zeros_like(is_parent),
             np.full((n, n + 1), -1),
@@ -202,7 +201,8 @@ class TableArcSearchRun(Run):
         self._log = climbing.Log(
             np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
         )
-        arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+        if is_parent.any():
+            arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
         self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
@@ -336,8 +336,12 @@ class TableArcSearchRun(Run):
 
     def _n_tests(self, parents: list[tuple[int, ...]]) -> int:
         """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
-        n_states = self._rules.n_states.tolist()
-        return sum(sum(accumulate((n_states[parent] for parent in own[:-1]), mul, initial=1)) for own in parents if own)
+        n_states, n = self._rules.n_states.tolist(), 0
+        for own in parents:
+            width = 1
+            for parent in own:
+                n, width = n + width, width * n_states[parent]
+        return n
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
