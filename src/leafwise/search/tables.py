@@ -272,7 +272,9 @@ class TableArcSearchRun(Run):
     def network(self) -> Network:
         """The network as it is now."""
         problem, n_states = self._problem, self._rules.n_states.tolist()
-        parents = dag.parent_lists(self._graph.is_parent)
+        into_targets = np.zeros_like(self._graph.is_parent)
+        into_targets[self._targets] = self._graph.is_parent[self._targets]
+        parents = dag.parent_lists(into_targets)
         sizes = [math.prod([n_states[parent] for parent in own]) for own in parents]
         found, exponents = self._configurations(), self._nodes.exponents(np.array(sizes))
 

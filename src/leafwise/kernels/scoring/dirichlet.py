@@ -178,4 +178,4 @@ def add_log_likelihoods(
                     value -= log_gamma(total + row) - exponents.log_gamma[size, 1]
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
-        sums[s] += value + math.log(ratio) + math.log(small)
+        sums[s] += value + math.log(ratio) + (math.log(small) if n_small > 0 else 0.0)
