@@ -88,11 +88,15 @@ class TableNodes:
         if row < 0:
             self._grow()
         else:
-            n = int(memory.partitions["n"][memory.book.rows["partition"][row]])
-            n = len(self._n_states) if memory.used[book.BY_TABLES, 0] else n
+            n = shares = int(memory.partitions["n"][memory.book.rows["partition"][row]])
+            if memory.used[book.BY_TABLES, 0]:  # each share begins with a look at all cases
+                n = len(self._n_states)
+                shares = min(n, self._workers.n_threads)
             self._workers.run(
-                lambda begin, end: table_nodes.count_pending(begin, end, memory, self.setting),
-                np.full(n, float(_WORTH_THREADS)),
+                lambda begin, end: table_nodes.count_pending(
+                    begin * n // shares, end * n // shares, memory, self.setting
+                ),
+                np.full(shares, float(_WORTH_THREADS)),
             )
             memory.used[book.TO_COUNT, 0] = 0
 
