@@ -123,6 +123,20 @@ def _random_graph(random: np.random.Generator, target: int, n_states: list[int])
     return graph.merge(0, graph.n_leaves - 1) if graph.n_leaves > 3 and random.random() < 0.5 else graph
 
 
+def network_of_tables(n_variables: int, n_states: int, most_parents: int, seed: int = 1) -> Network:
+    """Variables of so many states, each with a complete table for up to so many parents among the eight before it."""
+    random = np.random.default_rng(seed)
+    variables = tuple(Variable(f"x{i + 1}", tuple(map(str, range(n_states)))) for i in range(n_variables))
+    nodes: list[Node] = []
+    for i in range(n_variables):
+        before = np.arange(max(0, i - 8), i)
+        n_parents = min(i, int(random.integers(1, most_parents + 1)))
+        parents = tuple(sorted(random.choice(before, n_parents, replace=False).tolist())) if i else ()
+        graph = DecisionGraph.complete(parents, [n_states] * n_variables)
+        nodes.append(Node(parents, graph, random.dirichlet([0.3] * n_states, graph.n_leaves)))
+    return Network(variables, tuple(nodes))
+
+
 def write_like_promoters(place: Path) -> Path:
     """Write a table of the size of promoters: 106 cases, a class of two states, 57 letters of four."""
     random = np.random.default_rng(1)

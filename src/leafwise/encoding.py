@@ -406,8 +406,8 @@ def read_new(
 
 def _reread(table: Table, options: Options, optional: Collection[str] = ()) -> Table:
     drops = options.missing == "drop" and any(variable.missing for variable in table.variables)
-    plain = Options(missing=options.missing, bins=options.bins, target=options.target, variables=options.variables)
-    if options.bins not in ("auto", None) or drops or replace(options, unseen="error") != plain:
+    kept = {name: getattr(options, name) for name in ("missing", "bins", "target", "variables", "unseen")}
+    if options.bins not in ("auto", None) or drops or options != Options(**kept):
         raise ValueError("a Table is encoded already: give bins, missing and the like when the data are read")
     if options.variables is None or tuple(options.variables) == table.variables:
         return table

@@ -697,6 +697,8 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
 
 def _json_value(value: Any, where: str) -> Any:
     """A private copy made of plain JSON values (numpy's numbers become Python's, tuples lists)."""
+    if type(value) in (int, str, bool):  # what most of it is
+        return value
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):

@@ -24,7 +24,7 @@ from strategies import (
     random_table,
 )
 
-from leafwise import log_score, workers
+from leafwise import Constraints, Table, Variable, learn, log_score, workers
 from leafwise.cli.progress import narrate
 from leafwise.counters.cpu import CpuCounter
 from leafwise.decision_graph import DecisionGraph
@@ -413,6 +413,36 @@ def test_tables_of_many_rows_agree_with_the_score(tmp_path):
         assert total(search.network, table) == pytest.approx(search.log_score, abs=1e-6)
         search.network.save(tmp_path / "network.json")
         assert Network.load(tmp_path / "network.json") == search.network
+
+
+@pytest.mark.parametrize("prior", ["uniform", "bdeu:1", "bdeu:1e-6"])
+def test_tables_of_many_states_agree_with_the_score(prior):
+    random, n_states = np.random.default_rng(1), [40, 70, 16, 16, 7, 16]
+    codes = [random.integers(0, n_states[0], 4000)]
+    for r in n_states[1:]:  # each follows from the one before in most cases
+        codes.append(np.where(random.random(4000) < 0.8, codes[-1] * 3 % r, random.integers(0, r, 4000)))
+    variables = [Variable(f"x{i}", tuple(map(str, range(r)))) for i, r in enumerate(n_states)]
+    table = Table(tuple(variables), np.array(codes, np.uint8))
+    for how_hard in (PLAIN, {}):
+        search, score = searching(table, plain_setup(prior), **how_hard), None
+        for step in search:
+            assert score is None or step.log_score == pytest.approx(score + step.operator.gain, abs=1e-6)
+            score = step.log_score
+        assert total(search.network, table) == pytest.approx(search.log_score, abs=1e-6)
+        threads = searching(table, plain_setup(prior), **how_hard, threads=2)
+        threads.run()
+        assert threads.network.nodes == search.network.nodes
+
+
+def test_arcs_between_others_than_the_target_are_not_told():
+    table = sample(alarm(), 300, seed=4)
+    names = table.names
+    dag = Constraints(dag=[(names[0], names[1]), (names[1], names[2])])
+    found = learn(table, target=names[2], search=TableArcSearch(), constraints=dag)
+    assert found.named_arcs == ((names[1], names[2]),)
+    assert found.learned["arcs"] == 1
+    assert found.learned["tests"] == 1
+    assert found.learned["leaves"] == table.n_states[1]
 
 
 def test_time_is_up_before_the_first_step():

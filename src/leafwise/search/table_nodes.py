@@ -6,7 +6,7 @@ What was found out about a node with certain parents is kept: searches come back
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ class TableNodes:
         workers: Workers,
     ) -> None:
         n, n_cases = len(n_states), codes.shape[1]
-        self._workers = workers
+        self._workers, self._n_states = workers, n_states
         self.is_fair = isinstance(prior, Bdeu)  # to networks that differ in directions that do not matter
         is_complete = np.count_nonzero(candidates) == n * (n - 1)
         kinds = np.bincount(n_states).nonzero()[0]
@@ -74,7 +74,7 @@ class TableNodes:
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
         self.setting = book.Setting(
-            numbers, variables, kinds, candidate_list, in_order.reshape(-1), words, tables.series()
+            numbers, variables, kinds, candidate_list, codes, in_order.reshape(-1), words, tables.series()
         )
         n_cells = int((variables["n_cells"] + n_states)[targets].sum())
         roots = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # nodes without parents
@@ -88,39 +88,40 @@ class TableNodes:
         if row < 0:
             self._grow()
         else:
-            n = int(memory.partitions["n"][memory.book.rows["partition"][row]])
+            n = shares = int(memory.partitions["n"][memory.book.rows["partition"][row]])
+            if memory.used[book.BY_TABLES, 0]:  # each share begins with a look at all cases
+                n = len(self._n_states)
+                shares = min(n, self._workers.n_threads)
             self._workers.run(
-                lambda begin, end: table_nodes.count_pending(begin, end, memory, self.setting),
-                np.full(n, float(_WORTH_THREADS)),
+                lambda begin, end: table_nodes.count_pending(
+                    begin * n // shares, end * n // shares, memory, self.setting
+                ),
+                np.full(shares, float(_WORTH_THREADS)),
             )
             memory.used[book.TO_COUNT, 0] = 0
 
     def hold_cases(self, rows: Integers) -> NDArray[np.bool_]:
-        """Whether the configurations of each of these rows are still known."""
-        known: NDArray[np.bool_] = self.memory.book.rows["partition"][rows] >= 0
+        """Whether the configurations of each of these rows are known; negative ones are none."""
+        known: NDArray[np.bool_] = (rows >= 0) & (self.memory.book.rows["partition"][rows] >= 0)
         return known
 
-    def configurations(self, rows: Integers) -> list["Configurations"]:
+    def configurations(self, rows: Integers) -> "Configurations":
         """Those of rows that hold cases."""
         memory, records = self.memory, self.memory.book.rows[rows]
-        partitions, n_states = memory.partitions[records["partition"]], self.setting.variables["n_states"]
-        sizes, widths, n_parents = partitions["n"], n_states[records["target"]], records["n_parents"].tolist()
+        partitions, widths = memory.partitions[records["partition"]], self._n_states[records["target"]]
+        sizes, n_parents = partitions["n"], records["n_parents"]
         codes = memory.configurations["code"][partitions["first"].repeat(sizes) + count_up(sizes)]
         cells = memory.cells[records["counts"].repeat(sizes * widths) + count_up(sizes * widths)].astype(np.int64)
-        parents: list[list[int]] = []
-        for _ in range(max(n_parents, default=0)):
-            parents.append(partitions["variable"].tolist())
+        parents: list[Integers] = []
+        for _ in range(n_parents.max()):
+            parents.append(partitions["variable"])
             partitions = memory.partitions[np.maximum(partitions["origin"], 0)]
-        found, begin, first = [], 0, 0
-        for k, (n, r) in enumerate(zip(sizes.tolist(), widths.tolist(), strict=True)):
-            counts = cells[first : first + n * r].reshape(n, r)
-            found.append(Configurations(codes[begin : begin + n], [row[k] for row in parents[: n_parents[k]]], counts))
-            begin, first = begin + n, first + n * r
-        return found
+        return Configurations(sizes, widths, codes, cells, n_parents, parents)
 
-    def exponent(self, target: int, n_rows: int) -> float:
-        """That of every cell in a node's table."""
-        return float(self.setting.variables["exponent"][target]) / (n_rows if self.is_fair else 1)
+    def exponents(self, n_rows: Integers) -> NDArray[np.float64]:
+        """Those of every cell in a table of so many rows, for each variable."""
+        found: NDArray[np.float64] = self.setting.variables["exponent"] / (n_rows if self.is_fair else 1)
+        return found
 
     def _plant(self, targets: Integers) -> None:
         """Count nodes without parents."""
@@ -156,22 +157,28 @@ class TableNodes:
 
 
 class Configurations(NamedTuple):
-    """The configurations of a node's parents that have cases, and how many of these are in each state of its own."""
+    """The configurations of nodes' parents that have cases, and how many of these are in each state of the node."""
 
-    codes: Integers
-    variables: list[int]  # the parents; the first is the last digit of the codes
-    counts: Integers
+    sizes: Integers  # of each node: configurations
+    widths: Integers  # ... and states
+    codes: Integers  # of all, one node after the other
+    counts: Integers  # of all, flat
+    n_parents: Integers
+    parents: list[Integers]  # the first of each node, which is the last digit of its codes; the second; ...
 
-    def table(self, parents: Sequence[int], n_states: Sequence[int]) -> Integers:
-        """The counts in all configurations of the parents, the last varying fastest."""
-        codes, digits, place = self.codes, {}, np.zeros(len(self.codes), np.int64)
-        for variable in self.variables:
-            codes, digits[variable] = np.divmod(codes, n_states[variable])
-        for parent in parents:
-            place = place * n_states[parent] + digits[parent]
-        table = np.zeros((math.prod(n_states[parent] for parent in parents), self.counts.shape[1]), np.int64)
-        table[place] = self.counts
-        return table
+    def tables(self, parents: Sequence[Sequence[int]], n_states: Sequence[int]) -> Iterator[Integers]:
+        """Each node's counts in all configurations of its parents, the last varying fastest."""
+        begin, first = 0, 0
+        for k, (n, r, own) in enumerate(zip(self.sizes.tolist(), self.widths.tolist(), parents, strict=True)):
+            codes, digits, place = self.codes[begin : begin + n], {}, np.zeros(n, np.int64)
+            for variables in self.parents[: self.n_parents[k]]:
+                codes, digits[int(variables[k])] = np.divmod(codes, n_states[variables[k]])
+            for parent in own:
+                place = place * n_states[parent] + digits[parent]
+            table = np.zeros((math.prod(n_states[parent] for parent in own), r), np.int64)
+            table[place] = self.counts[first : first + n * r].reshape(n, r)
+            yield table
+            begin, first = begin + n, first + n * r
 
 
 def _variables(
@@ -205,7 +212,7 @@ def _complete_layout(n_states: Integers) -> Layout:
 def _new_memory(n: int, n_words: int, room: Integers) -> book.Memory:
     """Memory with so much room, all of it free; memory that is not used is not touched."""
     n_rows, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
-    used = np.zeros((book.IS_ON_THE_WAY + 1, 2), np.int64)
+    used = np.zeros((book.BY_TABLES + 1, 2), np.int64)
     used[: len(room), 1] = room
     return book.Memory(
         book.Book(np.empty(n_rows, book.ROW), np.empty((n_rows, 2, n))),

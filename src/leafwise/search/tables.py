@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate, pairwise
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ _AT_ONCE = 256  # steps, and
 _WORK = 20_000_000  # nanoseconds, roughly, between two looks at the clock
 
 Arc = tuple[int, int]  # parent, child
+Found = tuple[list[int], Configurations]  # targets, and those of their parents
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class TableArcSearchRun(Run):
         self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
         self._graph = climbing.Graph(
             is_parent,
-            np.empty((n, -(-n // 64)), np.uint64),
+            np.zeros((n, -(-n // 64)), np.uint64),
             np.full(n, climbing.UNKNOWN),
             np.zeros_like(is_parent),
             np.full((n, n + 1), -1),
@@ -201,7 +201,8 @@ class TableArcSearchRun(Run):
         self._log = climbing.Log(
             np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
         )
-        arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+        if is_parent.any():
+            arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
         self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
@@ -271,20 +272,23 @@ class TableArcSearchRun(Run):
     def network(self) -> Network:
         """The network as it is now."""
         problem, n_states = self._problem, self._rules.n_states.tolist()
-        parents = [tuple(self._graph.is_parent[target].nonzero()[0].tolist()) for target in problem.targets]
-        found = self._configurations()
-        sizes = [math.prod(n_states[parent] for parent in own) for own in parents]
-        exponents = list(map(self._nodes.exponent, problem.targets, sizes))
+        into_targets = np.zeros_like(self._graph.is_parent)
+        into_targets[self._targets] = self._graph.is_parent[self._targets]
+        parents = dag.parent_lists(into_targets)
+        sizes = [math.prod([n_states[parent] for parent in own]) for own in parents]
+        found, exponents = self._configurations(), self._nodes.exponents(np.array(sizes))
 
         def nodes() -> tuple[Node | None, ...]:
             made: list[Node | None] = [None] * len(n_states)
-            for target, names, own, exponent in zip(problem.targets, parents, found, exponents, strict=True):
-                counts = own.table(names, n_states)
-                graph = DecisionGraph.complete(names, n_states)
-                made[target] = Node.learned(names, graph, counts, np.full(counts.shape, exponent))
+            for targets, own in found:
+                for target, counts in zip(targets, own.tables([parents[t] for t in targets], n_states), strict=True):
+                    graph = DecisionGraph.complete(parents[target], n_states)
+                    made[target] = Node.learned(
+                        parents[target], graph, counts, np.full(counts.shape, exponents[target])
+                    )
             return tuple(made)
 
-        told = self._told(_log_likelihood(found, exponents), parents)
+        told = self._told(_log_likelihood(found, exponents), parents, sizes)
         return Network.with_nodes_later(problem.variables, nodes, **problem.about(told))
 
     def state(self) -> dict[str, Any]:
@@ -311,14 +315,21 @@ class TableArcSearchRun(Run):
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _told(self, log_likelihood: float, parents: list[tuple[int, ...]]) -> dict[str, Any]:
+    def _told(self, log_likelihood: float, parents: list[tuple[int, ...]], sizes: list[int]) -> dict[str, Any]:
         """The likelihood is that of the tables as they are: the last digits of the search's own depend on its way."""
         how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
         put_back = sum(isinstance(operator, PutBack) for operator in self._operators)
         taken = {**self._n_changes(), "put_back": put_back}
-        log_prior = self.n_parameters * self._log_kappa - self.n_arcs * self._arc_cost
-        found = {"log_score": log_likelihood + log_prior, "log_marginal_likelihood": log_likelihood}
-        return self._summary(how, self._n_tests(parents), self.n_steps, taken) | found
+        n_states, targets = self._rules.n_states.tolist(), self._problem.targets
+        n_parameters, n_arcs = sum([sizes[t] * (n_states[t] - 1) for t in targets]), sum(map(len, parents))
+        found = {
+            "log_score": log_likelihood + (n_parameters * self._log_kappa - n_arcs * self._arc_cost),
+            "log_marginal_likelihood": log_likelihood,
+            "leaves": sum([sizes[target] for target in targets]),
+            "parameters": n_parameters,
+            "arcs": n_arcs,
+        }
+        return self._summary(how, self._n_tests(parents), self.n_steps, taken, found)
 
     def _n_changes(self) -> dict[str, int]:
         """How many arcs were added, deleted and reversed."""
@@ -327,8 +338,12 @@ class TableArcSearchRun(Run):
 
     def _n_tests(self, parents: list[tuple[int, ...]]) -> int:
         """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
-        n_states = self._rules.n_states.tolist()
-        return sum(sum(accumulate((n_states[parent] for parent in own[:-1]), mul, initial=1)) for own in parents if own)
+        n_states, n = self._rules.n_states.tolist(), 0
+        for own in parents:
+            width = 1
+            for parent in own:
+                n, width = n + width, width * n_states[parent]
+        return n
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
@@ -400,18 +415,17 @@ class TableArcSearchRun(Run):
         rows: NDArray[np.void] = self._nodes.memory.book.rows[self._graph.rows[self._targets]]
         return rows
 
-    def _configurations(self) -> list[Configurations]:
+    def _configurations(self) -> list[Found]:
         """Those of each target's parents, as they are now."""
-        rows, left, found = self._graph.rows, self._targets, dict[int, Configurations]()
-        rows[left] = climbing.WITH_CASES
-        self._climb(0, False)
+        rows, left, found, at_once = self._graph.rows, self._targets, list[Found](), len(self._targets)
         while True:
             are_there = self._nodes.hold_cases(rows[left])
-            found.update(zip(left[are_there].tolist(), self._nodes.configurations(rows[left[are_there]]), strict=True))
+            if are_there.any():
+                found.append((left[are_there].tolist(), self._nodes.configurations(rows[left[are_there]])))
             left = left[~are_there]
             if not len(left):
-                return [found[target] for target in self._problem.targets]
-            rows[left[0]] = climbing.WITH_CASES  # they made room for those of others
+                return found
+            rows[left[:at_once]], at_once = climbing.WITH_CASES, 1  # they may make room for those of others
             self._climb(0, False)
 
     def _next_to_take_out(self) -> int | None:
@@ -454,13 +468,15 @@ class TableArcSearchRun(Run):
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
 
 
-def _log_likelihood(found: Sequence[Configurations], exponents: Sequence[float]) -> float:
-    """Of these tables, in each of which all cells have one exponent."""
-    n_rows, widths = np.array([own.counts.shape for own in found]).T
-    counts = np.concatenate([own.counts.ravel() for own in found])
-    of_leaves = log_likelihoods_of(widths.repeat(n_rows), counts, np.repeat(exponents, n_rows * widths)).tolist()
-    ends = accumulate(n_rows.tolist(), initial=0)
-    return math.fsum(math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends))
+def _log_likelihood(found: Sequence[Found], exponents: NDArray[np.float64]) -> float:
+    """Of these tables, in each of which all cells have the exponent of their target."""
+    of_nodes: list[float] = []
+    for targets, own in found:
+        cells = exponents[targets].repeat(own.sizes * own.widths)
+        of_leaves = log_likelihoods_of(own.widths.repeat(own.sizes), own.counts, cells).tolist()
+        ends = accumulate(own.sizes.tolist(), initial=0)
+        of_nodes += [math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends)]
+    return math.fsum(of_nodes)
 
 
 def count_changes(operators: Sequence[ArcOperator]) -> dict[str, int]:

@@ -153,7 +153,24 @@ class Run(ABC):
             self.stopped = what
         return self.stopped != ""
 
-    def _summary(self, how: Mapping[str, Any], n_tests: int, n_steps: int, taken: Mapping[str, Any]) -> dict[str, Any]:
+    def _found(self) -> dict[str, Any]:
+        """The score and the size of what was found so far."""
+        return {
+            "log_score": self.log_score,
+            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "leaves": self.n_leaves,
+            "parameters": self.n_parameters,
+            "arcs": self.n_arcs,
+        }
+
+    def _summary(
+        self,
+        how: Mapping[str, Any],
+        n_tests: int,
+        n_steps: int,
+        taken: Mapping[str, Any],
+        found: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         names, targets = [variable.name for variable in self._problem.variables], self._problem.targets
         return {
@@ -161,11 +178,7 @@ class Run(ABC):
             "variables": len(names),
             "target": names[targets[0]] if len(targets) < len(names) else None,
             **how,
-            "log_score": self.log_score,
-            "log_marginal_likelihood": self.log_marginal_likelihood,
-            "leaves": self.n_leaves,
-            "parameters": self.n_parameters,
-            "arcs": self.n_arcs,
+            **(self._found() if found is None else found),
             "tests": n_tests,
             **taken,
             "steps": n_steps,

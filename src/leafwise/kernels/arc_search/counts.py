@@ -3,6 +3,7 @@
 A column is kept as *planes*: one bit mask for each state but the first, whose counts follow by subtraction. A set of
 cases is a mask too or, when it holds few, a sorted list of row numbers. A cell of a histogram is an AND of two masks
 and a popcount; sets with few cases, and variables with many states, are counted by increments, whichever is cheaper.
+Where configurations are so many that neither is, all of them are counted in one pass over the cases for each candidate.
 """
 
 import numpy as np
@@ -15,7 +16,8 @@ from leafwise.kernels.counting.planes import count_planes, pack_state
 from leafwise.kernels.counting.sets import list_bits
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
-_PLANE_COST, _WORD_COST, _ROW_COST = 3.0, 0.09, 1.6
+PLANE_COST, WORD_COST, ROW_COST = 3.0, 0.09, 1.6
+TABLE_COST = 0.6  # a case, where a whole table is counted
 _SPARSE = 32  # a set of fewer than one case in so many is a list: a row number takes 32 bits, a mask one bit a case
 
 
@@ -211,6 +213,28 @@ def count_rows(
 
 
 @bare
+def set_keys(parents: Array, target: Int, setting: Setting, keys: Array) -> None:
+    """Number the states of parents and target together, the target's varying fastest, for each case."""
+    for case in range(keys.shape[0]):
+        keys[case] = 0
+    for k in range(parents.shape[0] + 1):
+        variable = parents[k] if k < parents.shape[0] else target
+        column, n_states = setting.columns[variable], np.uint32(setting.variables[variable]["n_states"])
+        for case in range(keys.shape[0]):
+            keys[case] = keys[case] * n_states + np.uint32(column[case])
+
+
+@bare
+def count_table(keys: Array, column: Array, step: Int, table: Array) -> None:
+    """Count cases: each is in the cell of its key, so many cells further for each state that comes before its own."""
+    by_state = np.uint64(step)
+    for cell in range(table.shape[0]):
+        table[cell] = 0
+    for case in range(keys.shape[0]):
+        table[np.uint64(keys[case]) + np.uint64(column[case]) * by_state] += 1
+
+
+@bare
 def count(
     place: Int,
     size: Int,
@@ -235,7 +259,7 @@ def count(
     histogram = out[at : at + variables[target]["n_cells"]]
     for k in range(histogram.shape[0]):
         histogram[k] = 0
-    most = np.int64(1 + _ROW_COST * size / (n_classes * (_PLANE_COST + _WORD_COST * words.shape[1])))
+    most = np.int64(1 + ROW_COST * size / (n_classes * (PLANE_COST + WORD_COST * words.shape[1])))
     if plane < 0 or most < 2:
         return np.int64(0)
     _class_masks(place, size, plane, masks, lists, words, classes[:n_classes])

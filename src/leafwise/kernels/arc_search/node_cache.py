@@ -19,8 +19,10 @@ ADDED, DELETED = range(2)  # places in Book.gains
 # Places in Memory.used, by [what, 0]: how much of each array is in use, with how much there is in [what, 1];
 N_ROWS, N_PARENTS, N_PARTITIONS, N_CONFIGURATIONS, N_WHERE, N_CELLS, N_MASKS, N_LISTED = range(8)
 # cells and cases that are kept for later; the row that is being made, or -1, the one it is made from, or -1, and how
-# long counting for it takes, in nanoseconds; work done, likewise; and whether rows were made for the sake of another.
-KEPT, PENDING, ORIGIN, TO_COUNT, WORK, IS_ON_THE_WAY = range(8, 14)
+# long counting for it takes, in nanoseconds; work done, likewise; whether rows were made for the sake of another; and
+# whether the row that is being made is counted table by table.
+KEPT, PENDING, ORIGIN, TO_COUNT, WORK, IS_ON_THE_WAY, BY_TABLES = range(8, 15)
+MOST_TABLE_CELLS = 2**16  # of a table that is counted as a whole: a cache holds it
 
 ROW = np.dtype(
     [
@@ -118,7 +120,8 @@ class Setting(NamedTuple):
     variables: Array
     kinds: Array  # how many states
     candidates: Array
-    codes: Array  # flat, in the order that is quicker for counting
+    columns: Array  # codes, by [variable, case]
+    codes: Array  # flat, in the order that is quicker for counting many variables at once
     words: Array  # bit planes: where a variable is in a state, for all states but the first
     series: Array  # log gamma near whole numbers
 
@@ -135,6 +138,8 @@ class Scratch(NamedTuple):
     classes: Array  # masks, one for each state of a target
     sums: Array
     exponents: Exponents
+    keys: Array  # where in a table each case counts, but for its state of a candidate
+    table: Array  # a target's counts in all configurations of its parents and a candidate
 
 
 @part
@@ -156,6 +161,8 @@ def make_scratch(setting: Setting) -> Scratch:
         np.empty((most_classes, setting.words.shape[1]), np.uint64),
         np.empty(n),
         make_exponents(setting.kinds.shape[0] * (setting.kinds.shape[0] + 1)),
+        np.empty(setting.numbers[0]["n_cases"], np.uint32),
+        np.empty(MOST_TABLE_CELLS, np.int32),
     )
 
 

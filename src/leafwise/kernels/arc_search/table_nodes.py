@@ -18,6 +18,7 @@ from leafwise.kernels.scoring import dirichlet as tables
 from leafwise.kernels.scoring.dirichlet import Exponents
 
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
+_CELL_COST = 1.0  # nanoseconds, to clear one and to price it
 
 
 @inlined
@@ -192,25 +193,54 @@ def _price_small(
 
 
 @bare
+def _set_all_exponents(row: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Those of a row with one parent more, of each kind."""
+    record = memory.book.rows[row]
+    for kind in range(setting.kinds.shape[0]):
+        _set_exponents(kind, record["target"], record["n_rows"] * setting.kinds[kind], setting, scratch.exponents)
+
+
+@bare
+def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Count and price whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
+    record, counted = memory.book.rows[new], book.candidates_of(new, memory, setting, scratch.candidates)
+    target, none, n_rows, sums = record["target"], scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
+    first, n_classes = _first_exponents(target, setting), setting.variables[target]["n_states"]
+    cases.set_keys(book.parents_of(new, memory), target, setting, scratch.keys)
+    _set_all_exponents(new, memory, setting, scratch)
+    for c in range(begin, min(end, counted.variables.shape[0])):
+        size, step = first + counted.kinds[c], record["n_rows"] * n_classes
+        none[0], n_rows[0], sums[0] = 0, record["n_rows"] * counted.n_states[c], 0.0
+        table = scratch.table[: counted.n_states[c] * step]
+        cases.count_table(scratch.keys, setting.columns[counted.variables[c]], step, table)
+        tables.add_log_likelihoods(
+            none, none, n_rows, n_classes, table, size, none, scratch.exponents, setting.series, sums
+        )
+        memory.book.gains[new, ADDED, counted.variables[c]] = sums[0]
+
+
+@bare
 def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """What all additions gain; a row with a single case has the same log likelihood however it is split."""
     record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
     target, n_classes = record["target"], setting.variables[record["target"]]["n_states"]
-    n, n_single = configurations.shape[0], 0
-    where, gains, kinds = memory.where[record["where"] : record["where"] + n], memory.book.gains, setting.kinds
-    for c in range(n):
-        n_single += configurations[c]["size"] == 1 and where[c] < 0
-    for kind in range(kinds.shape[0]):
-        _set_exponents(kind, target, record["n_rows"] * kinds[kind], setting, scratch.exponents)
+    n, n_single, gains = configurations.shape[0], 0, memory.book.gains
     counted = book.candidates_of(new, memory, setting, scratch.candidates)
-    sums = scratch.sums[: counted.variables.shape[0]]
-    for c in range(sums.shape[0]):
-        sums[c] = 0.0
-    _price_small(row, new, counted, memory, setting, scratch, sums)
-    _price(where, target, counted, memory.cells, setting, scratch.exponents, sums)
+    variables, n_states, sums = counted.variables, counted.n_states, scratch.sums[: counted.variables.shape[0]]
+    if memory.used[book.BY_TABLES, 0]:
+        for c in range(sums.shape[0]):
+            sums[c] = gains[new, ADDED, variables[c]]
+    else:
+        where = memory.where[record["where"] : record["where"] + n]
+        for c in range(n):
+            n_single += configurations[c]["size"] == 1 and where[c] < 0
+        for c in range(sums.shape[0]):
+            sums[c] = 0.0
+        _set_all_exponents(new, memory, setting, scratch)
+        _price_small(row, new, counted, memory, setting, scratch, sums)
+        _price(where, target, counted, memory.cells, setting, scratch.exponents, sums)
     now = record["log_likelihood"] + n_single * math.log(n_classes)
     kappa = record["n_rows"] * (n_classes - 1) * setting.numbers[0]["log_kappa"]
-    variables, n_states = counted.variables, counted.n_states
     for c in range(sums.shape[0]):
         gain = sums[c] - now + (n_states[c] - 1) * kappa - setting.numbers[0]["arc_cost"]
         gains[new, ADDED, variables[c]] = gain
@@ -244,8 +274,35 @@ def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting, scr
     return row
 
 
+@bare
+def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: Setting) -> bool:
+    """Whether it is quicker to count a row that is split by a variable table by table than by histograms."""
+    record, n_states, n_cases = memory.book.rows[row], setting.variables["n_states"], setting.numbers[0]["n_cases"]
+    own, n_rows = setting.variables[record["target"]], record["n_rows"] * n_states[variable]
+    if n_rows * own["n_states"] * setting.kinds[-1] > book.MOST_TABLE_CELLS:
+        return False
+    configurations, n_left = splits.configurations_of(row, memory), n_cases
+    n = n_counted = min(configurations.shape[0] * n_states[variable], n_cases)
+    for c in range(configurations.shape[0]):
+        at, largest = memory.where[record["where"] + c] + start, 0
+        if at >= start:  # the largest part follows from the others
+            for state in range(n_states[variable]):
+                size = 0
+                for k in range(own["n_states"]):
+                    size += memory.cells[at + state * own["n_states"] + k]
+                largest = max(largest, size)
+            n_left -= largest
+            n_counted -= 1
+    by_histograms = cases.ROW_COST * own["n"] * n_left
+    if own["plane"] >= 0:
+        by_plane = cases.PLANE_COST + cases.WORD_COST * setting.words.shape[1]
+        by_histograms = min(by_histograms, by_plane * n_counted * own["n_cells"])
+    by_tables = cases.TABLE_COST * own["n"] * n_cases + _CELL_COST * (n_rows - n) * own["n_cells"]
+    return bool(by_tables < by_histograms)
+
+
 @inlined
-def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: Array) -> bool:
+def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting: Setting, room: Array) -> bool:
     """Whether there is too little room to split all configurations of a row; `room` says how much it may take."""
     record, n_cases, own = (
         memory.book.rows[row],
@@ -255,12 +312,24 @@ def _is_short(row: Int, variable: Int, memory: Memory, setting: Setting, room: A
     n = min(memory.partitions[record["partition"]]["n"] * setting.variables[variable]["n_states"], n_cases)
     room[book.N_ROWS], room[book.N_PARENTS], room[book.N_PARTITIONS] = 1, record["n_parents"] + 1, 1
     room[book.N_CONFIGURATIONS], room[book.N_WHERE] = n, 4 * n + 1
-    room[book.N_CELLS] = min(n, own["most_kept"]) * own["n_cells"] + (3 * n + 1) * own["n_states"]
+    room[book.N_CELLS] = (3 * n + 1) * own["n_states"]
+    if not by_tables:
+        room[book.N_CELLS] += min(n, own["most_kept"]) * own["n_cells"]
     room[book.N_MASKS], room[book.N_LISTED] = _MOST_MASKS, n_cases
     for k in range(room.shape[0]):
         if memory.used[k, 0] + room[k] > memory.used[k, 1]:
             return True
     return False
+
+
+@bare
+def _count_some(begin: Int, end: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """For the row that is being made: count the histograms of some configurations, or tables with some candidates."""
+    new, row = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0]
+    if memory.used[book.BY_TABLES, 0]:
+        _count_tables(begin, end, new, memory, setting, scratch)
+    else:
+        splits.count_some(begin, end, row, new, memory, setting, scratch)
 
 
 @inlined
@@ -276,25 +345,30 @@ def _finish(memory: Memory, setting: Setting, scratch: Scratch) -> bool:
     if used[book.TO_COUNT, 0] > setting.numbers[0]["worth_threads"]:
         return False
     if used[book.TO_COUNT, 0] > 0:
-        splits.count_some(none + 1, setting.numbers[0]["n_cases"], row, new, memory, setting, scratch)
-    book.clear_row(new, memory.book)
+        _count_some(none + 1, setting.numbers[0]["n_cases"], memory, setting, scratch)
     _settle_deletions(new, memory, setting, scratch)
     if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"]:
-        if row >= 0:
+        if row >= 0 and not used[book.BY_TABLES, 0]:
             splits.derive(row, new, memory, setting)
         _settle_additions(row, new, memory, setting, scratch)
     is_last = new + 1 >= setting.numbers[0]["n_targets"]
-    used[book.PENDING, 0] = none if is_last else new + 1
+    used[book.PENDING, 0], used[book.BY_TABLES, 0] = none if is_last else new + 1, 0
     return True
 
 
 @bare
 def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, scratch: Scratch, room: Array) -> bool:
     """Begin to make the row with one parent more; whether there is room for it."""
-    if _is_short(row, variable, memory, setting, room):
-        return False
     target, old, used = memory.book.rows[row]["target"], book.parents_of(row, memory), memory.used
     parents, k = scratch.others[: old.shape[0] + 1], 0
+    may_grow = parents.shape[0] < setting.numbers[0]["most_parents"]
+    counted = book.candidates_of(row, memory, setting, scratch.candidates)
+    while counted.variables[k] != variable:
+        k += 1
+    start, k = counted.starts[k], 0
+    by_tables = may_grow and _is_by_tables(row, variable, start, memory, setting)
+    if _is_short(row, variable, by_tables, memory, setting, room):
+        return False
     while k < old.shape[0] and old[k] < variable:
         parents[k] = old[k]
         k += 1
@@ -305,19 +379,19 @@ def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, scratch: 
     new = book.find_row(target, parents, memory)
     if new < 0:
         new = book.new_row(target, parents, memory, setting.variables)
-    counted, k = book.candidates_of(row, memory, setting, scratch.candidates), 0
-    while counted.variables[k] != variable:
-        k += 1
-    splits.divide(row, new, variable, counted.starts[k], memory, setting, scratch)
+    book.clear_row(new, memory.book)
+    splits.divide(row, new, variable, start, memory, setting, scratch)
     n: Int = np.int64(0)
     n_cells = setting.variables[target]["n_cells"]
-    if parents.shape[0] < setting.numbers[0]["most_parents"]:
+    if may_grow and not by_tables:
         n = splits.plan(row, new, memory, setting)
     else:
         for k in range(memory.book.rows[new]["where"], used[book.N_WHERE, 0]):
             memory.where[k] = -1
-    used[book.PENDING, 0], used[book.ORIGIN, 0] = new, row
+    used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.BY_TABLES, 0] = new, row, by_tables
     used[book.TO_COUNT, 0] = n * n_cells * setting.words.shape[1] // 10
+    if by_tables:
+        used[book.TO_COUNT, 0] = np.int64(cases.TABLE_COST * counted.variables.shape[0] * setting.numbers[0]["n_cases"])
     n_configurations = memory.partitions[memory.book.rows[new]["partition"]]["n"]
     used[book.WORK, 0] += used[book.TO_COUNT, 0] + 2 * n_configurations * n_cells
     return True
@@ -388,10 +462,10 @@ def plant(targets: Array, memory: Memory, setting: Setting) -> None:
 
 @jit
 def count_pending(begin: int, end: int, memory: Memory, setting: Setting) -> None:
-    """Count the histograms of some configurations of the row that is being made; or some rows without parents."""
-    new, row, none = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0], np.int64(-1)
+    """Count what is to count for the row that is being made; or some rows without parents."""
+    row, none = memory.used[book.ORIGIN, 0], np.int64(-1)
     scratch = book.make_scratch(setting)
     if row >= 0:
-        splits.count_some(np.int64(begin), np.int64(end), row, new, memory, setting, scratch)
+        _count_some(np.int64(begin), np.int64(end), memory, setting, scratch)
     for root in range(begin, end if row < 0 else begin):
         splits.count_some(none + 1, none + 2, none, np.int64(root), memory, setting, scratch)

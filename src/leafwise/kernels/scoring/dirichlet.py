@@ -17,6 +17,7 @@ from leafwise.kernels.compiling.types import Array, Int
 TIE = 1e-9  # gains that are closer are the same
 _FEW = 64  # below this: products; from here on a series of six terms is exact to the last digits
 _MANY = 2048  # from here on: Stirling's series
+_MANY_CLASSES = 6  # from here on: rows of few cases apart, as many of their cells are empty
 
 
 class Exponents(NamedTuple):
@@ -85,6 +86,30 @@ def _polynomial(a: float, b: float, c: float, d: float, e: float, f: float, x: f
 
 
 @bare
+def _small(n_classes: Int, cell: float, near_row: np.uint64) -> np.uint64:
+    """How many cases make a row's product safe: its factors are at least these exponents, and those of all are few."""
+    is_safe = n_classes >= _MANY_CLASSES and near_row < np.uint64(_FEW) and cell ** min(n_classes, _FEW) > 1e-100
+    return np.uint64(_FEW) - near_row if is_safe else np.uint64(0)
+
+
+@bare
+def _total(cells: Array, at: np.uint64, n_classes: Int) -> np.uint64:
+    total = np.uint64(0)
+    for k in range(at, at + np.uint64(n_classes)):
+        total += np.uint64(cells[k])
+    return total
+
+
+@bare
+def _likelihood(cells: Array, at: np.uint64, n_classes: Int, rise: Array, rise_row: Array) -> float:
+    """That of a row of small counts, of which most may be none."""
+    total, product = _total(cells, at, n_classes), 1.0
+    for k in range(at, at + np.uint64(n_classes if total > 0 else 0)):
+        product *= rise[np.uint64(cells[k])]
+    return product / rise_row[total]
+
+
+@bare
 def add_log_likelihoods(
     where: Array,
     starts: Array,
@@ -103,26 +128,31 @@ def add_log_likelihoods(
     """
     few, many = np.uint64(_FEW), np.uint64(_MANY)  # what cannot be negative is quicker to look up
     for s in range(starts.shape[0]):
-        size, value, ratio = first + sizes[s], 0.0, 1.0
+        size, value, ratio, small = first + sizes[s], 0.0, 1.0, 1.0
         cell, row = exponents.value[size, 0], exponents.value[size, 1]
         rise, rise_row = exponents.rise[size, 0], exponents.rise[size, 1]
         near, near_row = np.uint64(exponents.whole[size, 0]), np.uint64(exponents.whole[size, 1])
         a0, a1, a2, a3, a4, a5, n_cells = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
         b0, b1, b2, b3, b4, b5, n_near = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
+        n_small = _small(n_classes, cell, near_row)
         for c in range(where.shape[0]):
             at = np.uint64(where[c] + starts[s])
             for _ in range(n_rows[s] if where[c] >= 0 else 0):
+                if n_small > 0 and _total(cells, at, n_classes) < n_small:
+                    small *= _likelihood(cells, at, n_classes, rise, rise_row)
+                    at += np.uint64(n_classes)
+                    if not 1e-100 < small < 1e100:
+                        value, small = value + math.log(small), 1.0
+                    continue
                 total = np.uint64(0)
                 for _ in range(n_classes):
                     count = np.uint64(cells[at])
-                    total += count
-                    at += np.uint64(1)
+                    total, at = total + count, at + np.uint64(1)
                     m = count + near
                     if m < few:
                         ratio *= rise[count]
                         if not 1e-200 < ratio < 1e200:
-                            value += math.log(ratio)
-                            ratio = 1.0
+                            value, ratio = value + math.log(ratio), 1.0
                     elif m < many:
                         a0 += series[m, 0]
                         a1 += series[m, 1]
@@ -148,4 +178,4 @@ def add_log_likelihoods(
                     value -= log_gamma(total + row) - exponents.log_gamma[size, 1]
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
-        sums[s] += value + math.log(ratio)
+        sums[s] += value + math.log(ratio) + (math.log(small) if n_small > 0 else 0.0)
