@@ -2,7 +2,7 @@
 
 All ways get stacked leaves and are asked for held-back cases, as there; the first set is the one of that table. *Rows
 of a pair*: complete data, with as large a share of the rows as show two variables at once, in the mean over all pairs.
-That is what there is to see of an arc: a way to learn from holes that does as well has wasted nothing.
+That is what there is to see of an arc.
 """
 
 from collections.abc import Iterator

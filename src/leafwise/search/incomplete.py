@@ -233,10 +233,10 @@ class IncompleteSearch:
 
     def _of_target(self, found: Network) -> Network:
         """Where a target was asked for, its network alone, with its sizes and its score; else what was found."""
-        if self._of_targets is None:
+        (target,) = (None,) if self._of_targets is None else self._of_targets.targets
+        others = [k for k, node in enumerate(found.nodes) if k != target and node is not None]
+        if target is None or not others:
             return found
-        (target,) = self._of_targets.targets
-        others = [k for k in range(len(found.nodes)) if k != target]
         nodes = tuple(node if k == target else None for k, node in enumerate(found.nodes))
         alone = replace(found, nodes=nodes, ties=without_ties_of(found, others))
         told: dict[str, Any] = {"target": alone.names[target], "arcs": len(alone.arcs), "tests": alone.n_tests}
