@@ -48,7 +48,8 @@ ONLY_WHEN_NAMED = (
         "profile_search",
         "large",
     ),
-    *("cluster", "proper_prior", "reading", "recovered_arcs", "sharing", "stragglers", "structure_prior", "widest"),
+    *("cluster", "proper_prior", "reading", "recovered_arcs", "sets_of_holes", "sharing", "stragglers"),
+    *("structure_prior", "widest"),
 )
 
 

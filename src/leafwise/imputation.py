@@ -83,12 +83,18 @@ def impute(
         raise ValueError(f"how={how!r} is not known: use 'draw', 'most probable' or 'mean probabilities'")
     given: Reading = {"missing": "unknown", **reading}
     codes = read_new(data, network.variables, unseen=unseen, **given).codes
-    _refuse_states(network, codes)
+    _refuse_what_is_not_known(network, codes)
     return _filled(network, codes, how, seed)
 
 
-def _refuse_states(network: Network | Mixture, codes: Codes) -> None:
-    for variable, row in zip(network.variables, codes, strict=True):
+def _refuse_what_is_not_known(network: Network | Mixture, codes: Codes) -> None:
+    nodes = (network.members[0] if isinstance(network, Mixture) else network).nodes
+    for variable, node, row in zip(network.variables, nodes, codes, strict=True):
+        if node is None and (row >= variable.n_states).any():
+            raise ValueError(
+                f"{variable.name!r} is missing in some row, and the network has no distribution of it to fill it in "
+                f"by: learn one of all variables, without a target."
+            )
         if variable.missing and (row == variable.n_states - 1).any():
             raise AdvisedError(
                 f"the network has a state of its own for missing cells of {variable.name!r}, and so nothing to fill "

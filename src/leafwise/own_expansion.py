@@ -19,6 +19,10 @@ def combinations(graph: DecisionGraph, target: int, most: int) -> tuple[Decision
     return product.made(product.build())
 
 
+class TooManyCombinations(ValueError):
+    """A graph with own-value tests has none over the parents alone that is of any use."""
+
+
 class _Product:
     """All parts are walked at once: a test of a parent moves every part that waits for it.
 
@@ -57,7 +61,7 @@ class _Product:
                 built[at] = self._add(variable, tuple(built[outcome] for outcome in outcomes), ())
             stack.pop()
             if len(built) > self.most:
-                raise ValueError(
+                raise TooManyCombinations(
                     f"own-value tests make more than {self.most:,} combinations of distributions, too many for a graph "
                     f"over the parents: allow fewer leaves, or learn without own-value tests."
                 )

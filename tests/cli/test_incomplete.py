@@ -74,6 +74,10 @@ def test_filling_in(leafwise, gaps, tmp_path):
     assert chances[0].startswith("cloudy=no,cloudy=yes,")
     assert leafwise("impute", output, gaps, "--how", "most-probable", "-o", full, "--json").object["rows"] == 400
     assert "name a file" in leafwise("impute", output, gaps, "--json").complaint
+    assert leafwise("learn", gaps, "--missing", "infer", "--target", "rain", "-o", output, "-q").code == 0
+    complaint = leafwise("impute", output, gaps).complaint
+    assert "is missing in some row" in complaint
+    assert "--missing" not in complaint  # which has no other choice here
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from oracle_inference import joint_table, marginal
 from random_networks import random_network
 from strategies import examples
 
-from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.exact import Exact, Limits, TooCostly
 from leafwise.inference.holes import Holes
 
 pytestmark = pytest.mark.interpreted
@@ -162,3 +162,13 @@ def test_large_cases_have_an_order_of_their_own():
     np.testing.assert_allclose(again, logs, atol=1e-9)
     for counted in counts:
         assert counted.sum() == pytest.approx(total)
+
+
+def test_a_refusal_names_the_row_and_what_helps():
+    network = random_network(1, [2, 3, 2, 3, 2])
+    codes = np.full((5, 3), 255, np.uint8)
+    codes[:, 0] = codes[:2, 1] = 0
+    with pytest.raises(TooCostly) as refusal:
+        Holes(network, Limits(operations=1), room=2).log_probabilities(codes)
+    assert str(refusal.value).startswith("row 2 lacks 3 cells: an exact answer takes about ")
+    assert dict(refusal.value.arguments) == {"operations": ..., "missing": "drop"}

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import leafwise
-from leafwise import Constraints, TableArcSearch
+from leafwise import Constraints, TableArcSearch, own_tests
 from leafwise.examples import alarm
+from leafwise.formats.json import dumps
 from leafwise.imputation import CellProbabilities
 from leafwise.search import incomplete
 from leafwise.table import Table
@@ -144,12 +145,48 @@ def test_who_stops_it_keeps_what_was_found(monkeypatch):
         only = leafwise.start_search(garden(), missing="infer", target="wet")
         with pytest.raises(Stop):
             only.run(lambda search, at=at: stop(search, at))
-        assert [node is not None for node in only.network.nodes] == [False, False, True, False]
+        alone = only.network
+        assert [node is not None for node in alone.nodes] == [False, False, True, False]
+        told, sizes = alone.learned, (len(alone.arcs), alone.n_tests, alone.n_leaves, alone.n_parameters)
+        assert (told["target"], *(told[name] for name in ("arcs", "tests", "leaves", "parameters"))) == ("wet", *sizes)
+        assert told["log_score"] < told["log_marginal_likelihood"] < -10
     assert leafwise.start_search(garden(), missing="infer").network.n_leaves == 4  # before it began
     monkeypatch.setattr(incomplete, "MOST_ROUNDS", 2)
     assert leafwise.learn(garden(), missing="infer").learned["stopped"] == "rounds"
     hurried = leafwise.learn(garden(), missing="infer", search=leafwise.LeafSearch(seconds=0))
     assert hurried.learned["stopped"] == "seconds"
+
+
+def test_partial_splits_that_make_graphs_too_large_are_left_out(monkeypatch, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(search):
+        nodes = [] if search._search is None else search._search.network.nodes
+        if any(node.own is not None for node in nodes):
+            raise Stop
+
+    cases = leafwise.sample(alarm(), 500, seed=1)
+    holes = np.random.default_rng(1).random(cases.codes.shape) < 0.3
+    codes = np.where(holes, cases.n_states[:, None], cases.codes).astype(np.uint8)
+    table = Table(tuple(variable.with_missing for variable in cases.variables), codes)
+    options = {"missing": "infer", "search": leafwise.LeafSearch("CBMO"), "completions": 1}
+    monkeypatch.setattr(incomplete, "MOST_ROUNDS", 2)
+    with_parts = leafwise.learn(table, **options)
+    assert with_parts.learned["operators"] == "CBMO"
+    assert any(node.own is not None for node in with_parts.nodes)
+    monkeypatch.setattr(own_tests, "MOST_COMBINATIONS", 1)
+    stopped = leafwise.start_search(table, **options)
+    with pytest.raises(Stop):
+        stopped.run(stop)
+    assert any(node.own is not None for node in stopped.network.nodes)  # in the first round: there is nothing else
+    whole = leafwise.learn(table, **options)
+    assert whole.learned["operators"] == "CBM"
+    assert np.isfinite(whole.log_probabilities(table)).all()
+    begun = leafwise.start_search(table, **options, checkpoint=tmp_path / "run.checkpoint", every=0)
+    next(begun)
+    again = leafwise.learn(table, **options, checkpoint=tmp_path / "run.checkpoint")
+    assert dumps(again) == dumps(whole)
 
 
 def test_rounds_are_steps():

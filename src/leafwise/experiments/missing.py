@@ -77,7 +77,8 @@ class Cut:
         return np.where(self.holes, np.nan, self.complete.codes).T
 
 
-def _learned(table: Table, infers: bool = False) -> Found:
+def learned_from(table: Table, infers: bool = False) -> Found:
+    """What is learned from a table; its holes are inferred, or are a state."""
     plain = learn(table, missing="infer") if infers else learn(table)
     return plain, stacked(plain, table)
 
@@ -86,30 +87,32 @@ def _dropped(cut: Cut) -> Found | None:
     whole = ~cut.holes.any(axis=0)
     if not whole.any():
         return None
-    return _learned(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
+    return learned_from(Table(cut.complete.variables, np.ascontiguousarray(cut.complete.codes[:, whole])))
 
 
 def most_common(cut: Cut) -> Found:
     """Every hole gets the most common state of its variable."""
     pairs = zip(cut.complete.codes, cut.holes, strict=True)
     common = [np.bincount(codes[~holes]).argmax() if not holes.all() else 0 for codes, holes in pairs]
-    return _learned(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
+    return learned_from(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
 
 
-def _iterative(cut: Cut) -> Found:
+def iterative(cut: Cut) -> Found:
+    """Every hole gets what scikit-learn's IterativeImputer says."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
         imputer = IterativeImputer(max_iter=3, n_nearest_features=10, keep_empty_features=True, random_state=0)
-        return _learned(cut.filled(imputer.fit_transform(cut.numbers()).T))
+        return learned_from(cut.filled(imputer.fit_transform(cut.numbers()).T))
 
 
-def _nearest(cut: Cut) -> Found:
+def nearest(cut: Cut) -> Found:
+    """Every hole gets what scikit-learn's KNNImputer says."""
     from sklearn.impute import KNNImputer
 
-    return _learned(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
+    return learned_from(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
 
 
 def _agrum(cut: Cut, ours: Network) -> Found | None:
@@ -155,27 +158,28 @@ WAYS = (
 
 def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tuple[str, Found | None]]:
     tell("infer")
-    ours = _learned(cut.shown(), infers=True)
+    ours = learned_from(cut.shown(), infers=True)
     ways: dict[str, Callable[[], Found | None]] = {
         "rows dropped": lambda: _dropped(cut),
-        "a state": lambda: _learned(cut.shown()),
+        "a state": lambda: learned_from(cut.shown()),
         "most common": lambda: most_common(cut),
-        "IterativeImputer": lambda: _iterative(cut),
-        "KNNImputer": lambda: _nearest(cut),
+        "IterativeImputer": lambda: iterative(cut),
+        "KNNImputer": lambda: nearest(cut),
         "pyAgrum EM": lambda: _agrum(cut, ours[0]) if slow else None,
         "infer": lambda: ours,
-        "complete": lambda: _learned(cut.complete),
+        "complete": lambda: learned_from(cut.complete),
     }
     for name in WAYS:
         tell(name)
         yield name, ways[name]()
 
 
-def cases(name: str, most: int, folder: Path | None) -> tuple[Table, Table]:
-    """The cases to learn from and those that are held back; all complete."""
+def cases(name: str, most: int, folder: Path | None, turn: int = 0) -> tuple[Table, Table]:
+    """The cases to learn from, other ones each turn while there are others, and those held back; all complete."""
     n = min(SETS[name], most)
+    seed = 1 if turn == 0 else 200 + turn  # 2 is that of the cases held back
     if name.startswith("alarm"):
-        return sample(alarm(), n, seed=1), sample(alarm(), _TESTED, seed=2)
+        return sample(alarm(), n, seed=seed), sample(alarm(), _TESTED, seed=2)
     if folder is None:
         raise ValueError(f"{name} is read from files: name their folder with --data-dir.")
     if name in BINARY:
@@ -190,8 +194,9 @@ def cases(name: str, most: int, folder: Path | None) -> tuple[Table, Table]:
         train, test = _rows(table, places[: 2 * len(places) // 3]), _rows(table, places[2 * len(places) // 3 :])
     else:
         network = load(folder / "networks" / f"{name}.bif")
-        train, test = sample(network, n, seed=1), sample(network, _TESTED, seed=2)
-    places = np.random.default_rng(_SEED).permutation(train.n_cases)[:n]
+        return sample(network, n, seed=seed), sample(network, _TESTED, seed=2)
+    places = np.random.default_rng(_SEED).permutation(train.n_cases)
+    places = places.take(range(turn * n, turn * n + min(n, len(places))), mode="wrap")
     return _rows(train, np.sort(places)), _rows(test, np.arange(min(test.n_cases, _TESTED)))
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.errors import AdvisedError
-from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
+from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, TooCostly, affordable
 from leafwise.kernels.questions import elimination, holes, redrawing
 from leafwise.kernels.questions.routes import flatten
 from leafwise.network import Network
+from leafwise.table import many
 from leafwise.workers import Workers
 
 Codes = NDArray[Any]  # uint8 or uint16
@@ -81,7 +82,16 @@ class Holes:
 
         self._run(run, missing)
         for case in np.flatnonzero(np.isnan(out)).tolist():
-            out[case] = self._exact(codes[:, case], []).log_evidence()
+            try:
+                out[case] = self._exact(codes[:, case], []).log_evidence()
+            except TooCostly as refusal:
+                raise TooCostly(
+                    f"row {case + 1} lacks {many(int(missing[:, case].sum()), 'cell')}: ",
+                    refusal.args[0],
+                    ", leave such rows out with ",
+                    ("missing", "drop"),
+                    ", or learn a network of fewer parents.",
+                ) from None
         return out
 
     def draw(self, codes: Codes, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:

@@ -21,7 +21,8 @@ from leafwise.formats import json
 from leafwise.inference.completion import Completions
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network
-from leafwise.scores import score_with
+from leafwise.own_expansion import TooManyCombinations
+from leafwise.scores import score_as_learned, score_with
 from leafwise.search.problem import Problem
 from leafwise.search.under_way import Resumable, Settings
 from leafwise.structure_priors import Kappa
@@ -177,6 +178,7 @@ class IncompleteSearch:
         self._search_state: Mapping[str, Any] | None = None  # where the search of the next round was
         self._best: Network | None = None
         self._is_exact = False  # whether the best network's score is
+        self._parts = True  # whether partial splits are taken, where the settings have them
         self._n_draws = 1
         cases = incomplete.codes.shape[1]
         self._patience = min(max(_PATIENT // cases, _LEAST_PATIENCE), _MOST_PATIENCE)
@@ -221,14 +223,28 @@ class IncompleteSearch:
         """The best network so far."""
         found = self._incomplete.first if self._best is None else self._best
         if self._best is None and self._search is not None:  # interrupted in the first round: count all cases now
-            fitted = next(expectation_maximization(self._search.network, self._completions, 1))
-            found = self._labelled(fitted.network, self._search.summary(), self._score_of(fitted)[0])
-        if self._of_targets is not None:
-            targets = self._of_targets.targets
-            others = [target for target in range(len(found.nodes)) if target not in targets]
-            nodes = tuple(None if target in others else node for target, node in enumerate(found.nodes))
-            found = replace(found, nodes=nodes, ties=without_ties_of(found, others))
+            found, log_score = self._search.network, self._search.log_score
+            if _can_complete(found):
+                fitted = next(expectation_maximization(found, self._completions, 1))
+                found, log_score = fitted.network, self._score_of(fitted)[0]
+            found = self._labelled(found, self._search.summary(), log_score)
+        found = self._of_target(found)
         return replace(found, learned={**found.learned, "rounds": self.n_rounds, "stopped": self.stopped})
+
+    def _of_target(self, found: Network) -> Network:
+        """Where a target was asked for, its network alone, with its sizes and its score; else what was found."""
+        (target,) = (None,) if self._of_targets is None else self._of_targets.targets
+        others = [k for k, node in enumerate(found.nodes) if k != target and node is not None]
+        if target is None or not others:
+            return found
+        nodes = tuple(node if k == target else None for k, node in enumerate(found.nodes))
+        alone = replace(found, nodes=nodes, ties=without_ties_of(found, others))
+        told: dict[str, Any] = {"target": alone.names[target], "arcs": len(alone.arcs), "tests": alone.n_tests}
+        told |= {"leaves": alone.n_leaves, "parameters": alone.n_parameters}
+        score = score_as_learned(alone, target, self._problem.structure_prior)
+        if score is not None:
+            told |= {"log_score": score.log_score, "log_marginal_likelihood": score.log_marginal_likelihood}
+        return replace(alone, learned={**found.learned, **told})
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
@@ -246,6 +262,7 @@ class IncompleteSearch:
             "best": None if best is None else json.dumps(best),
             "log_score": None if self._best is None else self.log_score,
             "is_exact": self._is_exact,
+            "parts": self._parts,
             "completions": self._completions.state(self._before),
             "search": None if self._search is None else {**self._search.state(), "seconds": 0.0},  # all counted here
             "ended": self._ended,
@@ -261,6 +278,7 @@ class IncompleteSearch:
         if state["best"] is not None:
             self._best, self.log_score = json.loads(state["best"]), state["log_score"]
         self._is_exact, self._search_state = state["is_exact"], state["search"]
+        self._parts = state.get("parts", True)
         self._completions.go_on_from(state["completions"])
         self._before = self._completions.mark()
         self._ended, self.stopped, self.seconds = state["ended"], state["stopped"], state["seconds"]
@@ -291,7 +309,12 @@ class IncompleteSearch:
     def _round(self, tell: Progress, seconds: float | None) -> CompletedRound:
         """Complete all cases, search, and fit the parameters of what was found."""
         search = self._search_completed(self._problem, tell, seconds)
-        for fitted in expectation_maximization(search.network, self._completions, _EM_ROUNDS):
+        found = search.network
+        if not _can_complete(found):
+            self._parts, self._search = False, None
+            search = self._search_completed(self._problem, tell, seconds)
+            found = search.network
+        for fitted in expectation_maximization(found, self._completions, _EM_ROUNDS):
             if math.isnan(fitted.log_likelihood):  # draws count for more than another round of EM
                 break
         before = self.log_score
@@ -310,6 +333,8 @@ class IncompleteSearch:
             weight = weight if problem is self._problem else 1.0  # what is found for targets is not fitted again
             counter = self._count(completed, weight / self._n_draws, np.tile(self._shown, self._n_draws))
             settings = replace(settings, seconds=seconds)
+            if not self._parts:
+                settings = replace(settings, operators=settings.operators.replace("O", ""))
             self._search = settings.begin(problem, counter, self._workers, self._search_state)
             self._search_state = None
         self._search.run(tell)
@@ -379,6 +404,14 @@ class IncompleteSearch:
 
     def _log_prior(self, network: Network) -> float:
         return self._problem.log_prior_of_network(network)
+
+
+def _can_complete(network: Network) -> bool:
+    """Whether cases can be completed by a network: own-value tests may make graphs too large for that."""
+    try:
+        return all(node is None or node.graph is not None for node in network.nodes)
+    except TooManyCombinations:
+        return False
 
 
 def _silence(_search: Any) -> None:
