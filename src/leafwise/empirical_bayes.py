@@ -1,13 +1,26 @@
-"""Leaves that begin with as many cases as their variable's data ask for. Knows networks and kernels, not searches."""
+"""Leaves that begin with as many cases as their variable's data ask for. Knows networks and kernels, not searches.
 
-from collections.abc import Iterator, Sequence
+`with_fitted_priors` asks the cases in the leaves, which is quick, and the same whoever counted. But the tests of a
+large graph were chosen for pure leaves, which its own cases cannot tell from leaves that are pure. So a classifier of
+one graph asks cases that were held back (`cross_validated`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
+from leafwise.inference.completion import counts_in_leaves
 from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
+from leafwise.table import Table
 
 TIMES = (1, 2, 4, 8, 16)  # as many cases as in the prior that the search has scored with
+TIMES_OF_A_TARGET = (*TIMES, 32, 64)
+N_FOLDS = 3
+LOG_DOUBLED = log(2)  # what each doubling, or halving, of what the cases in the leaves ask for must gain
 
 
 def with_fitted_priors(network: Network) -> Network:
@@ -41,10 +54,15 @@ def with_fitted_priors(network: Network) -> Network:
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
     """The nodes, those that hold counts with such a prior."""
-    learned = [node for node in nodes if node is not None and node.counts is not None]
+    medians = iter(_medians([node for node in nodes if node is not None and node.counts is not None]))
+    for node in nodes:
+        yield node if node is None or node.counts is None else _with_prior_of(node, next(medians))
+
+
+def _medians(learned: Sequence[Node]) -> list[int]:
+    """How many times the prior of the search each node's own is worth."""
     if not learned:
-        yield from nodes
-        return
+        return []
     widths = np.repeat([node.n_states for node in learned], [node.n_leaves for node in learned])
     counts, exponents = (
         np.concatenate([np.ravel(getattr(node, name)) for node in learned]).astype(np.float64)
@@ -54,10 +72,72 @@ def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
     firsts = np.cumsum([0, *(node.n_leaves for node in learned[:-1])])
     of_nodes = np.add.reduceat(of_leaves, firsts, axis=1)
     shares = np.exp(of_nodes - of_nodes.max(axis=0)).cumsum(axis=0)
-    medians = iter((shares < shares[-1] / 2).sum(axis=0).tolist())
-    for node in nodes:
-        if node is None or node.counts is None or node.exponents is None:
-            yield node
-        else:
-            times = TIMES[next(medians)]
-            yield node if times == 1 else node.relearned(node.counts, node.exponents * times)
+    return [TIMES[median] for median in (shares < shares[-1] / 2).sum(axis=0)]
+
+
+def _with_prior_of(node: Node, times: int) -> Node:
+    """The node with a prior that is worth so many times as many cases."""
+    if times == 1 or node.counts is None or node.exponents is None:
+        return node
+    return node.relearned(node.counts, node.exponents * times)
+
+
+def folds(table: Table, target: int) -> Iterator[tuple[Table, Table]]:
+    """Cases to learn from, and cases held back: three times, so that each is held back once.
+
+    Each state of the target is spread evenly over the folds. The same cases in another order make the same ones.
+
+    >>> from leafwise.table import Variable
+    >>> table = Table((Variable("x", ("a", "b")),), np.array([[0, 1, 0, 1, 0, 0]], np.uint8))
+    >>> [held_back.codes.tolist() for _, held_back in folds(table, 0)]
+    [[[0, 0]], [[0, 1]], [[0, 1]]]
+    """
+    order = np.lexsort(table.codes)
+    order = order[np.random.default_rng(1).permutation(len(order))]  # tables of all combinations have their own rhythm
+    order = order[np.argsort(table.codes[target, order], kind="stable")]
+    fold = np.arange(len(order)) % N_FOLDS
+    for k in range(N_FOLDS):
+        learned, held_back = (table.codes.take(order[which], axis=1) for which in (fold != k, fold == k))
+        yield Table(table.variables, learned), Table(table.variables, held_back)
+
+
+def cross_validated(network: Network, target: int, found: Iterable[tuple[Network, Table]]) -> int:
+    """How many times the prior of the search that of a target's leaves is worth, by cases that were held back.
+
+    `found`: networks of the same search, from a part of the cases, and the cases held back from it. The number is one
+    of 1, 2, 4 ... 64. Before these cases are seen, each is half as probable as the next one that is nearer to what the
+    network's own cases ask for (`with_fitted_priors`); given them, the most probable is taken.
+
+    >>> from leafwise.decision_graph import DecisionGraph
+    >>> from leafwise.table import Variable
+    >>> coin = Variable("coin", ("heads", "tails"))
+    >>> node = Node.learned((), DecisionGraph.single(), np.array([[9, 0]]), np.ones((1, 2)))
+    >>> network = Network((coin,), (node,), prior="symmetric:2")
+    >>> tossed = Table((coin,), np.array([[0, 1] * 10], np.uint8))
+    >>> cross_validated(network, 0, []), cross_validated(network, 0, [(network, tossed)])
+    (1, 16)
+    """
+    node = network.nodes[target]
+    assert node is not None
+    distance = np.abs(np.arange(len(TIMES_OF_A_TARGET)) - TIMES_OF_A_TARGET.index(_medians([node])[0]))
+    logs = -LOG_DOUBLED * distance
+    for other, held_back in found:
+        logs += _log_likelihoods(other.nodes[target], target, held_back)
+    return TIMES_OF_A_TARGET[int(logs.argmax())]
+
+
+def _log_likelihoods(node: Node | None, target: int, cases: Table) -> NDArray[np.float64]:
+    """Of a target's states in cases, by a node with a prior of each worth."""
+    assert node is not None
+    counts = counts_in_leaves(node, target, cases.codes)
+    probabilities = (_with_prior_of(node, times).probabilities for times in TIMES_OF_A_TARGET)
+    return np.array([float((counts * np.log(own)).sum()) for own in probabilities])
+
+
+def with_prior_of_target(network: Network, target: int, times: int) -> Network:
+    """The same network, its target's leaves with a prior that is worth so many times as many cases."""
+    nodes = list(network.nodes)
+    node = nodes[target]
+    assert node is not None
+    nodes[target] = _with_prior_of(node, times)
+    return replace(network, nodes=tuple(nodes))

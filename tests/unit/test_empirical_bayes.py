@@ -5,12 +5,15 @@ import math
 import numpy as np
 import pandas
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from sklearn.metrics import log_loss
 from strategies import tables
 
 import leafwise
 import leafwise.examples
 from leafwise import Constraints, LeafSearch, LeafSearchRestarts, TableArcSearch, learn, log_score, start_search
+from leafwise.empirical_bayes import cross_validated, folds
+from leafwise.estimators import DecisionGraphClassifier
 
 CASES = (2, 4, 8, 16, 32)
 
@@ -132,3 +135,93 @@ def test_tied_leaves_and_own_value_tests_keep_two_cases(cases):
     assert own.nodes[1].own is not None
     assert own.nodes[1].own.exponents.max() == 2 / 5
     assert log_score(own, table) == log_score(own, table, prior="symmetric:2")
+
+
+# A classifier of one graph: as many cases as predict cases held back best
+
+OF_A_CLASS = (*CASES, 64, 128)
+
+
+def log_likelihood(network, target, held_back, cases):
+    """Of a target's states, each by the leaf that its case ends in, which began with so many cases."""
+    node = network.nodes[target]
+    total = 0.0
+    for case in held_back.codes.T:
+        counts = node.counts[node.graph.leaf_of(case)]
+        total += math.log((counts[case[target]] + cases / node.n_states) / (counts.sum() + cases))
+    return total
+
+
+@settings(max_examples=25)
+@given(tables())
+def test_cases_held_back_choose_the_most_probable_number(table):
+    assume(table.n_cases >= 3)
+    last = table.n_variables - 1
+    how = {"target": table.names[last], "prior": "symmetric:2"}
+    plain, parts = learn(table, **how), [(learn(cases, **how), held_back) for cases, held_back in folds(table, last)]
+    start = next(cases for cases in CASES if is_the_median(plain.nodes[last], cases))
+    logs = {
+        cases: sum(log_likelihood(network, last, held_back, cases) for network, held_back in parts)
+        - abs(math.log(cases / start))
+        for cases in OF_A_CLASS
+    }
+    assert logs[2 * cross_validated(plain, last, parts)] >= max(logs.values()) - 1e-9
+
+
+@settings(max_examples=25)
+@given(tables())
+def test_folds_are_balanced_and_do_not_know_the_order_of_cases(table):
+    def rows(cases):
+        return sorted(map(tuple, cases.codes.T.tolist()))
+
+    parts = list(folds(table, 0))
+    assert sorted(row for _, held_back in parts for row in rows(held_back)) == rows(table)
+    for cases, held_back in parts:
+        assert sorted(rows(cases) + rows(held_back)) == rows(table)
+    shares = np.array([np.bincount(held_back.codes[0], minlength=9) for _, held_back in parts])
+    assert (shares.max(axis=0) - shares.min(axis=0)).max() <= 1
+    backwards = leafwise.Table(table.variables, np.ascontiguousarray(table.codes[:, ::-1]))
+    for one, other in zip(parts, folds(backwards, 0), strict=True):
+        assert [rows(cases) for cases in one] == [rows(cases) for cases in other]
+
+
+@pytest.fixture(scope="module")
+def sums():
+    """The class is a sum of the columns, in fifths: many tests find leaves that are nearly pure by chance."""
+    random = np.random.default_rng(1)
+    x = random.integers(0, 3, (600, 8))
+    y = x.sum(axis=1) + random.normal(0, 0.5, 600)
+    return x.astype(str), np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y).astype(str)
+
+
+def fitted(sums, **given):
+    """With how many cases the leaves of a classifier's graph begin."""
+    weights = given.pop("sample_weight", None)
+    network = DecisionGraphClassifier(**given).fit(*sums, sample_weight=weights).network_
+    return {round(float(row.sum()), 6) for row in network.nodes[-1].exponents}
+
+
+def test_pure_leaves_of_a_large_graph_are_not_believed(sums):
+    x, y = sums
+    assert min(fitted(sums)) >= 8
+    assert fitted(sums, prior="symmetric:2") == {2}
+    losses = [
+        log_loss(y[300:], DecisionGraphClassifier(prior=prior).fit(x[:300], y[:300]).predict_proba(x[300:]))
+        for prior in ("auto", "symmetric:2")
+    ]
+    assert losses[0] < losses[1] - 0.05
+
+
+def test_where_no_cases_are_held_back_the_evidence_stays(sums):
+    assert fitted(sums, operators="CBIMO") == {2}
+    assert fitted(sums, search=LeafSearch()) == {2}
+    with_hole = sums[0].astype(object)
+    with_hole[0, 0] = None
+    assert fitted((with_hole, sums[1]), missing="infer") == {2}
+    assert fitted((sums[0][:2], sums[1][:2])) <= set(CASES)
+
+
+def test_weights_are_cases(sums):
+    x, y = sums
+    assert fitted(sums, sample_weight=np.full(len(y), 2.0)) == fitted((x.repeat(2, axis=0), y.repeat(2)))
+    assert fitted(sums, sample_weight=np.ones(len(y))) == fitted(sums)

@@ -84,7 +84,10 @@ def test_it_is_the_graph_that_learn_finds_for_a_target():
     X, y = weather()
     network = DecisionGraphClassifier(bins={"warm": 4}).fit(X, y).network_
     table = leafwise.read(X.assign(ground=y), bins={"warm": 4})
-    assert network == leafwise.learn(table, target="ground")
+    found = leafwise.learn(table, target="ground")
+    assert (network.nodes[-1].graph, network.learned) == (found.nodes[-1].graph, found.learned)
+    plain = DecisionGraphClassifier(bins={"warm": 4}, prior="symmetric:2").fit(X, y).network_
+    assert plain == leafwise.learn(table, target="ground", prior="symmetric:2")
     assert NetworkClassifier(bins={"warm": 4}).fit(X, y).network_ == leafwise.learn(table)
 
 
