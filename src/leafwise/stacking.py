@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
 from leafwise.encoding import read
-from leafwise.inference.completion import DRAWS, Completions, counts_in_leaves
+from leafwise.inference.completion import DRAWS, Completions
 from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node, check_network
 from leafwise.priors import Symmetric
@@ -37,8 +37,6 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
     evenly, or as in all cases, or as in the leaf. A variable's weights for them are those by which each case is best
     predicted by all others. Nothing is tuned, and there is no parameter prior to score with (`prior` is None). Missing
     cells are inferred, by EM that begins with the network; where rows are too large for that, by draws with a `seed`.
-    What is inferred agrees with the estimates it comes from, so weights are then the mean of those that all rows ask
-    for and those that rows do which show a variable and all its parents.
     A node that would have more than 262,144 probabilities keeps its leaves, as do those with ties or own-value tests.
 
     >>> from leafwise.examples import alarm
@@ -58,12 +56,11 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
             leaves_of[target], nodes[target] = _parted(network, node)
     found = replace(network, nodes=tuple(nodes), prior=None, learned={**network.learned, "stacked": True})
     completions = Completions(network.variables, table.codes, seed)
-    whole = {target: _whole_families(network, nodes[target], target, table.codes) for target in leaves_of}
     last = -math.inf
     for _ in range(_ROUNDS):
         counts, log_likelihood = completions.expected_counts(found)
         for target, leaf_of in leaves_of.items():
-            nodes[target] = _relearned(nodes[target], counts[target], leaf_of, whole[target])
+            nodes[target] = _relearned(nodes[target], counts[target], leaf_of)
         found = replace(found, nodes=tuple(nodes))
         if not completions.n_missing or log_likelihood - last <= _GAIN * table.n_cases:
             break
@@ -90,46 +87,27 @@ def _parted(network: Network, node: Node) -> tuple[Ints, Node]:
     return leaf_of, Node(node.parents, graph, node.probabilities[leaf_of])
 
 
-def _whole_families(network: Network, node: Node | None, target: int, codes: NDArray[Any]) -> Floats:
-    """How often each state is in each cell, in the cases that show the variable and all its parents."""
-    assert node is not None
-    family = [target, *node.parents]
-    n_states = np.array([network.variables[variable].n_states for variable in family])
-    shown = (codes[family] < n_states[:, None]).all(axis=0)
-    return counts_in_leaves(node, target, np.ascontiguousarray(codes[:, shown])).astype(np.float64)
-
-
-def _relearned(node: Node | None, counts: Floats | None, leaf_of: Ints, whole: Floats) -> Node:
+def _relearned(node: Node | None, counts: Floats | None, leaf_of: Ints) -> Node:
     """The node with mixed estimates."""
     assert node is not None
     assert counts is not None
-    return Node.with_means(node.parents, node.graph, counts, stacked_means(counts, leaf_of, whole))
+    return Node.with_means(node.parents, node.graph, counts, stacked_means(counts, leaf_of))
 
 
-def stacked_means(counts: Floats, leaf_of: Ints, whole: Floats | None = None) -> Floats:
+def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
     """Distributions from the counts of states in each cell, each of which is in some leaf: mixed estimates.
-
-    `whole`: the part of the counts that is no expectation; else all of them are none.
 
     >>> stacked_means(np.array([[8.0, 2.0], [1.0, 9.0]]), np.array([0, 0])).round(2).tolist()
     [[0.72, 0.28], [0.2, 0.8]]
     """
-    parts = [counts]
-    if whole is not None and whole.any() and not np.array_equal(whole, counts):
-        parts.append(whole)
-    weights = np.mean([_weights(part, leaf_of) for part in parts], axis=0)
-    every, each = (places.ravel() for places in np.indices(counts.shape))
-    means: Floats = weights @ _estimates(counts, leaf_of, every, each, np.zeros(counts.size))
-    return means.reshape(counts.shape)
-
-
-def _weights(counts: Floats, leaf_of: Ints) -> Floats:
-    """Those by which each case is best predicted by all others."""
     cells, states = np.nonzero(counts)
     cases = counts[cells, states]
     every_one = slice(None)  # no estimate saw the case that it is asked about
     estimates = np.log(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)))
-    return em_weights([(every_one, logs) for logs in estimates], len(cases), cases, _ENOUGH)
+    weights = em_weights([(every_one, logs) for logs in estimates], len(cases), cases, _ENOUGH)
+    every, each = (places.ravel() for places in np.indices(counts.shape))
+    means: Floats = weights @ _estimates(counts, leaf_of, every, each, np.zeros(counts.size))
+    return means.reshape(counts.shape)
 
 
 def _estimates(counts: Floats, leaf_of: Ints, cells: Ints, states: Ints, left_out: Floats) -> Floats:
