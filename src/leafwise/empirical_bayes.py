@@ -54,9 +54,10 @@ def with_fitted_priors(network: Network) -> Network:
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
     """The nodes, those that hold counts with such a prior."""
-    medians = iter(_medians([node for node in nodes if node is not None and node.counts is not None]))
-    for node in nodes:
-        yield node if node is None or node.counts is None else _with_prior_of(node, next(medians))
+    learned = [node is not None and node.counts is not None and node.exponents is not None for node in nodes]
+    medians = iter(_medians([node for node, is_learned in zip(nodes, learned, strict=True) if node and is_learned]))
+    for node, is_learned in zip(nodes, learned, strict=True):
+        yield _with_prior_of(node, next(medians)) if node and is_learned else node
 
 
 def _medians(learned: Sequence[Node]) -> list[int]:

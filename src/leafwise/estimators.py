@@ -57,7 +57,7 @@ except ModuleNotFoundError:
     ) from None
 
 from leafwise.binning import number_label
-from leafwise.case_weights import checked_weights, repeated_rows
+from leafwise.case_weights import MOST_CELLS, checked_weights, repeated_rows
 from leafwise.constraints import Constraints
 from leafwise.discretization import States
 from leafwise.empirical_bayes import N_FOLDS, cross_validated, folds, with_prior_of_target
@@ -370,13 +370,17 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 
 def _graph_of_class(estimator: Any, table: Table, weights: Floats | None) -> Network:
     """By default its leaves begin with as many cases as predict those best that are held back from three searches."""
-    settings, cases, last = _settings(estimator), _repeated(table, weights), table.n_variables - 1
+    last = table.n_variables - 1
     is_plain = estimator.search is None and not set("ORT") & set(estimator.operators) and estimator.missing != "infer"
-    if estimator.prior != "auto" or not is_plain or cases.n_cases < N_FOLDS:
+    cells = table.n_variables * (table.n_cases if weights is None else weights.sum())  # of rows that are repeated
+    if estimator.prior != "auto" or not is_plain or cells > MOST_CELLS or cells < N_FOLDS * table.n_variables:
         return _learned(estimator, table, weights, table.names[last])
-    settings |= {"prior": "symmetric:2", "target": table.names[last]}  # the prior that the default scores with
+    settings = _settings(estimator) | {
+        "prior": "symmetric:2",
+        "target": table.names[last],
+    }  # what the default scores with
     network = learn(table, weights=weights, **settings)
-    parts = [(learn(some, **settings), held_back) for some, held_back in folds(cases, last)]
+    parts = [(learn(some, **settings), held_back) for some, held_back in folds(_repeated(table, weights), last)]
     return with_prior_of_target(network, last, cross_validated(network, last, parts))
 
 

@@ -1,7 +1,7 @@
 """learn(...): the one place where the parts are wired together."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
@@ -429,13 +429,15 @@ def start_search(
 class _Fitted:
     """A search, the leaves of whose networks begin with as many cases as their variables ask for.
 
-    All else is that search's own.
+    All else is that search's own, its `nodes` too, which have the prior that it scores with.
     """
 
     def __init__(self, search: Any) -> None:
         vars(self)["_search"] = search
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_search":  # as in a copy that is being made
+            raise AttributeError(name)
         return getattr(self._search, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -446,6 +448,10 @@ class _Fitted:
 
     def __next__(self) -> Any:
         return next(self._search)
+
+    def run(self, progress: Callable[[Any], None] | None = None) -> None:
+        """Take all remaining steps; who is told of progress is told of this."""
+        self._search.run(*(() if progress is None else (lambda _: progress(self),)))
 
     @property
     def network(self) -> Network:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import oracle
@@ -27,6 +28,7 @@ from strategies import (
 from leafwise import Constraints, Table, Variable, learn, log_score, workers
 from leafwise.cli.progress import narrate
 from leafwise.counters.cpu import CpuCounter
+from leafwise.dag import ancestor_matrix
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
@@ -432,6 +434,33 @@ def test_tables_of_many_states_agree_with_the_score(prior):
         threads = searching(table, plain_setup(prior), **how_hard, threads=2)
         threads.run()
         assert threads.network.nodes == search.network.nodes
+
+
+def bdeu(codes, target, parents, r):
+    """Of a node whose variables all have r states, by hand."""
+    rows, n_rows = [tuple(case) for case in codes[sorted(parents)].T], r ** len(parents)
+    cells, totals = Counter(zip(rows, codes[target].tolist(), strict=True)), Counter(rows)
+    value = sum(math.lgamma(n + 1 / (n_rows * r)) - math.lgamma(1 / (n_rows * r)) for n in cells.values())
+    return value - sum(math.lgamma(n + 1 / n_rows) - math.lgamma(1 / n_rows) for n in totals.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fewer_cases_than_variables_of_many_states(seed):
+    """Then there are more candidates than configurations, and all must be counted: none that would gain is left."""
+    random, n_cases, n, r = np.random.default_rng(seed), 15, 25, 12
+    codes = [random.integers(0, r, n_cases)]
+    for _ in range(n - 1):
+        codes.append(np.where(random.random(n_cases) < 0.85, (codes[-1] * 3 + 1) % r, random.integers(0, r, n_cases)))
+    codes = np.array(codes, np.uint8)[random.permutation(n)]
+    table = Table([Variable(f"x{i}", tuple(map(str, range(r)))) for i in range(n)], codes)
+    search = searching(table, plain_setup("bdeu:1"))
+    search.run()
+    parents = [set(node.parents) for node in search.network.nodes]
+    above = ancestor_matrix([sorted(own) for own in parents])
+    for child, parent in itertools.product(range(n), repeat=2):
+        if child != parent and parent not in parents[child] and not above[parent, child]:
+            gain = bdeu(codes, child, parents[child] | {parent}, r) - bdeu(codes, child, parents[child], r)
+            assert gain < 1e-4  # exponents are tiny here, and what they are worth is reckoned less exactly
 
 
 def test_arcs_between_others_than_the_target_are_not_told():

@@ -1,5 +1,6 @@
 """Leaves that begin with as many cases as their variable asks for, against the definition; and where they do not."""
 
+import copy
 import math
 
 import numpy as np
@@ -95,6 +96,14 @@ def test_searches_hand_out_the_same(cases, tmp_path):
     assert several.networks[0][0] == several.network
     with pytest.raises(AttributeError, match="networks"):
         search.networks  # noqa: B018
+
+
+def test_who_is_told_of_progress_is_told_of_the_search_that_was_begun(cases):
+    search, told = start_search(cases), []
+    search.run(told.append)
+    assert told
+    assert all(one is search for one in told)
+    assert copy.copy(search).network == search.network
 
 
 def test_a_start_goes_on_from_the_graphs(cases):
@@ -219,6 +228,7 @@ def test_where_no_cases_are_held_back_the_evidence_stays(sums):
     with_hole[0, 0] = None
     assert fitted((with_hole, sums[1]), missing="infer") == {2}
     assert fitted((sums[0][:2], sums[1][:2])) <= set(CASES)
+    assert fitted(sums, sample_weight=np.full(600, 1e9)) == {2}  # rows that cannot be repeated
 
 
 def test_weights_are_cases(sums):

@@ -264,7 +264,7 @@ def say_log(name: str) -> None:
 
     logger = logging.getLogger(name)
     logger.setLevel(logging.INFO)
-    logger.addFilter(said)
+    logger.filters = [said]  # in place of that of another call
 
 
 @contextmanager

@@ -308,11 +308,13 @@ class IncompleteSearch:
 
     def _round(self, tell: Progress, seconds: float | None) -> CompletedRound:
         """Complete all cases, search, and fit the parameters of what was found."""
+        began = time.perf_counter()
         search = self._search_completed(self._problem, tell, seconds)
         found = search.network
         if not _can_complete(found):
             self._parts, self._search = False, None
-            search = self._search_completed(self._problem, tell, seconds)
+            left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - began))
+            search = self._search_completed(self._problem, tell, left)
             found = search.network
         for fitted in expectation_maximization(found, self._completions, _EM_ROUNDS):
             if math.isnan(fitted.log_likelihood):  # draws count for more than another round of EM

@@ -345,7 +345,8 @@ def _finish(memory: Memory, setting: Setting, scratch: Scratch) -> bool:
     if used[book.TO_COUNT, 0] > setting.numbers[0]["worth_threads"]:
         return False
     if used[book.TO_COUNT, 0] > 0:
-        _count_some(none + 1, setting.numbers[0]["n_cases"], memory, setting, scratch)
+        most = max(setting.numbers[0]["n_cases"], setting.variables.shape[0])  # configurations, or candidates
+        _count_some(none + 1, most, memory, setting, scratch)
     _settle_deletions(new, memory, setting, scratch)
     if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"]:
         if row >= 0 and not used[book.BY_TABLES, 0]:

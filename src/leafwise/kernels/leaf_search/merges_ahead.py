@@ -43,8 +43,9 @@ def _next_merge(node: Any, least: float, taken: Array, n: Int, state: State) -> 
 def _make_ahead(at: Int, least: float, state: State, scratch: Scratch) -> bool:
     """The union of a leaf and its partner, and the children of its best split. False: room is short."""
     leaf = state.leaves[at]
-    other = leaf["partner"]
-    if leaf["ahead"] < 0 or leaf["ahead_with"] != other:
+    other, version = leaf["partner"], state.nodes[leaf["target"]]["version"]
+    is_there = leaf["ahead"] >= 0 and leaf["ahead_with"] == other
+    if not is_there or state.leaves[leaf["ahead"]]["version"] != version:  # which would be priced again
         drop_ahead(at, state)
         if not is_counted(leaf, state) or not is_counted(state.leaves[other], state):
             return True
