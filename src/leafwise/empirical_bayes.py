@@ -54,10 +54,10 @@ def with_fitted_priors(network: Network) -> Network:
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
     """The nodes, those that hold counts with such a prior."""
-    learned = [node is not None and node.counts is not None and node.exponents is not None for node in nodes]
-    medians = iter(_medians([node for node, is_learned in zip(nodes, learned, strict=True) if node and is_learned]))
-    for node, is_learned in zip(nodes, learned, strict=True):
-        yield _with_prior_of(node, next(medians)) if node and is_learned else node
+    learned = {k: node for k, node in enumerate(nodes) if node is not None and node.exponents is not None}
+    times = dict(zip(learned, _medians(list(learned.values())), strict=True))
+    for k, node in enumerate(nodes):
+        yield _with_prior_of(learned[k], times[k]) if k in learned else node
 
 
 def _medians(learned: Sequence[Node]) -> list[int]:

@@ -370,15 +370,12 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 
 def _graph_of_class(estimator: Any, table: Table, weights: Floats | None) -> Network:
     """By default its leaves begin with as many cases as predict those best that are held back from three searches."""
-    last = table.n_variables - 1
+    last, two_cases = table.n_variables - 1, "symmetric:2"  # which the default scores with
     is_plain = estimator.search is None and not set("ORT") & set(estimator.operators) and estimator.missing != "infer"
     cells = table.n_variables * (table.n_cases if weights is None else weights.sum())  # of rows that are repeated
     if estimator.prior != "auto" or not is_plain or cells > MOST_CELLS or cells < N_FOLDS * table.n_variables:
         return _learned(estimator, table, weights, table.names[last])
-    settings = _settings(estimator) | {
-        "prior": "symmetric:2",
-        "target": table.names[last],
-    }  # what the default scores with
+    settings = _settings(estimator) | {"prior": two_cases, "target": table.names[last]}
     network = learn(table, weights=weights, **settings)
     parts = [(learn(some, **settings), held_back) for some, held_back in folds(_repeated(table, weights), last)]
     return with_prior_of_target(network, last, cross_validated(network, last, parts))
@@ -489,7 +486,7 @@ def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any])
     known = getattr(getattr(y, "dtype", None), "categories", None) if declared is None else declared
     if known is None:
         return there
-    classes: NDArray[Any] = np.unique(np.asarray(known).astype(labels.dtype if labels.dtype.kind == "O" else None))
+    classes: NDArray[Any] = np.unique(np.asarray(known, object if labels.dtype.kind == "O" else None))
     strange = there[~np.isin(there, classes)]
     if len(strange):
         raise ValueError(f"y has the label {strange[0]!r}, which is none of the classes {classes.tolist()}: add it")

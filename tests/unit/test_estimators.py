@@ -537,3 +537,11 @@ def test_an_imputer_in_a_pipeline():
     X[random.random(X.shape) < 0.2] = np.nan
     pipeline = make_pipeline(NetworkImputer(random_state=1), LogisticRegression())
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+
+
+@pytest.mark.parametrize("y", [["x", "y"], np.array(["x", "y"]), np.array(["x", "y"], object), [1, 2]])
+def test_declared_classes_are_of_the_type_of_the_labels(y):
+    classes = ["x", "y", "z"] if y[0] == "x" else [1, 2, 3]
+    classifier = DecisionGraphClassifier(classes=classes).fit([["a"], ["b"]] * 9, np.tile(y, 9))
+    assert classifier.classes_.tolist() == classes
+    assert classifier.predict([["a"], ["b"]]).tolist() == list(y)
