@@ -33,6 +33,7 @@ NAMES = (
 ONLY_WHEN_NAMED = (
     *(
         "confidence",
+        "few_cases",
         "forests",
         "forests_elsewhere",
         "forests_missing",

@@ -74,7 +74,7 @@ class DrawnGraphs:
         """For each node, whose graph it is in."""
         return np.arange(len(self.begin) - 1).repeat(self.begin[1:] - self.begin[:-1])
 
-    @property
+    @cached_property
     def tested(self) -> Integers:
         """n_variables * i + j where the graph of i tests j, sorted."""
         is_test = self.tests >= 0
@@ -86,6 +86,25 @@ class DrawnGraphs:
         """For each leaf, whose graph it is in."""
         owners: Integers = self.owners[self.tests == LEAF]
         return owners
+
+    def charged(self, log_ways: Floats) -> tuple[NDArray[Any], ...]:
+        """What `Choices` charges the graph of each variable for: tests, variables, ways, and arcs that share a leaf.
+
+        >>> graphs = DrawnGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
+        >>> [counts.tolist() for counts in graphs.charged(np.array([0.0, 0.5, 0.0]))]
+        [[1, 0, 0], [1, 0, 0], [0.5, 0.0, 0.0], [0, 0, 0]]
+        """
+        n, n_nodes, is_test, is_leaf = len(self.begin) - 1, len(self.tests), self.tests >= 0, self.tests == LEAF
+        owners, sources = self.owners[is_test], np.arange(n_nodes).repeat(np.diff(self.first))
+        ends = self.begin[self.owners[sources]] + self.children
+        to_leaves = np.unique((sources * n_nodes + ends)[is_leaf[ends]]) // n_nodes  # a test's arcs to one count once
+        n_shared = np.bincount(self.owners[to_leaves], minlength=n) - np.bincount(self.owners_of_leaves, minlength=n)
+        return (
+            np.bincount(owners, minlength=n),
+            np.bincount(self.tested // n, minlength=n),
+            np.bincount(owners, log_ways[self.tests[is_test]], n),
+            n_shared.clip(0),  # no arc leads to a leaf that is the root
+        )
 
     def are_valid(self, n_states: Integers) -> bool:
         """Whether `DecisionGraph.validate` lets all of them pass."""

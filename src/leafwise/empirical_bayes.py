@@ -19,6 +19,7 @@ from leafwise.table import Table
 
 TIMES = (1, 2, 4, 8, 16)  # as many cases as in the prior that the search has scored with
 TIMES_OF_A_TARGET = (*TIMES, 32, 64)
+_ROUNDS = 20  # of variables that hear of each other
 N_FOLDS = 3
 LOG_DOUBLED = log(2)  # what each doubling, or halving, of what the cases in the leaves ask for must gain
 
@@ -26,10 +27,11 @@ LOG_DOUBLED = log(2)  # what each doubling, or halving, of what the cases in the
 def with_fitted_priors(network: Network) -> Network:
     """The same graphs and counts, the leaves of each variable with a prior that is worth as many cases as it takes.
 
-    That is the prior of the search, or one of two, four, eight or sixteen times as many cases. Before the data each of
-    the five is as probable as any other; given the cases of all leaves of a variable, the median is taken. Variables
-    with own-value tests or tied leaves keep the prior of the search, which is also what the network tells, and scores
-    are of.
+    That is the prior of the search, or one of two, four, eight or sixteen times as many cases. How probable each of the
+    five is for a variable, before its own cases, the others tell: as if each of the five had been seen once, and then
+    as often as it is right for them. Given the cases of all leaves of the variable, the median is taken. Variables with
+    own-value tests or tied leaves keep the prior of the search, which is also what the network tells, and scores are
+    of.
 
     >>> from leafwise.decision_graph import DecisionGraph
     >>> from leafwise.table import Variable
@@ -37,7 +39,7 @@ def with_fitted_priors(network: Network) -> Network:
     >>> names = Variable("fair", ("heads", "tails")), Variable("magic", ("heads", "tails"))
     >>> found = with_fitted_priors(Network(names, tuple(coins), prior="symmetric:2"))
     >>> [node.exponents.tolist() for node in found.nodes], found.prior
-    ([[[8.0, 8.0]], [[1.0, 1.0]]], 'symmetric:2')
+    ([[[4.0, 4.0]], [[1.0, 1.0]]], 'symmetric:2')
     """
     tied = {leaf.variable for group in network.ties for leaf in group}
 
@@ -72,8 +74,12 @@ def _medians(learned: Sequence[Node]) -> list[int]:
     of_leaves = np.array([log_likelihoods_of(widths, counts, exponents * times) for times in TIMES])
     firsts = np.cumsum([0, *(node.n_leaves for node in learned[:-1])])
     of_nodes = np.add.reduceat(of_leaves, firsts, axis=1)
-    shares = np.exp(of_nodes - of_nodes.max(axis=0)).cumsum(axis=0)
-    return [TIMES[median] for median in (shares < shares[-1] / 2).sum(axis=0)]
+    likelihoods = np.exp(of_nodes - of_nodes.max(axis=0))
+    shares = likelihoods / likelihoods.sum(axis=0)
+    for _ in range(_ROUNDS):
+        shares = likelihoods * (1 + shares.sum(axis=1, keepdims=True) - shares)  # one more of each, and all the others
+        shares /= shares.sum(axis=0)
+    return [TIMES[median] for median in (shares.cumsum(axis=0) < 0.5).sum(axis=0)]
 
 
 def _with_prior_of(node: Node, times: int) -> Node:

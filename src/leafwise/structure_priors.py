@@ -94,24 +94,28 @@ class Choices:
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
         ends = chain([0], *map(set, graph.children))  # of the arcs, one of which leads to the root
         n_shared = sum(graph.tests[node] == LEAF for node in ends) - graph.n_leaves
-        return -(
-            self._cost([test for test in graph.tests if test >= 0], variables, n_candidates) + n_shared * LOG_SHARED
-        )
+        tests = [test for test in graph.tests if test >= 0]
+        return -self.cost(*_counted(tests, variables), n_shared, n_candidates)
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
         """Each partition pays for having been chosen; that switches share what is below their parts costs nothing."""
         found = own.partitions()
         tests = [test for test in own.graph.tests if test not in (LEAF, own.target)]
-        cost = self._cost(tests, variables, n_candidates) + own.n_shared * LOG_SHARED
+        cost = self.cost(*_counted(tests, variables), own.n_shared, n_candidates)
         sets = [math.log(n_sets(variables[own.target], [s for part in parts for s in part])) for parts in found]
         return -(cost + len(found) * LOG_SHARED + math.fsum(sets))
 
-    def _cost(self, tests: Sequence[int], variables: Sequence[Variable], n_candidates: int) -> float:
-        """Of the variables that are tested, and of the tests."""
-        p, n = len(set(tests)), max(n_candidates, len(set(tests)))
-        cost = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
-        ways = {test: log_ways(variables[test]) for test in set(tests)}
-        return cost + len(tests) * math.log(max(p, 1)) + math.fsum(map(ways.__getitem__, tests))
+    def cost(self, n_tests: int, n_tested: int, all_ways: float, n_shared: int, n_candidates: int) -> float:
+        """Of a graph with so many tests of so many variables, all ways to split them, and arcs that share a leaf."""
+        p, n = n_tested, max(n_candidates, n_tested)
+        parents = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
+        return parents + n_tests * math.log(max(p, 1)) + all_ways + n_shared * LOG_SHARED
+
+
+def _counted(tests: Sequence[int], variables: Sequence[Variable]) -> tuple[int, int, float]:
+    """How many tests there are, of how many variables, and the log of in how many ways those could split."""
+    ways = {test: log_ways(variables[test]) for test in set(tests)}
+    return len(tests), len(ways), math.fsum(map(ways.__getitem__, tests))
 
 
 @dataclass(frozen=True, slots=True)

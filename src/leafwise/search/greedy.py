@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
-from leafwise.decision_graph import LEAF, DecisionGraph
+from leafwise.decision_graph import DecisionGraph
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
@@ -35,7 +35,7 @@ from leafwise.search.prices import Prices
 from leafwise.search.problem import Problem, Step
 from leafwise.search.taken import Taken
 from leafwise.search.under_way import MOMENT, Run, check_numbers
-from leafwise.structure_priors import LOG_SHARED, n_sets
+from leafwise.structure_priors import LOG_SHARED, Choices, n_sets
 from leafwise.workers import Workers
 
 if TYPE_CHECKING:
@@ -502,13 +502,14 @@ class LeafSearchRun(Run):
 
     def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
         """What the structure prior gains by leaving out of the graphs what does not matter."""
-        if not self._problem.structure_prior.costs.tests:
+        prior = self._problem.structure_prior
+        if not isinstance(prior, Choices):  # others charge for leaves, of which none is left out
             return 0.0
-        whole, n = self._draw(self._leaves.n_steps).graphs, len(self._n_states)
-        n_tests = [np.bincount(g.owners[g.tests != LEAF], minlength=n) for g in (graphs, whole)]
-        changed = np.flatnonzero(n_tests[0] < n_tests[1]).tolist()
-        log_prior = self._problem.log_prior
-        return math.fsum(log_prior(t, graphs.graph(t)) - log_prior(t, whole.graph(t)) for t in changed)
+        whole, log_ways = self._draw(self._leaves.n_steps).graphs, self._prices.per_variable[2]
+        now, before = ([*drawn.charged(log_ways), self._problem.n_candidates] for drawn in (graphs, whole))
+        changed = np.flatnonzero(now[0] < before[0])
+        rows = [zip(*(of_each[changed].tolist() for of_each in counted), strict=True) for counted in (before, now)]
+        return math.fsum(prior.cost(*one) - prior.cost(*other) for one, other in zip(*rows, strict=True))
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""
