@@ -1,10 +1,11 @@
 """Where counting by planes and counting by rows cross: the constants of leafwise.kernels.counting.bits.
 
 Counting a set by planes costs, for each plane of each candidate and each state of the target, a fixed part and a part
-for each word; by rows, something for each candidate, and for each row a fixed part and a part for each unusual value.
-The same kernel is compiled twice more here, once with each way forced, and timed on sets of many sizes: all sets of a
-table one after the other, as a search does it, so that no set is in any cache because it was just counted. The counts
-of both must be those of the kernel that chooses itself.
+for each word; by rows, a fixed part for each plane and each state of the target, and for each row a fixed part and a
+part for each 512 of its bits. The same kernel is compiled twice more here, once with each way forced, and timed on sets
+of many sizes: all sets of a table one after the other, as a search does it, so that no set is in any cache because it
+was just counted. The counts of both must be those of the kernel that chooses itself. To compile them so takes
+LEAFWISE_PLAIN_NUMBA=1.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,9 +27,9 @@ from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
 N_CANDIDATES = 200
-CASES = (2_000, 20_000, 100_000)
-SIZES = (8, 32, 128, 512, 2048)
-KINDS = {"2 states, 1 in 50": (2, 0.02), "2 states, 1 in 5": (2, 0.2), "4 states, even": (4, 0.75)}
+CASES = (2_000, 20_000, 100_000, 500_000)
+SIZES = (8, 32, 128, 512, 2048, 8192, 32768)
+KINDS = {"2 states": 2, "4 states": 4, "12 states": 12}
 MOST_SETS = 100
 REPEATS = 7
 
@@ -53,7 +54,7 @@ class Sets:
 
     n_sets: int
     n_words: int
-    n_listed: float  # unusual values a row
+    n_chunks: int  # of 512 bits a row
     histograms: NDArray[np.int32]
     arguments: tuple[Any, ...]
 
@@ -61,10 +62,9 @@ class Sets:
 def random_sets(n_cases: int, kind: str, size: int) -> Sets:
     """Sets of one size; the last variable says which set a case is in, and the rest of the cases is one more."""
     random = np.random.default_rng(1)
-    n_states, share = KINDS[kind]
+    n_states = KINDS[kind]
     n_sets = min(MOST_SETS, n_cases // size)
-    codes = random.integers(1, n_states, (N_CANDIDATES + 2, n_cases)).astype(np.uint8)
-    codes[random.random(codes.shape) >= share] = 0
+    codes = random.integers(0, n_states, (N_CANDIDATES + 2, n_cases), np.uint8)
     sizes = [*[size] * n_sets, n_cases - n_sets * size]
     codes[-1] = random.permutation(np.repeat(np.arange(n_sets + 1), sizes))
     variables = [Variable(f"x{i}", tuple(map(str, range(n_states)))) for i in range(N_CANDIDATES + 1)]
@@ -81,7 +81,8 @@ def random_sets(n_cases: int, kind: str, size: int) -> Sets:
     scratch = bits.make_scratch(size, counter.n_states, counter.cases.data)
     arguments = (requests, 0, n_sets, histograms, layout, counter.cases, scratch)
     ready(bits.call(layout, counter.cases))
-    return Sets(n_sets, counter.cases.data.words.shape[1], counter.cases.data.n_listed, histograms, arguments)
+    data = counter.cases.data
+    return Sets(n_sets, data.words.shape[1], -(-data.width // 8), histograms, arguments)
 
 
 def seconds_and_counts(kernel: Callable[..., None], sets: Sets) -> tuple[float, NDArray[np.int32]]:
@@ -99,7 +100,7 @@ class Line:
     kind: str
     size: int
     n_words: int
-    n_listed: float
+    n_chunks: int
     planes: float
     rows: float
     chosen: float
@@ -107,7 +108,7 @@ class Line:
 
 def lines(kernels: list[Callable[..., None]]) -> Iterator[Line]:
     """Every size of set of every table, counted in all three ways."""
-    for kind, (n_states, _) in KINDS.items():
+    for kind, n_states in KINDS.items():
         for n_cases in CASES:
             for size in SIZES:
                 if 2 * size <= n_cases:
@@ -116,16 +117,16 @@ def lines(kernels: list[Callable[..., None]]) -> Iterator[Line]:
                     where = f"{kind}, {size} of {n_cases} cases"
                     check(bool((one == two).all() and (two == three).all()), f"counts differ for {where}")
                     check(int(one[-n_states:].sum()) == size, f"not all are counted for {where}")
-                    yield Line(n_cases, kind, size, sets.n_words, sets.n_listed, planes, rows, chosen)
+                    yield Line(n_cases, kind, size, sets.n_words, sets.n_chunks, planes, rows, chosen)
 
 
 def fit(measured: list[Line]) -> list[float]:
-    """Nanoseconds: a plane's fixed part and each word, a candidate by rows, a row's fixed part and each value."""
-    states = np.array([KINDS[line.kind][0] for line in measured])
-    size, listed = np.array([line.size for line in measured]), np.array([line.n_listed for line in measured])
+    """Nanoseconds: a plane's fixed part and each word; by rows, a plane, a row's fixed part and each 512 bits of it."""
+    states = np.array([KINDS[line.kind] for line in measured])
+    size, chunks = np.array([line.size for line in measured]), np.array([line.n_chunks for line in measured])
     n_planes = N_CANDIDATES * (states - 1) * states
     planes = np.stack([n_planes, n_planes * [line.n_words for line in measured]], axis=1)
-    rows = np.stack([np.full(len(size), N_CANDIDATES), size, size * listed], axis=1)
+    rows = np.stack([n_planes, size, size * chunks], axis=1)
     found = []
     for design, taken in ((planes, [line.planes for line in measured]), (rows, [line.rows for line in measured])):
         weight = 1 / np.array(taken)  # relative errors count
@@ -137,18 +138,18 @@ def measure() -> Iterator[Report]:
     """Where the two ways cross, then the constants that fit the times beside those in use."""
     measured = list(lines([forced(True), forced(False), bits.count_sets]))
     rows = [
-        [line.kind, f"{line.n_cases:,}", f"{line.size:,}", f"{line.n_listed:.1f}"]
+        [line.kind, f"{line.n_cases:,}", f"{line.size:,}"]
         + [f"{seconds * 1e6:.2f}" for seconds in (line.planes, line.rows, line.chosen)]
         for line in measured
     ]
-    heads = ["data", "cases", "in the set", "unusual a row", "by planes µs", "by rows µs", "as chosen µs"]
+    heads = ["data", "cases", "in the set", "by planes µs", "by rows µs", "as chosen µs"]
     yield Report(f"Counting {N_CANDIDATES} candidates; best of {REPEATS}", heads, rows)
     yield constants(measured)
 
 
 def constants(measured: list[Line]) -> Report:
     """What the constants should be by these measurements, and what the present ones cost."""
-    in_use = (bits._PLANE_COST, bits._WORD_COST, bits._CANDIDATE_COST, bits._ROW_COST, bits._VALUE_COST)
+    in_use = (bits._PLANE_COST, bits._WORD_COST, bits._WRITING_COST, bits._ROW_COST, bits._CHUNK_COST)
     rows = [
         [name, *(f"{value:.3f}" for value in values)]
         for name, values in (("in use", in_use), ("fitted", fit(measured)))
@@ -158,7 +159,9 @@ def constants(measured: list[Line]) -> Report:
         f"Chosen against the cheaper way: {np.exp(np.mean(logs)):.2f} times the time in the geometric mean, "
         f"{np.exp(np.max(logs)):.2f} at most."
     )
-    return Report("Nanoseconds", ["", "a plane", "a word of it", "a candidate", "a row", "a value"], rows, [remark])
+    return Report(
+        "Nanoseconds", ["", "a plane", "a word of it", "a plane, by rows", "a row", "512 bits of it"], rows, [remark]
+    )
 
 
 if __name__ == "__main__":

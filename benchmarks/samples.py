@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks import data
 from benchmarks.report import SKIPPED, check
 from leafwise.kernels.compiling.internals import dispatcher_of
-from leafwise.kernels.counting import bits, listing, sets
+from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.leaf_search import acyclic, replay, schedule, splits, weights
 from leafwise.kernels.scoring import rises
 from leafwise.learner import start_search
@@ -33,7 +33,7 @@ A_SECOND = 2000  # samples
 CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
     *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
-    *(listing.lay_out, listing.list_values),
+    *(packing.pack_table, packing.pack_rows),
     *(bits.count_set, splits.price_splits),  # by these
 )
 

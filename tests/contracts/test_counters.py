@@ -1,7 +1,7 @@
 """The contract of counters, each of them held against a counter of dictionaries and Python sets."""
 
 from collections import Counter as Tally
-from itertools import count, pairwise
+from itertools import count
 
 import numpy as np
 import pytest
@@ -246,21 +246,27 @@ def test_shards_must_be_alike():
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("few", [0, 10**9])
+@pytest.mark.parametrize(("few", "many"), [(0, 10**9), (10**9, 10**9), (0, 0)])
 @pytest.mark.parametrize(
     ("n_states", "n_cases"), [([2] * 130, 1100), ([2, 3, 1, 9, 300] * 14, 513), ([300] * 220, 70), ([4], 1)]
 )
-def test_each_case_lists_what_is_not_usual(n_states, n_cases, few, monkeypatch):
+def test_rows_have_the_bits_of_planes(n_states, n_cases, few, many, monkeypatch):
     monkeypatch.setattr(cpu, "_FEW", few)
+    monkeypatch.setattr(cpu, "_MANY", many)
     monkeypatch.setattr(workers, "_WORTH_A_THREAD", 1e-9)
     codes = np.array([np.random.default_rng(r + k).integers(r, size=n_cases) for k, r in enumerate(n_states)])
     variables = tuple(Variable(f"v{k}", tuple(map(str, range(r)))) for k, r in enumerate(n_states))
     data = CpuCounter(
         Table(variables, codes.astype(np.uint16 if max(n_states) > 256 else np.uint8)), Workers(2)
     ).cases.data
-    usual = [np.bincount(column).argmax() for column in codes]
-    first = np.cumsum([0, *n_states])
-    expected = [[first[v] + state for v, state in enumerate(case) if state != usual[v]] for case in codes.T.tolist()]
-    lists = [data.listed[begin:end].tolist() for begin, end in pairwise(data.begin)]
-    assert lists == expected
-    assert data.n_listed == sum(len(case) ** 2 for case in expected) / max(1, sum(map(len, expected)))
+    has_planes = [r <= (32 if many else 8) for r in n_states]
+    expected = [
+        column == k for column, r, has in zip(codes, n_states, has_planes, strict=True) if has for k in range(1, r)
+    ]
+    assert (data.first >= 0).tolist() == has_planes
+    for bits in (data.words, data.rows[: n_cases * data.width].reshape(n_cases, data.width)):
+        found = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")
+        found = found[:, :n_cases] if bits is data.words else found[:, : len(expected)].T
+        assert found.tolist() == np.array(expected).reshape(-1, n_cases).tolist()
+    assert data.ones.tolist() == [int(bits.sum()) for bits in expected]
+    assert not data.rows[n_cases * data.width :].any()

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.compiling.words import lowest, popcount, which_equal
+from leafwise.kernels.compiling.words import MOST_ROWS, add_eight, add_sums, lowest, popcount, which_equal
 
 compiled = numba.njit(nogil=True)
 WORDS = [1, 2, 2**63, 2**64 - 1, 0b1011000, 0x123456789ABCDEF0]
@@ -40,3 +40,26 @@ def test_codes_that_are_equal(kind, most):
         for code in (0, 1, most, 7):
             expected = sum(int(codes[at + k] == code) << k for k in range(64))
             assert int(equal(codes, at, code)) == expected
+
+
+@compiled
+def add_up(data, rows, width, word, sums, counts):
+    for at in range(0, len(rows), 8):
+        add_eight(data, rows, at, width, word, sums)
+    add_sums(sums, counts, 512)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("width", "word"), [(1, 0), (3, 0), (8, 0), (19, 8), (19, 16)])
+def test_rows_are_added_up(width, word):
+    random = np.random.default_rng(width)
+    data = random.integers(0, 2**64, 40 * width + 8, np.uint64)
+    data[:width] = 2**64 - 1  # which a sum of eight bits just holds so many times
+    rows = np.append(np.zeros(MOST_ROWS - 40, np.int32), random.integers(0, 40, 40, np.int32)).astype(np.int32)
+    sums, counts = np.zeros(64, np.uint64), np.zeros(1024, np.int32)
+    for _ in range(2):
+        add_up(data, rows, width, word, sums, counts)
+    words = np.stack([data[row * width + word :][:8] for row in rows])
+    expected = 2 * np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").sum(axis=0, dtype=int)
+    assert counts.tolist() == [0] * 512 + expected.tolist()
+    assert not sums.any()

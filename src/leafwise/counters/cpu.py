@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
 from leafwise.kernels.compiling.jit import ready
-from leafwise.kernels.counting import bits, listing, sets
+from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_FEW = 5_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
+_FEW = 5_000_000  # codes: rows of so many are made ahead of time, too; of more by all threads, when they are needed
+_MOST_PLANE_STATES = 32  # columns of more states are counted by increments only: their bits would outweigh their codes,
+_FEWER_PLANE_STATES, _MANY = 8, 2**27  # ... or of more than these, where there are so many codes
 _SETS = 8192  # room to begin with; memory is not touched before it is used
 _ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
@@ -175,7 +177,7 @@ class CpuCounter:
 
     @property
     def no_cases(self) -> sets.Cases:
-        return sets.no_cases(self._table.codes, _kind_of_values(self._table))
+        return sets.no_cases(self._table.codes)
 
     @property
     def cases(self) -> sets.Cases:
@@ -255,31 +257,24 @@ def _writable(codes: Codes) -> Codes:
     return np.frombuffer(memory, codes.dtype).reshape(codes.shape)
 
 
-def _kind_of_values(table: Table) -> type:
-    """What numbers of values are kept as."""
-    return np.uint16 if table.n_states.sum() <= 2**16 else np.int32
-
-
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
-    n_states, n_words = table.n_states, -(-table.n_cases // 64)
-    n_planes, n_blocks = int((n_states - 1)[n_states <= listing.MOST_PLANE_STATES].sum()), -(-n_words // listing.BLOCK)
-    n_values, at_once = int(n_states.sum()), table.codes.size <= _FEW
-    kind = _kind_of_values(table)
-    words = np.empty((n_planes, n_words), np.uint64)
-    sizes = (table.n_variables, table.n_variables + 1, n_values, table.n_variables, table.n_cases + 1)
-    first, values, counts, usual, begin = (np.empty(size, np.int64) for size in sizes)
-    room: NDArray[Any] = np.empty(table.codes.size if at_once else 0, kind)  # what is not needed of it is never touched
-    data = Planes(_writable(table.codes), words, first, values, counts, usual, begin, room, 0.0)
-    at, squares = np.zeros(n_blocks + 1, np.int64), np.zeros(n_blocks, np.int64)
-    packed = workers.ahead(lambda: listing.lay_out(n_states, at_once, at, squares, data))
+    n_states, n, n_words, n_codes = table.n_states, table.n_variables, -(-table.n_cases // 64), table.codes.size
+    most_states, at_once = _MOST_PLANE_STATES if n_codes <= _MANY else _FEWER_PLANE_STATES, n_codes <= _FEW
+    n_planes, n_blocks = int((n_states - 1)[n_states <= most_states].sum()), -(-n_words // packing.BLOCK)
+    first, values, counts, usual = (np.empty(size, np.int64) for size in (n, n + 1, n_states.sum(), n))
+    words, width = np.empty((n_planes, n_words), np.uint64), -(-n_planes // 64)
+    rows = np.empty((table.n_cases + 1) * width + packing.SPARE, np.uint64)
+    rows[table.n_cases * width :] = 0
+    ones, are_binary = np.empty(n_planes, np.int32), bool((n_states == 2).all())
+    data = Planes(_writable(table.codes), words, first, rows, width, ones, are_binary, values, counts, usual)
+    packed = workers.ahead(lambda: packing.pack_table(n_states, most_states, at_once, data))
 
     def end() -> Planes:
-        n = packed()
-        whole = data._replace(listed=room[:n] if at_once else np.empty(n, kind))
+        packed()
         if not at_once:
-            costs = np.full(n_blocks, 50.0 * table.n_variables)
-            workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, whole), costs)
-        return whole._replace(n_listed=float(squares.sum()) / max(1, n))
+            costs = np.full(n_blocks, 20.0 * n_planes)
+            workers.run(lambda begin, end: packing.pack_rows(begin, end, data), costs)
+        return data
 
     return end

@@ -1,4 +1,7 @@
-"""Few instructions on 64-bit words: how many ones, where the lowest is, which of 64 codes are equal to one.
+"""Few instructions on 64-bit words: how many ones, where the lowest is, which of 64 codes are equal to one, and sums.
+
+Rows of bits are added up in 512 places at once, by sums that lie across words: bit k of the sum of place b of word w is
+bit b of sums[8 k + w]. They have eight bits, so after MOST_ROWS rows they must be added to what has more.
 
 Without a compiler, plain Python.
 """
@@ -9,6 +12,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
+
+MOST_ROWS = 248  # a multiple of eight
 
 
 def popcount(word: Any) -> int:
@@ -24,6 +29,22 @@ def lowest(word: Any) -> int:
 def which_equal(codes: Any, at: int, code: int) -> Any:
     """Of the 64 codes from `at` on, those that are equal to this one, as a word."""
     return np.packbits(codes[at : at + 64] == code, bitorder="little").view(np.uint64)[0]
+
+
+def add_eight(data: Any, rows: Any, at: int, width: int, word: int, sums: Any) -> None:
+    """Add eight rows, from rows[at] on, of `width` words each in `data`, to the sums: their words from one on."""
+    for row in rows[at : at + 8].tolist():
+        carry = data[row * width + word : row * width + word + 8].copy()
+        for k in range(0, 64, 8):
+            sums[k : k + 8], carry = sums[k : k + 8] ^ carry, sums[k : k + 8] & carry
+
+
+def add_sums(sums: Any, counts: Any, at: int) -> None:
+    """Add the sums to the 512 counts from `at` on, and begin anew."""
+    for k in range(8):
+        ones = np.unpackbits(sums[8 * k : 8 * k + 8].view(np.uint8), bitorder="little")
+        counts[at : at + 512] += ones.astype(np.int32) << k
+    sums[:] = 0
 
 
 def _emit_ctpop(_context: Any, _word: Any) -> Any:
@@ -58,7 +79,75 @@ def _emit_equal(_context: Any, codes: Any, _at: Any, _code: Any) -> Any:
     return types.uint64(codes, types.intp, types.int64), generate
 
 
+_WORD = ir.IntType(64)
+_WORDS = ir.VectorType(_WORD, 8)
+
+
+def _start_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    return context.make_array(kind)(context, builder, array).data
+
+
+def _place(builder: Any, start: Any, at: Any, kind: Any) -> Any:
+    """Where something of this kind begins in an array, at a number that is known now or later."""
+    return builder.bitcast(builder.gep(start, [_WORD(at) if isinstance(at, int) else at]), kind.as_pointer())
+
+
+def _carry(builder: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """The sum of three bits, in all places: the higher one, and the lower."""
+    either = builder.xor(a, b)
+    return builder.or_(builder.and_(a, b), builder.and_(either, c)), builder.xor(either, c)
+
+
+def _emit_add_eight(_context: Any, data: Any, rows: Any, _at: Any, _width: Any, _word: Any, sums: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        words, listed, at, width, word, totals = arguments
+        words, totals = _start_of(context, builder, data, words), _start_of(context, builder, sums, totals)
+        listed, row = _start_of(context, builder, rows, listed), []
+        for k in range(8):
+            number = builder.load(builder.gep(listed, [builder.add(at, _WORD(k))]))
+            begin = builder.add(builder.mul(builder.sext(number, _WORD), width), word)
+            row.append(builder.load(_place(builder, words, begin, _WORDS), align=8))
+        places = [_place(builder, totals, 8 * k, _WORDS) for k in range(8)]
+        ones, twos, fours, *more = (builder.load(place, align=8) for place in places)
+        by_four = []
+        for k in (0, 4):
+            first, ones = _carry(builder, ones, row[k], row[k + 1])
+            second, ones = _carry(builder, ones, row[k + 2], row[k + 3])
+            four, twos = _carry(builder, twos, first, second)
+            by_four.append(four)
+        carry, fours = _carry(builder, fours, *by_four)
+        new = [ones, twos, fours]
+        for total in more:
+            new.append(builder.xor(total, carry))
+            carry = builder.and_(total, carry)
+        for place, total in zip(places, new, strict=True):
+            builder.store(total, place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(data, rows, types.int64, types.int64, types.int64, sums), generate
+
+
+def _emit_add_sums(_context: Any, sums: Any, counts: Any, _at: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        totals, out = (_start_of(context, builder, *pair) for pair in zip((sums, counts), arguments[:2], strict=True))
+        bits, bytes_, numbers = (ir.VectorType(ir.IntType(n), 64) for n in (1, 8, 32))
+        for word in range(8):
+            total = ir.Constant(bytes_, [0] * 64)
+            for k in range(8):
+                ones = builder.bitcast(builder.load(builder.gep(totals, [_WORD(8 * k + word)])), bits)
+                total = builder.add(total, builder.select(ones, bytes_([1 << k] * 64), bytes_([0] * 64)))
+            place = _place(builder, out, builder.add(arguments[2], _WORD(64 * word)), numbers)
+            builder.store(builder.add(builder.load(place, align=4), builder.zext(total, numbers)), place, align=4)
+        for k in range(8):
+            builder.store(_WORDS([0] * 8), _place(builder, totals, 8 * k, _WORDS), align=8)
+        return context.get_dummy_value()
+
+    return types.void(sums, counts, types.int64), generate
+
+
 _equal: Any = intrinsic(_emit_equal)
+_add_eight: Any = intrinsic(_emit_add_eight)
+_add_sums: Any = intrinsic(_emit_add_sums)
 _count_ones: Any = intrinsic(_emit_ctpop)
 _count_trailing_zeros: Any = intrinsic(_emit_cttz)
 
@@ -76,3 +165,13 @@ def _compiled_lowest(word: Any) -> Any:
 @overload(which_equal, strict=False)
 def _compiled_which_equal(codes: Any, at: Any, code: Any) -> Any:
     return lambda codes, at, code: _equal(codes, at, code)
+
+
+@overload(add_eight, strict=False)
+def _compiled_add_eight(data: Any, rows: Any, at: Any, width: Any, word: Any, sums: Any) -> Any:
+    return lambda data, rows, at, width, word, sums: _add_eight(data, rows, at, width, word, sums)
+
+
+@overload(add_sums, strict=False)
+def _compiled_add_sums(sums: Any, counts: Any, at: Any) -> Any:
+    return lambda sums, counts, at: _add_sums(sums, counts, at)

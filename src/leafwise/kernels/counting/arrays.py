@@ -5,8 +5,7 @@ for each state, and after them one row with the totals.
 
 The data are there three times. By columns, for cutting sets of cases. As *planes*, for counting large sets: a column
 with few states is one bit mask for each state but the first, whose counts follow by subtraction. By rows, for counting
-small sets: each case lists its *values* (a variable's state; all are numbered), but for those that are the most common
-ones of their variables, whose counts follow by subtraction, too.
+small sets: each case has the same bits, one for each plane, side by side.
 """
 
 from collections.abc import Callable
@@ -40,12 +39,13 @@ class Planes(NamedTuple):
     columns: Array  # codes, (n_variables, n_cases)
     words: Array  # bit planes, (n_planes, n_words) uint64
     first: Array  # the plane of state 1 of each variable, or -1 where a variable has none
-    values: Array  # for each variable, and one more: the number of its first value
+    rows: Array  # the bits of each case, `width` words; then a row without any, and words to spare
+    width: int
+    ones: Array  # how many cases have each bit
+    are_binary: bool  # all variables
+    values: Array  # for each variable, and one more: the number of its first value, a variable's state
     counts: Array  # how many cases have each value
     usual: Array  # the most common state of each variable
-    begin: Array  # for each case, and one more: where it begins in
-    listed: Array  # ... the values that are not usual
-    n_listed: float  # with such a value, on average: what counting by rows costs
 
 
 def grown(array: Array, length: int, make: Callable[..., Array] = np.zeros) -> Array:

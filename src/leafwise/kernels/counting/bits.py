@@ -12,13 +12,13 @@ from leafwise.kernels.compiling.references import Packed, refer
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting.arrays import Layout, Planes
-from leafwise.kernels.counting.rows import count_rows, place_values, unusual_cases
+from leafwise.kernels.counting.rows import RowScratch, count_column, count_rows, make_row_scratch, unusual_cases
 from leafwise.kernels.counting.sets import Cases, mask_of, rows_of
 
-# Nanoseconds (benchmarks/crossing.py): a plane costs a fixed part and a part for each word; rows so much a candidate,
-# and each row a fixed part and a part for each value that is listed, or one for each candidate.
-_PLANE_COST, _WORD_COST = 3.5, 0.07
-_CANDIDATE_COST, _ROW_COST, _VALUE_COST, _COLUMN_COST = 3.0, 20.0, 2.5, 2.5
+# Nanoseconds (benchmarks/crossing.py), for each state of the target: a plane costs a fixed part and a part for each
+# word; by rows, it costs a fixed part, and each row one and a part for each 512 of its bits.
+_PLANE_COST, _WORD_COST = 3.0, 0.065
+_WRITING_COST, _ROW_COST, _CHUNK_COST = 1.7, 2.0, 2.7
 _LONG = 64  # words: planes at least so long are counted four at a time
 
 
@@ -149,39 +149,18 @@ def _count_many(
                 out[at + n_classes - 1] -= n
 
 
-@bare
-def _count_column(rows: Array, column: Array, own: Array, n_classes: int, out: Array) -> None:
-    """One candidate's block, by one increment for each row."""
-    for cell in range(out.shape[0]):
-        out[cell] = 0
-    for k in range(rows.shape[0]):
-        out[np.int64(column[rows[k]]) * n_classes + np.int64(own[rows[k]])] += 1
-
-
-@bare
-def _count_states(rows: Array, own: Array, totals: Array) -> None:
-    for k in range(totals.shape[0]):
-        totals[k] = 0
-    for k in range(rows.shape[0]):
-        totals[np.int64(own[rows[k]])] += 1
-
-
 class Scratch(NamedTuple):
     """Where one thread counts."""
 
     classes: Array  # masks, one for each state of a target, and one more
-    rows: Array
-    places: Array  # for each value, its row in histograms of the layout
-    layout: Array  # ... which is this one
+    by_rows: RowScratch
 
 
 def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
     """Room to count sets of so many cases, for any target."""
     return Scratch(
         np.empty((max(n_states[data.first >= 0], default=2) + 1, data.words.shape[1]), np.uint64),
-        np.empty(most_rows, np.int32),
-        np.empty(len(data.counts), np.int64),
-        np.full(1, -1),
+        make_row_scratch(most_rows, max(n_states, default=0), data.width),
     )
 
 
@@ -189,16 +168,8 @@ def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
 def _by_planes(size: int, n_variables: int, n_classes: int, data: Planes) -> bool:
     """Whether planes are the cheaper way to count so many cases for so many variables."""
     n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
-    by_planes = n_planes * n_classes * (_PLANE_COST + _WORD_COST * data.words.shape[1])
-    by_rows = min(_ROW_COST + _VALUE_COST * data.n_listed, _COLUMN_COST * n_variables)
-    return by_planes < _CANDIDATE_COST * n_variables + size * by_rows
-
-
-@inlined
-def _by_columns(set_: Any, n_variables: int, cases: Cases) -> bool:
-    """Whether to count row by row is cheaper one candidate after the other than by what is listed for each row."""
-    by_lists = _ROW_COST + _VALUE_COST * cases.data.n_listed
-    return set_["size"] < cases.n_cases and _COLUMN_COST * n_variables < by_lists
+    by_planes = _PLANE_COST + _WORD_COST * data.words.shape[1] - _WRITING_COST
+    return n_planes * n_classes * by_planes < size * (_ROW_COST + _CHUNK_COST * -(-data.width // 8))
 
 
 @bare
@@ -218,29 +189,7 @@ def count_set(number: int, target: int, at: int, cells: Array, layout: Layout, c
     own, totals = data.columns[target], out[layout.n_rows[which] * n_classes :]
     size = unusual_cases(target, data) if set_["size"] == cases.n_cases else set_["size"]
     if data.first[target] < 0 or not _by_planes(size, variables.shape[0], n_classes, data):
-        if _by_columns(set_, variables.shape[0], cases):
-            n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
-            _count_states(scratch.rows[:n], own, totals)
-            for entry in range(variables.shape[0]):
-                at, end = bases[entry] * n_classes, (bases[entry] + layout.n_states[variables[entry]]) * n_classes
-                _count_column(scratch.rows[:n], data.columns[variables[entry]], own, n_classes, out[at:end])
-            return
-        if scratch.layout[0] != which:
-            place_values(variables, bases, layout.n_states, data.values, scratch.places)
-            scratch.layout[0] = which
-        count_rows(
-            set_,
-            target,
-            variables,
-            bases,
-            layout.n_states,
-            cases,
-            scratch.classes[0],
-            scratch.rows,
-            scratch.places,
-            out,
-            totals,
-        )
+        count_rows(set_, target, variables, bases, cases, scratch.classes[0], scratch.by_rows, out, totals)
         return
     classes = scratch.classes
     mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
@@ -249,14 +198,14 @@ def count_set(number: int, target: int, at: int, cells: Array, layout: Layout, c
         _count_binary(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
     else:
         _count_many(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
-    n = 0
+    n, rows = 0, scratch.by_rows.rows
     for entry in range(variables.shape[0]):
         variable = variables[entry]
         if data.first[variable] < 0:
             if n == 0:
-                n = rows_of(set_, cases.masks, cases.lists, scratch.rows)
+                n = rows_of(set_, cases.masks, cases.lists, rows)
             block = out[bases[entry] * n_classes : (bases[entry] + layout.n_states[variable]) * n_classes]
-            _count_column(scratch.rows[:n], data.columns[variable], own, n_classes, block)
+            count_column(rows[:n], data.columns[variable], own, n_classes, block)
 
 
 def call(layout: Layout, cases: Cases) -> tuple[Any, ...]:

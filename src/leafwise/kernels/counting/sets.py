@@ -1,7 +1,7 @@
 """Sets of cases: placed, cut by a variable's states, joined.
 
-A set is one record of `sets`: either a bit mask (a row of `masks`, one bit a case) or, when it holds few cases, a
-sorted list of row numbers (a slice of `lists`).
+A set is one record of `sets`: either a bit mask (a row of `masks`, one bit a case) or, when it holds few cases, a list
+of row numbers (a slice of `lists`).
 """
 
 from typing import Any, NamedTuple
@@ -33,12 +33,12 @@ class Cases(NamedTuple):
     data: Planes
 
 
-def no_cases(codes: Array, listed: type = np.uint16) -> Cases:
+def no_cases(codes: Array) -> Cases:
     """None at all, in arrays of the same types: where rows are elsewhere, or for functions that are yet to compile."""
     nothing, none = np.zeros(0, np.int64), np.full(len(codes), -1)
     words = np.zeros((0, 0), np.uint64)
     columns: Array = np.zeros((len(codes), 0), codes.dtype)
-    data = Planes(columns, words, none, nothing, nothing, none, nothing, np.zeros(0, listed), 0.0)
+    data = Planes(columns, words, none, np.zeros(0, np.uint64), 0, np.zeros(0, np.int32), False, nothing, nothing, none)
     return Cases(np.zeros(0, SET), words, nothing, np.zeros(0, np.int32), nothing, 0, data)
 
 
@@ -328,24 +328,14 @@ def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases)
 
 
 @bare
-def _join_lists(one: Any, two: Any, at: int, lists: Array) -> None:
-    """Merge two sorted lists; both are lists, as the sum of them is."""
-    a, b = one["offset"], two["offset"]
-    end_a, end_b = a + one["size"], b + two["size"]
-    for k in range(at, at + one["size"] + two["size"]):
-        if b >= end_b or (a < end_a and lists[a] < lists[b]):
-            lists[k] = lists[a]
-            a += 1
-        else:
-            lists[k] = lists[b]
-            b += 1
-
-
-@bare
 def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
     """The union of two disjoint sets, whose record is already placed."""
-    if not union["is_mask"]:
-        _join_lists(one, two, union["offset"], cases.lists)
+    if not union["is_mask"]:  # nor are they
+        at = union["offset"]
+        for set_ in (one, two):
+            for k in range(set_["size"]):
+                cases.lists[at + k] = cases.lists[set_["offset"] + k]
+            at += set_["size"]
         return
     mask = cases.masks[union["offset"]]
     if one["is_mask"] and two["is_mask"]:

@@ -198,7 +198,7 @@ def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int,
 def _count(leaf: Any, state: State, scratch: Scratch) -> None:
     layout, cases, target = state.scoring.layout, state.cases, leaf["target"]
     count_set(leaf["cases"], target, leaf["histogram"], state.pool.cells, layout, cases, scratch.counting)
-    n_words = min(cases.sets[leaf["cases"]]["size"], cases.data.words.shape[1])
+    n_words = min(cases.sets[leaf["cases"]]["size"] // 8, cases.data.words.shape[1])
     scratch.spent[0] += 0.05 * size_of(target, layout) * n_words
 
 
@@ -452,7 +452,7 @@ def _keep_whole(leaf: Any, states: Int, whole: Any, state: State, scratch: Scrat
             scratch.groups,
             cases.sets[to : to + 1],
             cases,
-            scratch.counting.rows,
+            scratch.counting.by_rows.rows,
             scratch.fill,
         )
     _copy_counts(histogram_of(leaf, state), states, n_classes, histogram_of(whole, state))
@@ -478,7 +478,12 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
         return
     begin, end = first_kid(split), first_kid(split) + n_kids(split)
     if not state.rules.remote:
-        sets, groups, rows, fill = state.leaves[first]["cases"], scratch.groups, scratch.counting.rows, scratch.fill
+        sets, groups, rows, fill = (
+            state.leaves[first]["cases"],
+            scratch.groups,
+            scratch.counting.by_rows.rows,
+            scratch.fill,
+        )
         whole, kids = cases.sets[leaf["cases"]], cases.sets[sets + begin : sets + end]
         states = _kept_states(split["piece"], leaf, split, state) if is_parted else np.int64(0)
         if states != 0:

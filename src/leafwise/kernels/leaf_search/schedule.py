@@ -355,7 +355,7 @@ def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State,
     call.
     """
     scratch = refer(scratch)
-    scratch.spent[0], scratch.counting.layout[0] = 0.0, -1  # it may have served a search with another layout
+    scratch.spent[0] = 0.0
     return _advance(leads, n_steps, share, priced, refer(state), scratch)
 
 

@@ -1,0 +1,72 @@
+"""A table laid out for counting: its planes are packed, and then turned into rows.
+
+Planes are by variables and rows by cases, so 64 planes at a time are turned: bit c of word v becomes bit v of word c.
+"""
+
+import numpy as np
+
+from leafwise.kernels.compiling.jit import bare, inlined, jit, part
+from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.counting.arrays import Planes
+from leafwise.kernels.counting.planes import pack
+
+BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
+SPARE = 8  # words behind the last row: rows are read so many words at a time
+
+
+@inlined
+def _deal(words: Array, shift: np.uint64, mask: np.uint64, out: Array) -> None:
+    """Deal the first and the second half of 64 words out in turns, exchanging parts of each pair."""
+    for k in range(32):
+        low, high = words[k], words[k + 32]
+        out[2 * k] = low & mask | (high & mask) << shift
+        out[2 * k + 1] = low >> shift & mask | high & ~mask
+
+
+@bare
+def _turn(words: Array, other: Array) -> None:
+    """Exchange rows and columns of 64 words."""
+    _deal(words, np.uint64(32), np.uint64(0x00000000FFFFFFFF), other)
+    _deal(other, np.uint64(16), np.uint64(0x0000FFFF0000FFFF), words)
+    _deal(words, np.uint64(8), np.uint64(0x00FF00FF00FF00FF), other)
+    _deal(other, np.uint64(4), np.uint64(0x0F0F0F0F0F0F0F0F), words)
+    _deal(words, np.uint64(2), np.uint64(0x3333333333333333), other)
+    _deal(other, np.uint64(1), np.uint64(0x5555555555555555), words)
+
+
+@part
+def _pack_rows(begin: Int, end: Int, data: Planes) -> None:
+    words, rows, width, n_cases = data.words, data.rows, data.width, data.columns.shape[1]
+    square, room = np.empty(64, np.uint64), np.empty(64, np.uint64)
+    for block in range(begin, end):
+        for group in range(width):
+            n_planes = min(64, words.shape[0] - 64 * group)
+            for word in range(block * BLOCK, min((block + 1) * BLOCK, words.shape[1])):
+                for k in range(64):
+                    square[k] = words[64 * group + k, word] if k < n_planes else np.uint64(0)
+                _turn(square, room)
+                for case in range(64 * word, min(64 * word + 64, n_cases)):
+                    rows[case * width + group] = square[case & 63]
+
+
+@jit
+def pack_rows(begin: int, end: int, data: Planes) -> None:
+    """The rows of the cases of some blocks, from the planes."""
+    _pack_rows(begin, end, data)
+
+
+@jit
+def pack_table(n_states: Array, most_states: int, rows: bool, data: Planes) -> None:
+    """Fill in all of the table but the rows, and these if asked for; variables of more states have no planes."""
+    n, n_planes = data.columns.shape[0], 0
+    data.values[0] = 0
+    for variable in range(n):
+        data.values[variable + 1] = data.values[variable] + n_states[variable]
+        data.first[variable] = n_planes if n_states[variable] <= most_states else -1
+        n_planes += n_states[variable] - 1 if data.first[variable] >= 0 else 0
+    for variable in range(n):
+        pack(variable, data)
+        for state in range(1, n_states[variable] if data.first[variable] >= 0 else 0):
+            data.ones[data.first[variable] + state - 1] = data.counts[data.values[variable] + state]
+    if rows:
+        _pack_rows(np.int64(0), -(-data.words.shape[1] // BLOCK), data)
