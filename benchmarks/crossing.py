@@ -41,7 +41,7 @@ def forced(is_by_planes: bool) -> Callable[..., None]:
     """
     compiled = numba.njit(nogil=True)
     names = dict(vars(bits))
-    names["_by_planes"] = compiled(lambda _size, _n_variables, _n_classes, _data: is_by_planes)
+    names["_by_planes"] = compiled(lambda _size, _n_words, _n_variables, _n_classes, _data: is_by_planes)
     for name, function in (("count_set", bits.count_set), ("count_sets", bits.count_sets.py_func)):
         names[name] = compiled(FunctionType(function.__code__, names))
     kernel: Callable[..., None] = names["count_sets"]
@@ -76,7 +76,7 @@ def random_sets(n_cases: int, kind: str, size: int) -> Sets:
     allowed[0, 1:-1] = 1
     layout = make_layout(allowed, counter.n_states, np.array([0]))
     n_cells = (int(layout.n_rows[0]) + 1) * n_states
-    requests = np.array([[first + k, 0, k * n_cells] for k in range(n_sets)])
+    requests = np.array([[first + k, 0, k * n_cells, 0, -1] for k in range(n_sets)])
     histograms = np.zeros(n_sets * n_cells, np.int32)
     scratch = bits.make_scratch(size, counter.n_states, counter.cases.data)
     arguments = (requests, 0, n_sets, histograms, layout, counter.cases, scratch)

@@ -1,7 +1,7 @@
 """The contract of counters, each of them held against a counter of dictionaries and Python sets."""
 
 from collections import Counter as Tally
-from itertools import count
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from leafwise.counters import cpu
 from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
-from leafwise.kernels.counting import sets
+from leafwise.kernels.counting import bits, sets
 from leafwise.search.histograms import make_layout
 from leafwise.table import Table
 from leafwise.workers import Workers
@@ -264,9 +264,34 @@ def test_rows_have_the_bits_of_planes(n_states, n_cases, few, many, monkeypatch)
         column == k for column, r, has in zip(codes, n_states, has_planes, strict=True) if has for k in range(1, r)
     ]
     assert (data.first >= 0).tolist() == has_planes
-    for bits in (data.words, data.rows[: n_cases * data.width].reshape(n_cases, data.width)):
-        found = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")
-        found = found[:, :n_cases] if bits is data.words else found[:, : len(expected)].T
+    for words in (data.words, data.rows[: n_cases * data.width].reshape(n_cases, data.width)):
+        found = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        found = found[:, :n_cases] if words is data.words else found[:, : len(expected)].T
         assert found.tolist() == np.array(expected).reshape(-1, n_cases).tolist()
-    assert data.ones.tolist() == [int(bits.sum()) for bits in expected]
+    assert data.ones.tolist() == [int(ones.sum()) for ones in expected]
     assert not data.rows[n_cases * data.width :].any()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("n_states", [[2] * 20, [3, 2, 40, 4], [12, 3, 5]])
+@pytest.mark.parametrize("size", [0, 5, 90, 700, 2000])
+def test_parts_add_up(n_states, size):
+    """Large masks and lists are counted by planes and by rows; in parts, they must come to the same."""
+    random = np.random.default_rng(size)
+    columns = [random.integers(r, size=2000) for r in n_states]
+    columns.append(np.isin(np.arange(2000), random.permutation(2000)[:size]).astype(int))
+    counter = CpuCounter(make_table([*n_states, 2], columns), Workers(1))
+    n = len(n_states) + 1
+    number = counter.cut_sets(np.array([0]), np.array([n - 1]), np.array([2]), np.array([0, 1])) + 1
+    layout, cases = make_layout(~np.eye(n, dtype=bool), counter.n_states, np.arange(n)), counter.cases
+    for target in range(n):
+        whole = counter.count_sets(np.array([number]), np.array([target]), layout)
+        length = cases.masks.shape[1] if cases.sets[number]["is_mask"] else int(cases.sets[number]["size"])
+        cuts = np.unique([0, length, *random.integers(0, length + 1, 3)])
+        requests = [[number, target, k * len(whole), *part] for k, part in enumerate(pairwise(cuts.tolist()))]
+        parts = np.zeros((len(requests), len(whole)), np.int32)
+        scratch = bits.make_scratch(2000, counter.n_states, cases.data)
+        bits.count_sets(
+            np.array(requests, np.int64).reshape(-1, 5), 0, len(requests), parts.ravel(), layout, cases, scratch
+        )
+        assert parts.sum(axis=0).tolist() == whole.tolist()

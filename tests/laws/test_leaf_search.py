@@ -65,6 +65,21 @@ def test_threads_and_short_room_change_nothing(
         assert found(threads) == usual, f"{threads} threads"
 
 
+@pytest.mark.parametrize("n_states", [2, 5])
+@pytest.mark.parametrize("target", [None, "v0"])
+def test_threads_that_count_together_change_nothing(n_states, target, monkeypatch):
+    """A node's large leaves are counted by all who have nothing else to do."""
+    monkeypatch.setattr(leaves, "_CELLS_A_THREAD", 10**5)
+    random = np.random.default_rng(n_states)
+    codes = random.integers(n_states, size=(12, 150_000), dtype=np.uint8)
+    codes[0] = (codes[1] > codes[2]) ^ (codes[3] > codes[4]) & (random.random(150_000) < 0.8)
+    variables = tuple(Variable(f"v{k}", tuple(map(str, range(n_states)))) for k in range(12))
+    table = Table(variables, codes)
+    one, *others = (learn(table, target=target, search=LeafSearch(threads=threads)) for threads in (1, 2, 5))
+    assert one["v0"].n_leaves > 2
+    assert others == [one, one]
+
+
 def both_ways(table, **options):
     """The network of a search step by step, and of one in one go; and the operators."""
     one, other = (start_search(table, **options) for _ in range(2))

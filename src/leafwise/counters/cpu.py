@@ -145,7 +145,7 @@ class CpuCounter:
     def count_sets(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
         """The histograms of sets by their numbers."""
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
-        requests = np.stack([of, targets, np.cumsum(room) - room], axis=1)
+        requests = np.stack([of, targets, np.cumsum(room) - room, np.zeros_like(of), np.full_like(of, -1)], axis=1)
         sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
         costs = sizes * layout.n_rows[layout.of_target[targets]] * 0.1
         histograms, cases = np.empty(int(room.sum()), np.int32), self.cases

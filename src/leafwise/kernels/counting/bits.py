@@ -9,11 +9,18 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined, jit, separate
 from leafwise.kernels.compiling.references import Packed, refer
-from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting.arrays import Layout, Planes
-from leafwise.kernels.counting.rows import RowScratch, count_column, count_rows, make_row_scratch, unusual_cases
-from leafwise.kernels.counting.sets import Cases, mask_of, rows_of
+from leafwise.kernels.counting.rows import (
+    RowScratch,
+    count_column,
+    count_rows,
+    make_row_scratch,
+    unusual_cases,
+    unusual_rows,
+)
+from leafwise.kernels.counting.sets import Cases, length_of, mask_of_part, rows_of_part
 
 # Nanoseconds (benchmarks/crossing.py), for each state of the target: a plane costs a fixed part and a part for each
 # word; by rows, it costs a fixed part, and each row one and a part for each 512 of its bits.
@@ -23,28 +30,37 @@ _LONG = 64  # words: planes at least so long are counted four at a time
 
 
 @inlined
-def _class_masks(mask: Array, target: int, words: Array, first: Array, classes: Array, totals: Array) -> None:
-    """Split the mask by the target's states, one row of `classes` each, and count each part."""
-    for word in range(mask.shape[0]):
+def _class_masks(
+    mask: Array, begin: Int, end: Int, target: int, words: Array, first: Array, classes: Array, totals: Array
+) -> None:
+    """Split a mask, or some words of it, by the target's states, one row of `classes` each, and count each part.
+
+    Here and below, a word's number is made one that cannot be negative, or the loop would take one word at a time.
+    """
+    for j in range(end - begin):
+        word = np.uint64(begin + j)
         classes[0, word] = mask[word]
     for state in range(1, totals.shape[0]):
         plane = first[target] + state - 1
-        for word in range(mask.shape[0]):
+        for j in range(end - begin):
+            word = np.uint64(begin + j)
             classes[state, word] = mask[word] & words[plane, word]
             classes[0, word] &= ~words[plane, word]
     for state in range(totals.shape[0]):
         n = 0
-        for word in range(mask.shape[0]):
+        for j in range(end - begin):
+            word = np.uint64(begin + j)
             n += popcount(classes[state, word])
         totals[state] = n
 
 
 @bare
-def _count_four(classes: Array, words: Array, plane: int, out: Array, at: int) -> None:
+def _count_four(classes: Array, words: Array, begin: Int, end: Int, plane: int, out: Array, at: int) -> None:
     """For a binary target: state 1 of four binary variables at a time, whose planes and blocks follow each other."""
     a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     e, f, g, h = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    for word in range(words.shape[1]):
+    for j in range(end - begin):
+        word = np.uint64(begin + j)
         zero, one = classes[0, word], classes[1, word]
         a += popcount(zero & words[plane, word])
         b += popcount(one & words[plane, word])
@@ -59,7 +75,7 @@ def _count_four(classes: Array, words: Array, plane: int, out: Array, at: int) -
 
 
 @bare
-def _are_four(variables: Array, entry: int, n_words: int, layout_states: Array, first: Array) -> bool:
+def _are_four(variables: Array, entry: int, n_words: Int, layout_states: Array, first: Array) -> bool:
     """Whether the next four variables are binary and follow each other, and their planes are long enough."""
     if n_words < _LONG or entry + 4 > variables.shape[0] or variables[entry + 3] != variables[entry] + 3:
         return False
@@ -75,6 +91,8 @@ def _count_binary(
     bases: Array,
     layout_states: Array,
     words: Array,
+    begin: Int,
+    end: Int,
     first: Array,
     classes: Array,
     totals: Array,
@@ -83,9 +101,9 @@ def _count_binary(
     """For a binary target: the blocks of all variables that are counted by planes."""
     entry = 0
     while entry < variables.shape[0]:
-        if _are_four(variables, entry, words.shape[1], layout_states, first):
+        if _are_four(variables, entry, end - begin, layout_states, first):
             at = bases[entry] * 2
-            _count_four(classes, words, first[variables[entry]], out, at)
+            _count_four(classes, words, begin, end, first[variables[entry]], out, at)
             for k in range(at, at + 16, 4):
                 out[k], out[k + 1] = totals[0] - out[k + 2], totals[1] - out[k + 3]
             entry += 4
@@ -98,7 +116,8 @@ def _count_binary(
             for state in range(1, n_states):
                 plane = first[variable] + state - 1
                 zero, one = np.int64(0), np.int64(0)
-                for word in range(words.shape[1]):
+                for j in range(end - begin):
+                    word = np.uint64(begin + j)
                     zero += popcount(classes[0, word] & words[plane, word])
                     one += popcount(classes[1, word] & words[plane, word])
                 out[at + 2 * state] = zero
@@ -116,6 +135,8 @@ def _count_many(
     bases: Array,
     layout_states: Array,
     words: Array,
+    begin: Int,
+    end: Int,
     first: Array,
     classes: Array,
     totals: Array,
@@ -135,7 +156,8 @@ def _count_many(
             plane, row = first[variable] + state - 1, at + state * n_classes
             for k in range(0, n_classes - 1, 2):
                 n, m = np.int64(0), np.int64(0)
-                for word in range(words.shape[1]):
+                for j in range(end - begin):
+                    word = np.uint64(begin + j)
                     n += popcount(classes[k, word] & words[plane, word])
                     m += popcount(classes[k + 1, word] & words[plane, word])
                 out[row + k], out[row + k + 1] = n, m
@@ -143,7 +165,8 @@ def _count_many(
                 out[at + k + 1] -= m
             if n_classes % 2 == 1:
                 n = np.int64(0)
-                for word in range(words.shape[1]):
+                for j in range(end - begin):
+                    word = np.uint64(begin + j)
                     n += popcount(classes[n_classes - 1, word] & words[plane, word])
                 out[row + n_classes - 1] = n
                 out[at + n_classes - 1] -= n
@@ -165,10 +188,10 @@ def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
 
 
 @inlined
-def _by_planes(size: int, n_variables: int, n_classes: int, data: Planes) -> bool:
-    """Whether planes are the cheaper way to count so many cases for so many variables."""
+def _by_planes(size: float, n_words: Int, n_variables: int, n_classes: int, data: Planes) -> bool:
+    """Whether planes are the cheaper way to count so many cases, in so many words, for so many variables."""
     n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
-    by_planes = _PLANE_COST + _WORD_COST * data.words.shape[1] - _WRITING_COST
+    by_planes = _PLANE_COST + _WORD_COST * n_words - _WRITING_COST
     return n_planes * n_classes * by_planes < size * (_ROW_COST + _CHUNK_COST * -(-data.width // 8))
 
 
@@ -179,46 +202,75 @@ def size_of(target: int, layout: Layout) -> int:
 
 
 @separate
-def count_set(number: int, target: int, at: int, cells: Array, layout: Layout, cases: Cases, scratch: Scratch) -> None:
-    """The histogram of a set, by planes where these are cheaper, else by rows; it begins at one of the cells."""
+def count_set(
+    number: int,
+    target: int,
+    at: int,
+    begin: int,
+    end: int,
+    cells: Array,
+    layout: Layout,
+    cases: Cases,
+    scratch: Scratch,
+) -> None:
+    """The histogram of a set, by planes where these are cheaper, else by rows; it begins at one of the cells.
+
+    It is that of a part, from one word of its mask, or row of its list, to another; an end of -1: of all.
+    """
     data, set_, out = cases.data, cases.sets[number], cells[at : at + size_of(target, layout)]
-    n_classes = layout.n_states[target]
+    n_classes, is_whole = layout.n_states[target], end < 0
     which = layout.of_target[target]
     variables = layout.variables[layout.start[which] : layout.start[which + 1]]
     bases = layout.bases[layout.start[which] : layout.start[which + 1]]
-    own, totals = data.columns[target], out[layout.n_rows[which] * n_classes :]
-    size = unusual_cases(target, data) if set_["size"] == cases.n_cases else set_["size"]
-    if data.first[target] < 0 or not _by_planes(size, variables.shape[0], n_classes, data):
-        count_rows(set_, target, variables, bases, cases, scratch.classes[0], scratch.by_rows, out, totals)
+    own, totals, by_rows = data.columns[target], out[layout.n_rows[which] * n_classes :], scratch.by_rows
+    length = length_of(set_, cases.masks)
+    stop, is_all = length if is_whole else np.int64(end), is_whole and set_["size"] == cases.n_cases
+    first, last = (np.int64(begin), stop) if set_["is_mask"] else (np.int64(0), np.int64(data.words.shape[1]))
+    size = np.float64(unusual_cases(target, data)) if is_all else set_["size"] * (stop - begin) / max(length, 1)
+    if data.first[target] < 0 or not _by_planes(size, last - first, variables.shape[0], n_classes, data):
+        if is_all:
+            n = unusual_rows(target, cases, scratch.classes[0], by_rows.rows)
+        else:
+            n = rows_of_part(set_, begin, stop, cases.masks, cases.lists, by_rows.rows)
+        n_usual = set_["size"] - n if is_all else np.int64(0)
+        count_rows(n, n_usual, target, variables, bases, data, by_rows, out, totals)
         return
     classes = scratch.classes
-    mask = mask_of(set_, cases.masks, cases.lists, classes[n_classes])
-    _class_masks(mask, target, data.words, data.first, classes, totals)
+    mask = mask_of_part(set_, begin, stop, cases.masks, cases.lists, classes[n_classes])
+    _class_masks(mask, first, last, target, data.words, data.first, classes, totals)
     if n_classes == 2:
-        _count_binary(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
+        _count_binary(variables, bases, layout.n_states, data.words, first, last, data.first, classes, totals, out)
     else:
-        _count_many(variables, bases, layout.n_states, data.words, data.first, classes, totals, out)
-    n, rows = 0, scratch.by_rows.rows
+        _count_many(variables, bases, layout.n_states, data.words, first, last, data.first, classes, totals, out)
+    n = np.int64(0)
     for entry in range(variables.shape[0]):
         variable = variables[entry]
         if data.first[variable] < 0:
             if n == 0:
-                n = rows_of(set_, cases.masks, cases.lists, rows)
+                n = rows_of_part(set_, begin, stop, cases.masks, cases.lists, by_rows.rows)
             block = out[bases[entry] * n_classes : (bases[entry] + layout.n_states[variable]) * n_classes]
-            count_column(rows[:n], data.columns[variable], own, n_classes, block)
+            count_column(by_rows.rows[:n], data.columns[variable], own, n_classes, block)
+
+
+@bare
+def cost_of(number: int, target: int, layout: Layout, cases: Cases) -> float:
+    """What it takes to count a set, in nanoseconds, roughly."""
+    data, by_rows = cases.data, cases.sets[number]["size"] * (_ROW_COST + _CHUNK_COST * -(-cases.data.width // 8))
+    return size_of(target, layout) + min(by_rows, _WORD_COST * size_of(target, layout) * data.words.shape[1])
 
 
 def call(layout: Layout, cases: Cases) -> tuple[Any, ...]:
     """A call of `count_set`, to make it ready."""
     scratch = make_scratch(0, layout.n_states, cases.data)
-    return count_set, 0, 0, 0, np.empty(0, np.int32), Packed(layout), Packed(cases), Packed(scratch)
+    return count_set, 0, 0, 0, 0, 0, np.empty(0, np.int32), Packed(layout), Packed(cases), Packed(scratch)
 
 
 @jit
 def count_sets(
-    requests: Array, begin: int, end: int, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch
+    requests: Array, first: int, last: int, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch
 ) -> None:
-    """For each requested row (set, target, offset): the histogram of the set's cases."""
+    """For each requested row (set, target, offset, begin, end): the histogram of the cases of the set, or of a part."""
     layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
-    for r in range(begin, end):
-        count_set(requests[r, 0], requests[r, 1], requests[r, 2], histograms, layout, cases, scratch)
+    for r in range(first, last):
+        row = requests[r]
+        count_set(row[0], row[1], row[2], row[3], row[4], histograms, layout, cases, scratch)

@@ -12,7 +12,7 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import MOST_ROWS, add_eight, add_sums
 from leafwise.kernels.counting.arrays import Planes
 from leafwise.kernels.counting.planes import mark_unusual
-from leafwise.kernels.counting.sets import Cases, list_bits, rows_of
+from leafwise.kernels.counting.sets import Cases, list_bits
 
 
 class RowScratch(NamedTuple):
@@ -42,15 +42,12 @@ def unusual_cases(variable: int, data: Planes) -> int:
     return data.columns.shape[1] - data.counts[data.values[variable] + data.usual[variable]]
 
 
-@inlined
-def _rows_to_count(set_: Any, target: int, cases: Cases, marks: Array, rows: Array) -> int:
-    """The set's rows; of all cases, only those whose target is not usual, as the others follow by subtraction."""
-    if set_["size"] < cases.n_cases:
-        return rows_of(set_, cases.masks, cases.lists, rows)
-    data = cases.data
-    mark_unusual(target, np.int64(0), marks, data)
+@bare
+def unusual_rows(variable: int, cases: Cases, marks: Array, rows: Array) -> Int:
+    """List the cases that are not in the variable's usual state; how many."""
+    mark_unusual(variable, np.int64(0), marks, cases.data)
     list_bits(marks, rows, np.int64(0))
-    return unusual_cases(target, data)
+    return np.int64(unusual_cases(variable, cases.data))
 
 
 @bare
@@ -180,23 +177,24 @@ def _count_binary(
 
 @bare
 def count_rows(
-    set_: Any,
+    n: Int,
+    n_usual: Int,
     target: int,
     variables: Array,
     bases: Array,
-    cases: Cases,
-    marks: Array,
+    data: Planes,
     scratch: RowScratch,
     out: Array,
     totals: Array,
 ) -> None:
-    """One histogram, by rows; of all cases, the counts of the target's usual state follow by subtraction."""
-    data, n_classes, counts = cases.data, totals.shape[0], scratch.counts
-    n, own = _rows_to_count(set_, target, cases, marks, scratch.rows), data.columns[target]
-    rows, n_usual = scratch.rows[:n], set_["size"] - n
+    """The histogram of the n rows that were listed, and of all whose target is in its usual state, if there are any.
+
+    The counts of the latter follow by subtraction from those of all cases.
+    """
+    rows, own, n_classes, counts = scratch.rows[:n], data.columns[target], totals.shape[0], scratch.counts
     usual = data.usual[target] if n_usual > 0 else np.int64(-1)
     count_states(rows, own, totals)
-    _sort_by_state(rows, own, totals, np.int64(cases.n_cases), scratch.by_state, scratch.ends)
+    _sort_by_state(rows, own, totals, np.int64(own.shape[0]), scratch.by_state, scratch.ends)
     if data.are_binary:
         _count_binary(_padded(totals[0]), usual, n_usual, variables, data, scratch, out, totals)
         return

@@ -115,7 +115,7 @@ def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
 
 
 @inlined
-def _list_word(bits: Any, word: int, out: Array, at: Int) -> Int:
+def _list_word(bits: Any, word: Int, out: Array, at: Int) -> Int:
     """Write the row numbers of one word of a mask to out[at:]; where they end."""
     while bits != np.uint64(0):
         out[np.uint64(at)] = word * 64 + lowest(bits)
@@ -132,18 +132,33 @@ def list_bits(mask: Array, out: Array, at: Int) -> None:
 
 
 @bare
-def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> int:
-    """Write the row numbers of a set to `out`; how many."""
-    if set_["is_mask"]:
-        list_bits(masks[set_["offset"]], out, np.int64(0))
-    else:
-        for k in range(set_["size"]):
-            out[k] = lists[set_["offset"] + k]
-    return int(set_["size"])
+def length_of(set_: Any, masks: Array) -> Int:
+    """How long a set is, where it is cut into parts: words of a mask, or rows of a list."""
+    return np.int64(masks.shape[1]) if set_["is_mask"] else np.int64(set_["size"])
 
 
 @bare
-def _add_rows(lists: Array, begin: int, n: int, mask: Array) -> None:
+def rows_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, out: Array) -> Int:
+    """Write the row numbers of a part of a set to `out`; how many."""
+    if set_["is_mask"]:
+        mask, at = masks[set_["offset"]], np.int64(0)
+        for k in range(end - begin):
+            at = np.int64(_list_word(mask[np.uint64(begin + k)], begin + k, out, at))
+        return at
+    rows = lists[set_["offset"] + begin : set_["offset"] + end]
+    for k in range(rows.shape[0]):
+        out[k] = rows[k]
+    return np.int64(rows.shape[0])
+
+
+@bare
+def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> Int:
+    """Write the row numbers of a set to `out`; how many."""
+    return rows_of_part(set_, np.int64(0), length_of(set_, masks), masks, lists, out)
+
+
+@bare
+def _add_rows(lists: Array, begin: Int, n: Int, mask: Array) -> None:
     for k in range(begin, begin + n):
         mask[lists[k] >> 6] |= np.uint64(1) << np.uint64(lists[k] & 63)
 
@@ -362,11 +377,11 @@ def join_sets(pairs: Array, cases: Cases) -> None:
 
 
 @inlined
-def mask_of(set_: Any, masks: Array, lists: Array, spare: Array) -> Array:
-    """The set as a mask; a list is written to the spare one."""
+def mask_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, spare: Array) -> Array:
+    """A set as a mask, which is right for a part of its words; part of a list is written to the spare one."""
     if set_["is_mask"]:
         return masks[set_["offset"]]
     for word in range(spare.shape[0]):
         spare[word] = np.uint64(0)
-    _add_rows(lists, set_["offset"], set_["size"], spare)
+    _add_rows(lists, set_["offset"] + begin, end - begin, spare)
     return spare

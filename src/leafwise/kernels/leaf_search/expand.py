@@ -17,8 +17,9 @@ from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.counting import bits
-from leafwise.kernels.counting.bits import count_set, size_of
+from leafwise.kernels.counting.bits import size_of
 from leafwise.kernels.counting.sets import copy, cut, cut_some, join, place
+from leafwise.kernels.leaf_search.counting_together import count_leaf
 from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children,
     drop_merged,
@@ -82,6 +83,7 @@ class Scratch(NamedTuple):
     sizes: Array  # for each child: how many cases it gets
     fill: Array  # for each child: how many it has so far
     taken: Array  # leaves that were merged ahead
+    part: Array  # of a histogram that several threads count
     spent: Array  # nanoseconds, roughly
 
 
@@ -96,6 +98,7 @@ def make_scratch(state: State, parts: bool) -> Scratch:
         np.empty(most_states + 2, np.int64),
         np.empty(most_states + 2, np.int64),
         np.empty(2 * state.rules.merges_ahead, np.int64),
+        np.empty(max(state.pool.sizes, default=0), np.int32),
         np.zeros(1),
     )
 
@@ -196,10 +199,7 @@ def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int,
 
 @bare
 def _count(leaf: Any, state: State, scratch: Scratch) -> None:
-    layout, cases, target = state.scoring.layout, state.cases, leaf["target"]
-    count_set(leaf["cases"], target, leaf["histogram"], state.pool.cells, layout, cases, scratch.counting)
-    n_words = min(cases.sets[leaf["cases"]]["size"] // 8, cases.data.words.shape[1])
-    scratch.spent[0] += 0.05 * size_of(target, layout) * n_words
+    scratch.spent[0] += count_leaf(leaf, state, scratch.part, scratch.counting)
 
 
 @bare

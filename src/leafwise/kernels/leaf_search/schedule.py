@@ -31,6 +31,7 @@ from leafwise.kernels.leaf_search.apply import (
     roll_back_invalid,
     set_costs,
 )
+from leafwise.kernels.leaf_search.counting_together import help_count
 from leafwise.kernels.leaf_search.expand import (
     Scratch,
     add_initial_leaf,
@@ -63,6 +64,7 @@ from leafwise.kernels.leaf_search.state import (
     N_BUSY,
     N_COMMITTED,
     N_ENDED,
+    N_IDLE,
     N_MERGED,
     N_QUEUED,
     N_SPLIT,
@@ -303,11 +305,20 @@ def _fill_queue(share: float, state: State) -> None:
 
 
 @inlined
-def _wait_for_others(state: State) -> None:
+def _help(state: State, scratch: Scratch) -> None:
+    """Count for others, or let them go first."""
+    if not help_count(state, scratch.part, scratch.counting):
+        rest()
+
+
+@inlined
+def _wait_for_others(state: State, scratch: Scratch) -> None:
     """Wait until nobody runs a node any more."""
     swap(state.shared, NEXT, np.int64(CLOSED))
+    add(state.shared, N_IDLE, np.int64(1))
     while look(state.shared, N_BUSY) > 0:
-        rest()
+        _help(state, scratch)
+    add(state.shared, N_IDLE, np.int64(-1))
 
 
 @inlined
@@ -327,13 +338,15 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State
             if not _needs_host(state):
                 status = _commit_all(n_steps, state, scratch)
             if status != NEEDS_HOST or scratch.spent[0] >= _TIME_SLICE_NS or _needs_host(state):
-                _wait_for_others(state)
+                _wait_for_others(state, scratch)
                 swap(shared, OVER, np.int64(1))
                 return status
             _fill_queue(share, state)
         else:
+            add(shared, N_IDLE, np.int64(1))
             while look(shared, NEXT) >= look(shared, N_QUEUED) and not look(shared, OVER):
-                rest()
+                _help(state, scratch)
+            add(shared, N_IDLE, np.int64(-1))
             if look(shared, OVER):
                 return status
             add(shared, N_BUSY, np.int64(1))
@@ -342,9 +355,9 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State
             add(shared, N_BUSY, np.int64(-1))
             scratch.spent[0] = 0.0
         elif state.rules.weighs or state.rules.remote:
-            _wait_for_others(state)
+            _wait_for_others(state, scratch)
         elif n_run == 0:
-            rest()
+            _help(state, scratch)
 
 
 @jit

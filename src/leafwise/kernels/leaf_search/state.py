@@ -134,8 +134,10 @@ N_TOTALS = N_MERGED + 1
 NO_LEAF = -2  # in the place of a leaf that went
 BLOCK = 16  # nodes
 # Places in State.shared, each in a cache line of its own.
-POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT = range(0, 72, 8)
-N_SHARED = SHORT + 8
+POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT, N_IDLE = range(0, 80, 8)
+PARTED, N_PARTS, NEXT_PART, N_COUNTED, N_HELPING, ADDING = range(80, 128, 8)  # of a set that several threads count,
+PARTED_SET, PARTED_TARGET, PARTED_TO, PARTED_LENGTH = range(128, 132)  # ... and what is to be known of it
+N_SHARED = 136
 CLOSED = 1 << 40  # in the place of the next in the queue
 # Places in State.wanted: how much more of each is needed; then the sizes of sets of cases.
 WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, WANTED_WORDS, WANTED_ARCS, WANTED_SETS, FIRST_WANTED_SET = range(7)
