@@ -16,9 +16,9 @@ from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_FEW = 5_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
-_SETS = 8192  # room to begin with; memory is not touched before it is used
-_ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists,
+_FEW = 12_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
+_SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched before it is used
+_ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
 _FEW_SETS = 4096
 
@@ -51,7 +51,7 @@ class CpuCounter:
 
     @cached_property
     def _sets(self) -> NDArray[np.void]:
-        all_sets = np.zeros(_SETS, sets.SET)
+        all_sets = np.zeros(max(_SETS_A_VARIABLE * len(self.variables), _SETS), sets.SET)
         all_sets[EVERYTHING] = (len(self._masks) - 1, self.n_cases, True)
         return all_sets
 
