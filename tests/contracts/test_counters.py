@@ -251,7 +251,7 @@ def test_shards_must_be_alike():
     ("n_states", "n_cases"), [([2] * 130, 1100), ([2, 3, 1, 9, 300] * 14, 513), ([300] * 220, 70), ([4], 1)]
 )
 def test_each_case_lists_what_is_not_usual(n_states, n_cases, few, monkeypatch):
-    monkeypatch.setattr(cpu, "_FEW", few)
+    monkeypatch.setattr(cpu, "_FEW_NS", few)
     monkeypatch.setattr(workers, "_WORTH_A_THREAD", 1e-9)
     codes = np.array([np.random.default_rng(r + k).integers(r, size=n_cases) for k, r in enumerate(n_states)])
     variables = tuple(Variable(f"v{k}", tuple(map(str, range(r)))) for k, r in enumerate(n_states))

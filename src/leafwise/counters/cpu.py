@@ -16,7 +16,8 @@ from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_FEW = 12_000_000  # codes: so many are listed ahead of time, too; more by all threads, when they are needed
+_LISTING_NS, _LISTING_CODE_NS = 5.0, 0.075  # to list a case, and for each of its codes
+_FEW_NS = 1e6  # so much is done ahead of time, too; more by all threads, when lists are needed
 _SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched before it is used
 _ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
@@ -264,7 +265,8 @@ def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
     n_states, n_words = table.n_states, -(-table.n_cases // 64)
     n_planes, n_blocks = int((n_states - 1)[n_states <= listing.MOST_PLANE_STATES].sum()), -(-n_words // listing.BLOCK)
-    n_values, at_once = int(n_states.sum()), table.codes.size <= _FEW
+    n_values, case_ns = int(n_states.sum()), _LISTING_NS + _LISTING_CODE_NS * table.n_variables
+    at_once = table.n_cases * case_ns <= _FEW_NS
     kind = _kind_of_values(table)
     words = np.empty((n_planes, n_words), np.uint64)
     sizes = (table.n_variables, table.n_variables + 1, n_values, table.n_variables, table.n_cases + 1)
@@ -278,7 +280,7 @@ def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
         n = packed()
         whole = data._replace(listed=room[:n] if at_once else np.empty(n, kind))
         if not at_once:
-            costs = np.full(n_blocks, 50.0 * table.n_variables)
+            costs = np.full(n_blocks, 64 * listing.BLOCK * case_ns)
             workers.run(lambda begin, end: listing.list_values(begin, end, at, squares, whole), costs)
         return whole._replace(n_listed=float(squares.sum()) / max(1, n))
 

@@ -5,7 +5,6 @@ parents that keep the network acyclic. They differ only in the targets and in wh
 """
 
 import math
-from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -116,9 +115,8 @@ class LeafSearchRun(Run):
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
         self._scratches: list[Any] = []  # of threads, for this layout
-        self._prices = Prices.of(
-            problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
-        )
+        given = problem.prior, problem.structure_prior, problem.variables, problem.n_states
+        self._prices = Prices.of(*given, counter, "O" in settings.operators)
         with self._clock:
             self._begin(taken, sets)
 
@@ -161,7 +159,7 @@ class LeafSearchRun(Run):
             np.array(problem.targets),
             self._scratches,
         )
-        others = np.array([target for target in problem.targets if target not in start], np.int64)
+        others = _others(problem.targets, start)
         leaves.plant(start, others, taken.regions, taken.pieces, sets)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
         self._other: Leaves | None = None  # the second look at some graphs, while it is under way
@@ -248,15 +246,20 @@ class LeafSearchRun(Run):
     def _log_likelihood_before(self) -> float:
         """Before the first of all steps."""
         self._price()
-        return self._taken.log_likelihood if self._taken.graphs else self._leaves.log_likelihood
+        return self._taken.log_likelihood if self._taken.graphs else self._log_likelihood_of_first
+
+    @cached_property
+    def _log_likelihood_of_first(self) -> float:
+        return self._leaves.log_likelihood
 
     @cached_property
     def _log_prior_before(self) -> float:
         problem, single = self._problem, DecisionGraph.single()
-        others = [target for target in problem.targets if target not in problem.start]
-        pairs = Tally(zip(self._n_states[others].tolist(), problem.n_candidates[others].tolist(), strict=True))
-        prior = problem.structure_prior
-        alone = [repeat(prior.log_prior(single, r, problem.variables, n), k) for (r, n), k in pairs.items()]
+        others, prior = _others(problem.targets, problem.start), problem.structure_prior
+        size = int(problem.n_candidates.max()) + 1
+        pairs = size * self._n_states[others] + problem.n_candidates[others]
+        alike = zip(*(part.tolist() for part in np.unique(pairs, return_counts=True)), strict=True)
+        alone = [repeat(prior.log_prior(single, pair // size, problem.variables, pair % size), n) for pair, n in alike]
         started = [problem.log_prior(target, graph) for target, graph in problem.start.items()]
         return math.fsum(chain(started, *alone))
 
@@ -607,6 +610,11 @@ class LeafSearchRun(Run):
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _others(targets: Sequence[int], start: Mapping[int, DecisionGraph]) -> NDArray[np.int64]:
+    """The targets that begin with a leaf alone."""
+    return np.array([target for target in targets if target not in start] if start else targets, np.int64)
 
 
 def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
