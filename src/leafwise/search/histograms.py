@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 _ROOM = 3 * 2**20  # cells, 12 MB, to begin with: memory is not touched before it is used
 # The C library keeps what was given back for the next search, up to twice as much as the largest block below 32 MB that
-# ever was. Without this one a search would find its memory gone, and touch it anew: a tenth of its time.
+# ever was. Without this one a search may find its memory gone, and touch it anew: up to a tenth of its time.
 np.empty(2**25 - 2**16, np.uint8)
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
 _TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; up to four times as many where the
