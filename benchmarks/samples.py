@@ -33,7 +33,7 @@ A_SECOND = 2000  # samples
 CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
     *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
-    *(packing.pack_table, packing.pack_rows),
+    *(packing.pack_columns, packing.pack_rows),
     *(bits.count_set, splits.price_splits),  # by these
 )
 

@@ -62,13 +62,13 @@ class Constraints:
             row[[table.index(parent) for parent in parents]] = 1
             allowed[table.index(child)] &= row
         kept = _matrix(self.required, table)
-        shared = np.zeros_like(kept)
         for own, above in (family for group in self.families(table) for family in group):
+            shared = np.zeros_like(allowed)
             shared[own, list(above)] = 1
             _check_required(allowed, shared, table)
             allowed[own] = shared[own]
-        kept |= shared
-        if kept.any():
+            kept |= shared
+        if self.required or self.tied:
             _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
@@ -76,7 +76,8 @@ class Constraints:
             _check_required(allowed, is_parent, table)
             allowed = is_parent.copy()
         most_parents = _limit(self.max_parents, "max_parents", 0)
-        check_arcs(is_parent, most_parents, table)
+        if self.required or self.tied or self.dag:
+            check_arcs(is_parent, most_parents, table)
         if most_parents < table.n_variables:
             full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
             allowed[full] &= is_parent[full]

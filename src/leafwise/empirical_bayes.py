@@ -66,14 +66,14 @@ def _medians(learned: Sequence[Node]) -> list[int]:
     """How many times the prior of the search each node's own is worth."""
     if not learned:
         return []
-    widths = np.repeat([node.n_states for node in learned], [node.n_leaves for node in learned])
+    n_leaves, n_states = np.array([node.probabilities.shape for node in learned]).T
+    widths = n_states.repeat(n_leaves)
     counts, exponents = (
-        np.concatenate([np.ravel(getattr(node, name)) for node in learned]).astype(np.float64)
+        np.concatenate([getattr(node, name) for node in learned], axis=None).astype(np.float64)
         for name in ("counts", "exponents")
     )
     of_leaves = np.array([log_likelihoods_of(widths, counts, exponents * times) for times in TIMES])
-    firsts = np.cumsum([0, *(node.n_leaves for node in learned[:-1])])
-    of_nodes = np.add.reduceat(of_leaves, firsts, axis=1)
+    of_nodes = np.add.reduceat(of_leaves, n_leaves.cumsum() - n_leaves, axis=1)
     likelihoods = np.exp(of_nodes - of_nodes.max(axis=0))
     shares = likelihoods / likelihoods.sum(axis=0)
     for _ in range(_ROUNDS):

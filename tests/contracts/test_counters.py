@@ -251,7 +251,7 @@ def test_shards_must_be_alike():
     ("n_states", "n_cases"), [([2] * 130, 1100), ([2, 3, 1, 9, 300] * 14, 513), ([300] * 220, 70), ([4], 1)]
 )
 def test_rows_have_the_bits_of_planes(n_states, n_cases, few, many, monkeypatch):
-    monkeypatch.setattr(cpu, "_FEW", few)
+    monkeypatch.setattr(cpu, "_FEW_NS", few)
     monkeypatch.setattr(cpu, "_MANY", many)
     monkeypatch.setattr(workers, "_WORTH_A_THREAD", 1e-9)
     codes = np.array([np.random.default_rng(r + k).integers(r, size=n_cases) for k, r in enumerate(n_states)])

@@ -8,6 +8,8 @@ from strategies import make_table
 
 from leafwise import Constraints, LeafSearch, Table, Variable, learn, log_score, start_search
 from leafwise.decision_graph import DecisionGraph
+from leafwise.examples import alarm
+from leafwise.inference.sampling import sample
 from leafwise.network import Network, Node
 from leafwise.operators import BinarySplit, CompleteSplit, Merge
 
@@ -202,3 +204,15 @@ def test_required_arcs_are_there_though_they_do_not_matter():
     network = learn(COPY, constraints=Constraints(required=[("c", "a")], forbidden=[("b", "a"), ("a", "b")]))
     assert network.arcs == ((2, 0),)
     assert network.nodes[0].graph.n_leaves == 1
+
+
+@pytest.mark.parametrize("operators", ["CBIM", "CBIMO"])
+def test_what_is_charged_is_counted_while_graphs_are_drawn(operators):
+    search = start_search(sample(alarm(), 2000, seed=1), search=LeafSearch(operators), prior="uniform")
+    search.run()
+    drawing, graphs = search._reduced(charges=True)
+    whole, log_ways = search._draw(search.n_steps).graphs, search._prices.per_variable[2]
+    assert len(whole.tests) > len(graphs.tests)
+    for row, drawn in enumerate((whole, drawing.graphs)):
+        for counted, due in zip(drawing.charged, drawn.charged(log_ways), strict=True):
+            np.testing.assert_array_equal(counted[row], due)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.compiling import internals, jit
+from leafwise.kernels.compiling import internals, jit, plain
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.counting import sets
 from leafwise.table import Table, Variable
@@ -99,6 +99,18 @@ def test_what_is_like_another_is_laid_out_as_if_it_were_not():
     for fields in others:
         alone, like = internals.Packed(fields), internals.Packed(fields, before)
         assert (alone.kind, alone._memory) == (like.kind, like._memory)
+
+
+@pytest.mark.parametrize("how", [plain, jit.chosen])
+def test_another_has_arrays_of_its_own(how):
+    first = np.arange(4)
+    packed = how.Packed(Outer(Inner(first, np.zeros(4)), np.zeros((4, 2)), 0.25, False, False))
+    one, other = how.another(packed), how.another(packed)
+    out = np.zeros(4)
+    for due, own in enumerate((one, one, other, packed)):
+        totals(own, out)  # which adds one to all
+        assert out.tolist() == [0.25 + k + (due == 1) for k in range(4)]
+    assert first.tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

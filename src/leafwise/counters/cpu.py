@@ -16,11 +16,12 @@ from leafwise.kernels.counting.arrays import Layout, Planes, grown
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_FEW = 5_000_000  # codes: rows of so many are made ahead of time, too; of more by all threads, when they are needed
+_PACKING_NS = 0.1  # for each case and plane, and again by rows
+_FEW_NS = 2e6  # so much is done ahead of time; more by all threads, when it is needed
 _MOST_PLANE_STATES = 32  # columns of more states are counted by increments only: their bits would outweigh their codes,
 _FEWER_PLANE_STATES, _MANY = 8, 2**27  # ... or of more than these, where there are so many codes
-_SETS = 8192  # room to begin with; memory is not touched before it is used
-_ROOM = 7 * 2**22  # bytes of masks, likewise, and half as much of lists,
+_SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched before it is used
+_ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
 _FEW_SETS = 4096
 
@@ -53,7 +54,7 @@ class CpuCounter:
 
     @cached_property
     def _sets(self) -> NDArray[np.void]:
-        all_sets = np.zeros(_SETS, sets.SET)
+        all_sets = np.zeros(max(_SETS_A_VARIABLE * len(self.variables), _SETS), sets.SET)
         all_sets[EVERYTHING] = (len(self._masks) - 1, self.n_cases, True)
         return all_sets
 
@@ -259,22 +260,22 @@ def _writable(codes: Codes) -> Codes:
 
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
     """Begin to lay out a table for counting, ahead of time; a call ends it."""
-    n_states, n, n_words, n_codes = table.n_states, table.n_variables, -(-table.n_cases // 64), table.codes.size
-    most_states, at_once = _MOST_PLANE_STATES if n_codes <= _MANY else _FEWER_PLANE_STATES, n_codes <= _FEW
-    n_planes, n_blocks = int((n_states - 1)[n_states <= most_states].sum()), -(-n_words // packing.BLOCK)
-    first, values, counts, usual = (np.empty(size, np.int64) for size in (n, n + 1, n_states.sum(), n))
+    n_states, n, n_cases = table.n_states, table.n_variables, table.n_cases
+    has_planes = n_states <= (_MOST_PLANE_STATES if table.codes.size <= _MANY else _FEWER_PLANE_STATES)
+    ends = np.cumsum(np.where(has_planes, n_states - 1, 0))
+    first, values = np.where(has_planes, ends - n_states + 1, -1), np.append(0, np.cumsum(n_states))
+    n_planes, n_words = int(ends[-1]) if n else 0, -(-n_cases // 64)
     words, width = np.empty((n_planes, n_words), np.uint64), -(-n_planes // 64)
-    rows = np.empty((table.n_cases + 1) * width + packing.SPARE, np.uint64)
-    rows[table.n_cases * width :] = 0
+    rows = np.empty((n_cases + 1) * width + packing.SPARE, np.uint64)
+    rows[n_cases * width :] = 0
     ones, are_binary = np.empty(n_planes, np.int32), bool((n_states == 2).all())
+    counts, usual = np.empty(values[-1], np.int64), np.empty(n, np.int64)
     data = Planes(_writable(table.codes), words, first, rows, width, ones, are_binary, values, counts, usual)
-    packed = workers.ahead(lambda: packing.pack_table(n_states, most_states, at_once, data))
+    costs = [_PACKING_NS * n_cases * n_states, np.full(-(-n_words // packing.BLOCK), _PACKING_NS * 512 * n_planes)]
 
-    def end() -> Planes:
-        packed()
-        if not at_once:
-            costs = np.full(n_blocks, 20.0 * n_planes)
-            workers.run(lambda begin, end: packing.pack_rows(begin, end, data), costs)
+    def pack() -> Planes:
+        workers.run(lambda begin, end: packing.pack_columns(begin, end, data), costs[0])
+        workers.run(lambda begin, end: packing.pack_rows(begin, end, data), costs[1])
         return data
 
-    return end
+    return workers.ahead(pack) if sum(of_all.sum() for of_all in costs) <= _FEW_NS else pack

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count, groupby
+from itertools import chain, count, groupby, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 256  # assignments tried, to see which variables matter
+_WITNESSING_NS = 80.0  # for each node, roughly
 _MERGES_AHEAD = 8  # that a node gets ready while it waits for counts from elsewhere
 
 
@@ -114,9 +115,8 @@ class LeafSearchRun(Run):
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
         self._scratches: list[Any] = []  # of threads, for this layout
-        self._prices = Prices.of(
-            problem.prior, problem.structure_prior, problem.variables, counter, "O" in settings.operators
-        )
+        given = problem.prior, problem.structure_prior, problem.variables, problem.n_states
+        self._prices = Prices.of(*given, counter, "O" in settings.operators)
         with self._clock:
             self._begin(taken, sets)
 
@@ -159,7 +159,7 @@ class LeafSearchRun(Run):
             np.array(problem.targets),
             self._scratches,
         )
-        others = np.array([target for target in problem.targets if target not in start], np.int64)
+        others = _others(problem.targets, start)
         leaves.plant(start, others, taken.regions, taken.pieces, sets)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
         self._other: Leaves | None = None  # the second look at some graphs, while it is under way
@@ -218,7 +218,7 @@ class LeafSearchRun(Run):
 
     @property
     def n_arcs(self) -> int:
-        return int(self._leaves.nodes["n_parents"][list(self._problem.targets)].sum())
+        return int(self._leaves.nodes["n_parents"][self._leaves.targets].sum())
 
     @property
     def n_parameters(self) -> int:
@@ -246,17 +246,22 @@ class LeafSearchRun(Run):
     def _log_likelihood_before(self) -> float:
         """Before the first of all steps."""
         self._price()
-        return self._taken.log_likelihood if self._taken.graphs else self._leaves.log_likelihood
+        return self._taken.log_likelihood if self._taken.graphs else self._log_likelihood_of_first
+
+    @cached_property
+    def _log_likelihood_of_first(self) -> float:
+        return self._leaves.log_likelihood
 
     @cached_property
     def _log_prior_before(self) -> float:
         problem, single = self._problem, DecisionGraph.single()
-        others = [target for target in problem.targets if target not in problem.start]
-        pairs = list(zip(self._n_states[others].tolist(), problem.n_candidates[others].tolist(), strict=True))
-        prior = problem.structure_prior
-        known = {(r, n): prior.log_prior(single, r, problem.variables, n) for r, n in set(pairs)}
+        others, prior = _others(problem.targets, problem.start), problem.structure_prior
+        size = int(problem.n_candidates.max()) + 1
+        pairs = size * self._n_states[others] + problem.n_candidates[others]
+        alike = zip(*(part.tolist() for part in np.unique(pairs, return_counts=True)), strict=True)
+        alone = [repeat(prior.log_prior(single, pair // size, problem.variables, pair % size), n) for pair, n in alike]
         started = [problem.log_prior(target, graph) for target, graph in problem.start.items()]
-        return math.fsum([*started, *map(known.__getitem__, pairs)])
+        return math.fsum(chain(started, *alone))
 
     def _sum(self, what: str) -> float:
         """What all steps so far gained: added up in order, whenever it is asked for."""
@@ -268,16 +273,19 @@ class LeafSearchRun(Run):
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        graphs, leaves = self._reduced()
-        variables, about = self._problem.variables, self._problem.about(self._told(graphs, leaves))
+        drawing, graphs = self._reduced(isinstance(self._problem.structure_prior, Choices))
+        leaves, arcs = drawing.leaves, self._arcs(graphs)
+        told = self._told(graphs, leaves, len(arcs), self._log_prior_left_out(drawing, graphs))
+        variables, about = self._problem.variables, self._problem.about(told)
         if (graphs.tests == replay.OWN).any():
             return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **about)
-        return network_of(variables, self._drawn_nodes(graphs, leaves), **about)
+        return network_of(variables, self._drawn_nodes(graphs, leaves, arcs), **about)
 
     @property
     def nodes(self) -> tuple[Node | None, ...]:
         """The nodes of the network, in less time than it takes to make that."""
-        return self._nodes(*self._reduced())()
+        drawing, graphs = self._reduced()
+        return self._nodes(graphs, drawing.leaves)()
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
@@ -287,8 +295,8 @@ class LeafSearchRun(Run):
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        graphs, leaves = self._reduced()
-        return self._whole_scores(graphs.made(), leaves, self._problem.targets, self._leaves.records)[0]
+        drawing, graphs = self._reduced()
+        return self._whole_scores(graphs.made(), drawing.leaves, self._problem.targets, self._leaves.records)[0]
 
     def _log_priors(
         self,
@@ -419,32 +427,39 @@ class LeafSearchRun(Run):
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _told(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> dict[str, Any]:
+    def _told(
+        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], n_arcs: int, log_prior_left_out: float
+    ) -> dict[str, Any]:
         how = {"operators": self.settings.operators, "schedule": self.settings.schedule, **self._problem.counted}
-        taken = {"splits": self.n_splits, "merges": self.n_merges}
-        taken |= {"steps": self.n_steps, "deleted_parents": self.n_deleted}
+        n_steps, n_merges = self.n_steps, self.n_merges
+        taken = {"splits": n_steps - n_merges, "merges": n_merges, "steps": n_steps, "deleted_parents": self.n_deleted}
         n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
         kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... below which single states are leaves
         n_single = int(np.count_nonzero(graphs.children[kids + 1] == graphs.children[kids + 2]))
         n_tests = int(np.count_nonzero(graphs.tests >= 0)) + n_switches
-        left = {"log_score": self.log_score + self._log_prior_left_out(graphs), "arcs": len(self._arcs(graphs))}
-        left["leaves"] = len(leaves) - n_switches + n_single
-        return self._summary(how, n_tests, self.n_steps, taken) | left
+        found = {
+            "log_score": self.log_score + log_prior_left_out,
+            "log_marginal_likelihood": self.log_marginal_likelihood,
+            "leaves": len(leaves) - n_switches + n_single,
+            "parameters": self.n_parameters,
+            "arcs": n_arcs,
+        }
+        return self._summary(how, n_tests, n_steps, taken, found)
 
-    def _reduced(self) -> tuple[DrawnGraphs, NDArray[np.int64]]:
-        """All graphs as they are now, without what does not matter, and the records of their leaves."""
-        drawing = self._draw(self._leaves.n_steps, reduces=True)
-        return self._without_irrelevant(drawing.graphs), drawing.leaves
+    def _reduced(self, charges: bool = False) -> tuple[Drawing, DrawnGraphs]:
+        """All graphs as they are now, as drawn, and without what does not matter; their leaves are the same."""
+        drawing = self._draw(self._leaves.n_steps, reduces=True, charges=charges)
+        return drawing, self._without_irrelevant(drawing.graphs)
 
     def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
         """What makes all nodes, when they are asked for; some graphs may test their own variable."""
         parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
         if not parted:
-            return self._drawn_nodes(graphs, leaves).made
+            return self._drawn_nodes(graphs, leaves, self._arcs(graphs)).made
         made, n, owners = graphs.made(), len(self._n_states), graphs.owners_of_leaves
         all_parents = dag.parents_at(self._arcs(graphs), n)
         plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
-        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)])
+        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)], self._arcs(plain))
         parts = [self._with_pieces(made[target], target, leaves[owners == target]) for target in parted]
 
         def make() -> tuple[Node | None, ...]:
@@ -462,16 +477,16 @@ class LeafSearchRun(Run):
         held = self._leaves.counts(leaves), self._exponents(leaves, r)
         return graph, target, dict(zip(graph.leaves, about, strict=True)), *held
 
-    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> DrawnNodes:
+    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64], arcs: NDArray[np.int64]) -> DrawnNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
-        return DrawnNodes(self._n_states, graphs, self._arcs(graphs), self._leaves.n_ancestors, numbers)
+        return DrawnNodes(self._n_states, graphs, arcs, self._leaves.n_ancestors, numbers)
 
     def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
         """The places of arcs from all that is tested, and of those that must be there."""
         fixed = self._problem.parents.fixed
-        if not fixed.any():
+        if not fixed.view(np.bool_).any():
             return graphs.tested
         own = np.zeros_like(fixed)
         own[list(self._problem.targets)] = fixed[list(self._problem.targets)]
@@ -482,12 +497,18 @@ class LeafSearchRun(Run):
         """The graphs without tests of variables of which no change changes the leaf."""
         if self._leaves.n_merges == 0 and not (self._problem.start or self._taken.graphs):
             return graphs  # trees: each test sends cases to two leaves or more
-        doubtful = np.empty((len(graphs.tests), 2), np.int64)
-        arrays = graphs.begin, graphs.tests, graphs.first, graphs.children
+        doubtful, arrays = list[tuple[int, int]](), (graphs.tests, graphs.first, graphs.children)
         n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
-        n = replay.find_doubtful(*arrays, n_children, _WITNESSES, doubtful)
+
+        def find(begin: int, end: int) -> None:
+            own = graphs.begin[begin : end + 1]
+            found = np.empty((own[-1] - own[0], 2), np.int64)
+            n = replay.find_doubtful(own, *arrays, n_children, _WITNESSES, found)
+            doubtful.extend((begin + target, test) for target, test in found[:n].tolist())
+
+        self._workers.run(find, _WITNESSING_NS * np.diff(graphs.begin))
         n_states, n_variables, changed = self._n_states.tolist(), len(self._n_states), {}
-        for target, group in groupby(doubtful[:n].tolist(), itemgetter(0)):
+        for target, group in groupby(sorted(doubtful), itemgetter(0)):
             graph, n_values = _with_pieces_as_variables(graphs.graph(target), n_states)
             tests = {test for _, test in group}
             unclear = [v for v in graph.tested if (v if v < n_variables else replay.OWN) in tests]
@@ -500,13 +521,14 @@ class LeafSearchRun(Run):
                 changed[target] = DecisionGraph(own, graph.children)
         return DrawnGraphs.of({**graphs.made(), **changed}, n_variables) if changed else graphs
 
-    def _log_prior_left_out(self, graphs: DrawnGraphs) -> float:
+    def _log_prior_left_out(self, drawing: Drawing, graphs: DrawnGraphs) -> float:
         """What the structure prior gains by leaving out of the graphs what does not matter."""
-        prior = self._problem.structure_prior
+        prior, n_candidates = self._problem.structure_prior, self._problem.n_candidates
         if not isinstance(prior, Choices):  # others charge for leaves, of which none is left out
             return 0.0
-        whole, log_ways = self._draw(self._leaves.n_steps).graphs, self._prices.per_variable[2]
-        now, before = ([*drawn.charged(log_ways), self._problem.n_candidates] for drawn in (graphs, whole))
+        before, now = ([*rows, n_candidates] for rows in zip(*drawing.charged, strict=True))
+        if graphs is not drawing.graphs:
+            now = [*graphs.charged(self._prices.per_variable[2]), n_candidates]
         changed = np.flatnonzero(now[0] < before[0])
         rows = [zip(*(of_each[changed].tolist() for of_each in counted), strict=True) for counted in (before, now)]
         return math.fsum(prior.cost(*one) - prior.cost(*other) for one, other in zip(*rows, strict=True))
@@ -532,10 +554,11 @@ class LeafSearchRun(Run):
         with self._clock:
             self._leaves.price_planted()
 
-    def _draw(self, n_steps: int, reduces: bool = False) -> Drawing:
+    def _draw(self, n_steps: int, reduces: bool = False, charges: bool = False) -> Drawing:
         self._price()
         gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
-        return self._leaves.draw(self._graphs, n_steps, gone, reduces)
+        log_ways = self._prices.per_variable[2] if charges else None
+        return self._leaves.draw(self._graphs, n_steps, gone, reduces, log_ways)
 
     def _advance(self, n: int) -> None:
         """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
@@ -587,6 +610,11 @@ class LeafSearchRun(Run):
         """A step as a value, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
+
+
+def _others(targets: Sequence[int], start: Mapping[int, DecisionGraph]) -> NDArray[np.int64]:
+    """The targets that begin with a leaf alone."""
+    return np.array([target for target in targets if target not in start] if start else targets, np.int64)
 
 
 def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:

@@ -1,6 +1,7 @@
 """From the log of a search to decision graphs, and to operators as values."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import count
 
 import numpy as np
@@ -20,8 +21,8 @@ Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 class Drawing:
     """The graphs of all targets after some steps."""
 
-    def __init__(self, drawn: replay.Replayed) -> None:
-        self._drawn = drawn
+    def __init__(self, drawn: replay.Replayed, charged: replay.Charged) -> None:
+        self._drawn, self.charged = drawn, charged
 
     @classmethod
     def of(
@@ -33,8 +34,12 @@ class Drawing:
         regions: NDArray[np.uint64],
         n_states: Integers,
         reduces: bool,
+        log_ways: NDArray[np.float64] | None,
     ) -> "Drawing":
-        """The graphs after these steps; `reduces`: without tests that tell nothing."""
+        """The graphs after these steps; `reduces`: without tests that tell nothing.
+
+        `log_ways`: of each variable, if what the structure prior charges for is to be counted, before that and after.
+        """
         gone = np.array(deletions, np.int64).reshape(-1, 3)
         n_parted, n_kids = int(np.count_nonzero(steps["part"])), np.append(n_states, [replay.N_PIECES, 0])
         most = len(start.numbers) + int(steps["n_new"].sum()) + n_parted
@@ -42,10 +47,14 @@ class Drawing:
         begin, first_kids = np.zeros(len(n_states) + 1, np.int64), np.zeros(most + 1, np.int64)
         tests, records, kids = (np.empty(size, np.int64) for size in (most, most, most_kids))
         drawn = replay.Replayed(begin, tests, records, first_kids, kids)
-        n = replay.replay(start, steps, gone, n_leaves, regions, n_kids, reduces, drawn)
-        return cls(replay.Replayed(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]))
+        counts, ways = np.empty((3, 2, len(n_states)), np.int64), np.empty((2, len(n_states)))
+        if log_ways is None:
+            log_ways, counts, ways = ways[0], counts[:, :0], ways[:0]
+        charged = replay.Charged(counts[0], counts[1], ways, counts[2])
+        n = replay.replay(start, steps, gone, n_leaves, regions, n_kids, reduces, log_ways, charged, drawn)
+        return cls(replay.Replayed(begin, tests[:n], records[:n], first_kids[: n + 1], kids[: first_kids[n]]), charged)
 
-    @property
+    @cached_property
     def leaves(self) -> Integers:
         """The records of all leaves, graph after graph, in their order."""
         leaves: Integers = self._drawn.records[self._drawn.tests == LEAF]
@@ -57,7 +66,7 @@ class Drawing:
         records: list[int] = self._drawn.records[begin:end].tolist()
         return records
 
-    @property
+    @cached_property
     def graphs(self) -> DrawnGraphs:
         """The graphs of the targets."""
         begin, tests, _, first_kids, kids = self._drawn

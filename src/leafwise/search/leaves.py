@@ -8,7 +8,7 @@ for many leaves at a time, and it goes on.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import cache, partial
 from itertools import pairwise
@@ -22,7 +22,7 @@ from leafwise.constraints import ParentRules
 from leafwise.counters.counter import EVERYTHING, Counter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.compiling.jit import ready
-from leafwise.kernels.compiling.references import Packed
+from leafwise.kernels.compiling.references import Packed, another
 from leafwise.kernels.counting import bits
 from leafwise.kernels.counting.arrays import Layout, count_up, grown
 from leafwise.kernels.counting.sets import Cases, no_cases
@@ -38,7 +38,7 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_LEAVES = 8192  # to begin with; memory is not touched before it is used
+_LEAVES, _LEAVES_A_NODE = 8192, 16  # to begin with; memory is not touched before it is used
 _STEPS = 4096  # likewise
 _FEW_THREADS = 4  # are worth their while for any search of so many nodes; more,
 _NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too,
@@ -74,12 +74,13 @@ class Leaves:
         self._counter, self._workers, self._prior = counter, workers, prices.prior
         self._local, self._session = counter.local, counter.session()
         self._prices, self._costs, n = prices, prices.costs, len(layout.n_states)
-        self.records = np.empty(max(4 * n, _LEAVES), state.LEAF)
+        self.records = np.empty(max(_LEAVES_A_NODE * n, _LEAVES), state.LEAF)
         self._first, self.given = 0, np.zeros(0, np.int64)  # of its records; those whose cases another search has
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
         self._spare_bits = np.zeros((2, -(-n // 64)), np.uint64)
         self._log = np.zeros(0, state.STEP)
-        self._regions = np.zeros(4 * _LEAVES, np.uint64)  # the first word is everything
+        self._regions = np.empty((16 if rules.tracks_regions else 4) * _LEAVES, np.uint64)
+        self._regions[0] = 0  # everything
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
         self._n_exponents = 0
@@ -96,6 +97,7 @@ class Leaves:
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
         self._packed: Any = None  # the state as compiled code last had it
+        self._pattern: Any = None  # of where a thread works, for this layout
         self._start(targets, parents, parts, n_candidates)
         self._layout, self.histograms = layout, Histograms(layout, self.nodes, counter.n_cases)
 
@@ -133,7 +135,7 @@ class Leaves:
     @property
     def log_likelihood(self) -> float:
         """Of all leaves, before the first step."""
-        return math.fsum(self.records["log_likelihood"][: self._n_planted])
+        return math.fsum(self.records["log_likelihood"][: self._n_planted].tolist())
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
@@ -144,10 +146,17 @@ class Leaves:
         gained: NDArray[np.float64] = self._log[what][self._committed[begin:end]]
         return gained
 
-    def draw(self, start: replay.Start, n_steps: int, deletions: list[Deletion], reduces: bool) -> Drawing:
+    def draw(
+        self,
+        start: replay.Start,
+        n_steps: int,
+        deletions: list[Deletion],
+        reduces: bool,
+        log_ways: NDArray[np.float64] | None = None,
+    ) -> Drawing:
         """The graphs after so many steps, some parents having been deleted on the way."""
-        steps, n_states = self.steps(0, n_steps), self._layout.n_states
-        return Drawing.of(start, steps, deletions, self.n_records, self._regions, n_states, reduces)
+        given = self.n_records, self._regions, self._layout.n_states, reduces, log_ways
+        return Drawing.of(start, self.steps(0, n_steps), deletions, *given)
 
     def groups(self, number: int) -> tuple[int, ...]:
         """To which child each state goes that a committed split tests."""
@@ -209,9 +218,9 @@ class Leaves:
         for target, graph in graphs.items():
             self._note_tests(target, graph)
         self._make_ready()
-        now = self._state()
+        now = self._state(self._no_cases)  # which may still be being laid out
         schedule.add_initial_leaves(targets, sets, planted.places, now)
-        if self._parents.is_parent.any():
+        if self._parents.is_parent.view(np.bool_).any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
         for record, states, part, partition in pieces:
             n_outcomes = 2 if part else states.bit_count()
@@ -222,6 +231,8 @@ class Leaves:
 
     def _planted_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
         """The sets of cases of the leaves of these graphs, and of targets with a leaf alone."""
+        if not graphs and self._local is not None and self._local.shown is None:
+            return np.full(len(others), EVERYTHING)
         roots = self._roots([*graphs, *others.tolist()])
         names = planted_sets(graphs, self._session, self._layout.n_states, self._names, roots[: len(graphs)])
         all_names = np.array(names + roots[len(graphs) :], np.int64)
@@ -278,7 +289,7 @@ class Leaves:
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
         new._totals[state.N_COMMITTED], new._n_released = 0, int(self._totals[state.N_DROPPED])
-        new._scratches = []  # for a smaller layout
+        new._scratches, new._pattern = [], None  # for a smaller layout
         new._start(targets, parents, True, n_candidates)
         new._layout = make_layout(parents.allowed | parents.is_parent, self._layout.n_states, targets)
         new.histograms = self.histograms.with_layout(new._layout, new.nodes)
@@ -303,7 +314,7 @@ class Leaves:
         new, chosen = copy(other), np.zeros(len(self.nodes), np.bool_)
         chosen[list(graphs)] = True
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
-        new._scratches = self._scratches
+        new._scratches, new._pattern = self._scratches, self._pattern
         new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
         new._n_released = int(new._totals[state.N_DROPPED])
         new._totals[state.N_JOINED :] = 0  # nothing waits for counts any more: its session ends
@@ -423,12 +434,13 @@ class Leaves:
         shared, priced, now = self._shared, self._priced, self._state()
 
         def search(leads: bool) -> int:
-            with self._scratch() as scratch:
+            with nullcontext(own) if leads else self._scratch() as scratch:
                 return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now, scratch)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
-            status = self._workers.together(search, self._most_threads) if is_long else search(True)
+            with self._scratch(leads=True) as own:  # before others look for theirs: without this one they can only wait
+                status = self._workers.together(search, self._most_threads) if is_long else search(True)
         finally:  # whatever happens, an interrupt even: let the others go
             shared[state.OVER] = 1
             self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
@@ -464,12 +476,16 @@ class Leaves:
         return self._no_cases if self._local is None else self._local.cases
 
     @contextmanager
-    def _scratch(self) -> Iterator[Any]:
-        """Where a thread works, for compiled code."""
+    def _scratch(self, leads: bool = False) -> Iterator[Any]:
+        """Where a thread works, for compiled code; only the one that leads need not wait for a pattern."""
         try:
             scratch = self._scratches.pop()
         except IndexError:
-            scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
+            if leads or self._pattern is None:
+                scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
+            if not leads:
+                self._pattern = self._pattern or scratch
+                scratch = another(self._pattern)
         try:
             yield scratch
         finally:
@@ -478,7 +494,7 @@ class Leaves:
     def _make_ready(self) -> None:
         """Have the functions compiled that a search will call, if they are not."""
         kind = self._local is None, "O" in self._operators
-        if _ready and (getattr(self._state(), "kind", None), *kind) in _ready:
+        if _ready and (getattr(self._state(self._no_cases), "kind", None), *kind) in _ready:
             return
         fields = self._fields(self._no_cases)  # the first time, cases are laid out meanwhile
         now, scratch = Packed(fields), expand.make_scratch(fields, "O" in self._operators)
@@ -491,9 +507,9 @@ class Leaves:
         ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the longest last
         _ready.add((getattr(now, "kind", None), *kind))
 
-    def _state(self) -> Any:
-        """All of it, for compiled code: packed anew where any of it is not what it was."""
-        fields = self._fields(self._cases)
+    def _state(self, cases: Cases | None = None) -> Any:
+        """All of it, with these cases or its own, for compiled code: packed anew where any of it is not what it was."""
+        fields = self._fields(self._cases if cases is None else cases)
         if self._packed is None or not _is_same(fields, self._packed[0]):
             self._packed = fields, Packed(fields, self._packed and self._packed[1])
         return self._packed[1]

@@ -60,12 +60,12 @@ class Planted(NamedTuple):
                 words += own
                 arcs += tests
                 targets.append(target)
-        places += [(0, 1, 1, 0, 0)] * len(others)
+        alone = np.tile(np.array([0, 1, 1, 0, 0]), (len(others), 1))
         return cls(
             np.append(np.array(targets, np.int64), others),
             np.array(words, np.uint64),
             np.array(arcs, np.int64),
-            np.array(places, np.int64).reshape(-1, 5),
+            np.append(np.array(places, np.int64).reshape(-1, 5), alone, axis=0),
         )
 
 

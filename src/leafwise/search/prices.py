@@ -13,7 +13,7 @@ from leafwise.kernels.scoring import rises
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.structure_priors import Costs, StructurePrior, log_ways, n_ordered
-from leafwise.table import Variable, count_states
+from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 
@@ -36,10 +36,11 @@ class Prices(NamedTuple):
         prior: ParameterPrior,
         structure_prior: StructurePrior,
         variables: tuple[Variable, ...],
+        n_states: Integers,
         counter: Counter,
         with_pieces: bool,
     ) -> "Prices":
-        n_states, costs = count_states(variables), structure_prior.costs
+        costs = structure_prior.costs
         rises = _rises(prior, n_states, counter.n_cases, counter.unit, with_pieces)
         return cls(prior, costs, n_states, rises, _per_variable(variables, n_states, costs.tests))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
 from typing import Any, Generic, TypeVar
 
@@ -48,8 +49,13 @@ class Problem:
     @property
     def counted(self) -> dict[str, list[int]]:
         """How many candidates each variable has, where these are not all others: what its structure prior counted."""
-        n_candidates: list[int] = self.n_candidates.tolist()
-        return {} if set(n_candidates) <= {len(self.variables) - 1} else {"candidates": n_candidates}
+        is_all = bool((self.n_candidates == len(self.variables) - 1).all())
+        return {} if is_all else {"candidates": self.n_candidates.tolist()}
+
+    @cached_property
+    def n_states(self) -> NDArray[np.int64]:
+        """Of the variables."""
+        return count_states(self.variables)
 
     def log_prior(self, target: int, graph: DecisionGraph) -> float:
         """Of a target's graph."""
@@ -58,8 +64,7 @@ class Problem:
 
     def layout(self) -> Layout:
         """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
-        n_states = count_states(self.variables)
-        targets = np.array(self.targets)
+        n_states, targets = self.n_states, np.array(self.targets)
         layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
         n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
         if n_cells > _MOST_CELLS:

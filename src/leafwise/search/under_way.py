@@ -172,11 +172,11 @@ class Run(ABC):
         found: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
-        names, targets = [variable.name for variable in self._problem.variables], self._problem.targets
+        variables, targets = self._problem.variables, self._problem.targets
         return {
             "cases": round(self._counter.n_cases * self._counter.unit),
-            "variables": len(names),
-            "target": names[targets[0]] if len(targets) < len(names) else None,
+            "variables": len(variables),
+            "target": variables[targets[0]].name if len(targets) < len(variables) else None,
             **how,
             **(self._found() if found is None else found),
             "tests": n_tests,

@@ -14,6 +14,7 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from copy import copy
 from ctypes import addressof, c_char, c_void_p
 from functools import cached_property, update_wrapper
 from hashlib import sha256
@@ -611,6 +612,26 @@ class Packed:
             form.pack_into(self._memory, at, *_words(self._values[k]))
         self.address = addressof((c_char * self._plan.size).from_buffer(self._memory))
 
+    @cached_property
+    def pattern(self) -> tuple[bytes, Any, Any]:
+        """What the arrays hold, one behind the other, and for each: which word is its address, and where it is."""
+        content, places, offsets = bytearray(), list[int](), list[int]()
+        for (at, _), value in zip(self._plan.places, self._values, strict=True):
+            if isinstance(value, np.ndarray):
+                places.append(at // 8 + _ADDRESS_WORD)
+                offsets.append(len(content))
+                content += value.tobytes() + bytes(-value.nbytes % _LINE)
+        return bytes(content) + bytes(_LINE), np.array(places), np.array(offsets)
+
+
+def another(packed: Packed) -> Packed:
+    """The same with arrays of its own, in a fraction of the time that it takes to make them and to lay them out."""
+    content, places, offsets = packed.pattern
+    new, block, memory = copy(packed), bytearray(content), bytearray(packed._memory)
+    np.frombuffer(memory, np.int64)[places] = offsets + addressof(_from_buffer(block))
+    new._memory, new._values, new.address = memory, [block], addressof(_from_buffer(memory))
+    return new
+
 
 class _Plan(NamedTuple):
     """How the values of a tuple lie in memory: where each begins, and the format of its words."""
@@ -619,6 +640,8 @@ class _Plan(NamedTuple):
     places: list[tuple[int, Struct]]
 
 
+_ADDRESS_WORD = 4  # among those of `_words`
+_LINE = 64  # bytes, of a cache
 _from_buffer: Any = c_char.from_buffer
 _plans: dict[bytes, tuple[Reference, _Plan]] = {}
 
@@ -673,8 +696,8 @@ def _words(value: Any) -> tuple[Any, ...]:
     """All numbers that compiled code knows a value by; of an array: where it is, and its shape."""
     if not isinstance(value, np.ndarray):
         return (value,)
-    size = value.size  # by its buffer it is found in a quarter of the time, if it is writable and not empty
-    data = addressof(_from_buffer(value)) if size and value.flags.carray else value.ctypes.data
+    size = value.size  # nobody looks into an empty one; by its buffer it is found in a quarter of the time, if writable
+    data = 0 if not size else addressof(_from_buffer(value)) if value.flags.carray else value.ctypes.data
     return 0, 0, size, value.itemsize, data, *value.shape, *value.strides
 
 

@@ -4,6 +4,7 @@ Every function is compiled, and optimised, on its own, and again in its callers;
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -67,3 +68,9 @@ def refer(fields: Any) -> Any:
 def Packed(fields: Any, _like: Any = None) -> Any:
     """The named tuple itself."""
     return fields
+
+
+def another(fields: Any) -> Any:
+    """The same with copies of all arrays."""
+    copies = (another(part) if isinstance(part, tuple) else copy(part) for part in fields)
+    return type(fields)(*copies)

@@ -14,3 +14,6 @@ refer: Any = chosen.refer
 
 Packed: Any = chosen.Packed
 """A named tuple for compiled functions that take a reference."""
+
+another: Any = chosen.another
+"""One like a `Packed` tuple, with arrays of its own, which hold what that one's did when it was first asked for."""

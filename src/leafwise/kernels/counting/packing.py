@@ -5,8 +5,8 @@ Planes are by variables and rows by cases, so 64 planes at a time are turned: bi
 
 import numpy as np
 
-from leafwise.kernels.compiling.jit import bare, inlined, jit, part
-from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.counting.arrays import Planes
 from leafwise.kernels.counting.planes import pack
 
@@ -34,8 +34,19 @@ def _turn(words: Array, other: Array) -> None:
     _deal(other, np.uint64(1), np.uint64(0x5555555555555555), words)
 
 
-@part
-def _pack_rows(begin: Int, end: Int, data: Planes) -> None:
+@jit
+def pack_columns(begin: int, end: int, data: Planes) -> None:
+    """The planes of some variables, and how many cases are in each state."""
+    for variable in range(begin, end):
+        pack(variable, data)
+        first, values = data.first[variable], data.values[variable]
+        for state in range(1, data.values[variable + 1] - values if first >= 0 else 0):
+            data.ones[first + state - 1] = data.counts[values + state]
+
+
+@jit
+def pack_rows(begin: int, end: int, data: Planes) -> None:
+    """The rows of the cases of some blocks, from the planes."""
     words, rows, width, n_cases = data.words, data.rows, data.width, data.columns.shape[1]
     square, room = np.empty(64, np.uint64), np.empty(64, np.uint64)
     for block in range(begin, end):
@@ -47,26 +58,3 @@ def _pack_rows(begin: Int, end: Int, data: Planes) -> None:
                 _turn(square, room)
                 for case in range(64 * word, min(64 * word + 64, n_cases)):
                     rows[case * width + group] = square[case & 63]
-
-
-@jit
-def pack_rows(begin: int, end: int, data: Planes) -> None:
-    """The rows of the cases of some blocks, from the planes."""
-    _pack_rows(begin, end, data)
-
-
-@jit
-def pack_table(n_states: Array, most_states: int, rows: bool, data: Planes) -> None:
-    """Fill in all of the table but the rows, and these if asked for; variables of more states have no planes."""
-    n, n_planes = data.columns.shape[0], 0
-    data.values[0] = 0
-    for variable in range(n):
-        data.values[variable + 1] = data.values[variable] + n_states[variable]
-        data.first[variable] = n_planes if n_states[variable] <= most_states else -1
-        n_planes += n_states[variable] - 1 if data.first[variable] >= 0 else 0
-    for variable in range(n):
-        pack(variable, data)
-        for state in range(1, n_states[variable] if data.first[variable] >= 0 else 0):
-            data.ones[data.first[variable] + state - 1] = data.counts[data.values[variable] + state]
-    if rows:
-        _pack_rows(np.int64(0), -(-data.words.shape[1] // BLOCK), data)

@@ -43,6 +43,15 @@ class Replayed(NamedTuple):
     kids: Array  # ... places in the graph
 
 
+class Charged(NamedTuple):
+    """What `Choices` charges the graph of each target for: a row with all tests, and one for the graphs as drawn."""
+
+    n_tests: Array
+    n_tested: Array
+    ways: Array
+    n_shared: Array
+
+
 class _Made(NamedTuple):
     """All that was ever made, by number."""
 
@@ -213,26 +222,11 @@ def _reduce(order: Array, n_states: Array, made: _Made) -> None:
 
 
 @bare
-def _replay(
-    start: Start,
-    steps: Array,
-    deletions: Array,
-    regions: Array,
-    n_states: Array,
-    reduces: bool,
-    begin: Array,
-    order: Array,
-    made: _Made,
-    out: Replayed,
-) -> int:
-    """Write the graphs; how many nodes they have."""
-    start, made, out = refer(start), refer(made), refer(out)
-    _sort(start, steps, begin, order)
-    _follow(start, steps, deletions, regions, n_states, made)
-    if reduces:
-        for target in range(n_states.shape[0] - 2):
-            _reduce(order[begin[target] : begin[target + 1]], n_states, made)
+def _write(order: Array, begin: Array, n_states: Array, n_tests: Int, made: _Made, out: Replayed) -> int:
+    """Write the graphs of what is needed of all that was made; how many nodes they have."""
     place, n, n_kids = made.places, 0, 0
+    for number in range(place.shape[0]):
+        place[number] = 0
     for target in range(n_states.shape[0] - 2):
         if begin[target] < begin[target + 1]:
             place[_resolve(order[begin[target]], made.stands_for)] = 1
@@ -242,7 +236,7 @@ def _replay(
             if place[number] == 0:
                 continue
             place[number] = 1 + n - first
-            out.tests[n], out.records[n] = made.tests[number], number - start.tests.shape[0]
+            out.tests[n], out.records[n] = made.tests[number], number - n_tests
             if made.tests[number] != _LEAF:
                 at = made.first_kids[number]
                 for kid in range(at, at + n_states[made.tests[number]]):
@@ -257,12 +251,70 @@ def _replay(
     return n
 
 
+@bare
+def _charge(row: int, drawn: Replayed, log_ways: Array, seen: Array, out: Charged) -> None:
+    """Count what the structure prior charges for; `seen` has room for all nodes, and then all variables."""
+    n_targets = drawn.begin.shape[0] - 1
+    n_nodes = drawn.begin[n_targets]
+    for k in range(n_nodes + n_targets):
+        seen[k] = -1
+    for target in range(n_targets):
+        at, ways, n_tests, n_tested, n_shared = drawn.begin[target], 0.0, 0, 0, 0
+        for node in range(at, drawn.begin[target + 1]):
+            test = drawn.tests[node]
+            if test == _LEAF:
+                n_shared -= 1
+                continue
+            for kid in range(drawn.first_kids[node], drawn.first_kids[node + 1]):
+                end = at + drawn.kids[kid]
+                if drawn.tests[end] == _LEAF and seen[end] != node:  # a test's arcs to one count once
+                    seen[end] = node
+                    n_shared += 1
+            if test >= 0:
+                n_tests, ways = n_tests + 1, ways + log_ways[test]
+                if seen[n_nodes + test] != target:
+                    seen[n_nodes + test] = target
+                    n_tested += 1
+        out.n_tests[row, target], out.n_tested[row, target], out.ways[row, target] = n_tests, n_tested, ways
+        out.n_shared[row, target] = max(0, n_shared)  # no arc leads to a leaf that is the root
+
+
+@bare
+def _replay(
+    start: Start,
+    steps: Array,
+    deletions: Array,
+    regions: Array,
+    n_states: Array,
+    reduces: bool,
+    log_ways: Array,
+    begin: Array,
+    order: Array,
+    made: _Made,
+    charged: Charged,
+    out: Replayed,
+) -> int:
+    """Write the graphs; how many nodes they have."""
+    start, made, charged, out = refer(start), refer(made), refer(charged), refer(out)
+    _sort(start, steps, begin, order)
+    _follow(start, steps, deletions, regions, n_states, made)
+    n, n_rows = 0, charged.ways.shape[0]
+    for row in range(0 if n_rows or not reduces else 1, 2 if reduces else 1):
+        for target in range(row * (n_states.shape[0] - 2)):
+            _reduce(order[begin[target] : begin[target + 1]], n_states, made)
+        n = _write(order, begin, n_states, start.tests.shape[0], made, out)
+        if row < n_rows:
+            _charge(row, out, log_ways, made.table, charged)
+    return n
+
+
 def calls() -> list[tuple[Any, ...]]:
     """Calls of the functions that look at what was found, to make them ready."""
-    some, none = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    some, none, ways = np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros((0, 2))
     start, out = Start(some, some, some, some, some), Replayed(some, some, some, some, some)
     doubtful = find_doubtful, some, some, some, some, some, 0, none
-    return [doubtful, (replay, start, np.zeros(0, STEP), none, 0, some.view(np.uint64), some, False, out)]
+    given = start, np.zeros(0, STEP), none, 0, some.view(np.uint64), some, False, np.zeros(0)
+    return [doubtful, (replay, *given, Charged(none, none, ways, none), out)]
 
 
 @jit
@@ -274,12 +326,14 @@ def replay(
     regions: Array,
     n_states: Array,
     reduces: bool,
+    log_ways: Array,
+    charged: Charged,
     out: Replayed,
 ) -> int:
     """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
 
     `reduces`: without tests that tell nothing, and those that are the same as others. How many nodes they have: what
-    comes after these is not set.
+    comes after these is not set. What is charged for is counted, too, if there are rows for it.
     """
     n = start.tests.shape[0] + n_leaves
     begin, order = np.zeros(n_states.shape[0], np.int64), np.empty(out.tests.shape[0], np.int64)
@@ -288,10 +342,10 @@ def replay(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(out.kids.shape[0], np.int64),
-        np.zeros(n, np.int64),
-        np.empty(4 * out.tests.shape[0] + 4 if reduces else 0, np.int64),
+        np.empty(n, np.int64),
+        np.empty(4 * out.tests.shape[0] + n_states.shape[0] + 4, np.int64),
     )
-    return _replay(start, steps, deletions, regions, n_states, reduces, begin, order, made, out)
+    return _replay(start, steps, deletions, regions, n_states, reduces, log_ways, begin, order, made, charged, out)
 
 
 @bare
