@@ -170,3 +170,16 @@ def test_variables_that_would_test_each_other(random):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu.CpuCounter, "lookahead", 0.1)
         check_against_oracle(table, setup, max_steps=25)
+
+
+@pytest.mark.parametrize("seed", [240, 355, *range(5)])
+def test_a_variable_that_is_tested_later_wins_a_tie_all_the_same(seed):
+    """Below v5 = 0, v0 and v4 are the same, and v4 is tested first elsewhere; the first two seeds come to a tie."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(2, size=(6, 300))
+    codes[4] = np.where(codes[5] == 0, codes[0], codes[4])
+    above = np.where(codes[4] == 1, 0.95, np.where(codes[0] == 1, 0.75, 0.25))
+    p = np.where(codes[5] == 1, above, np.where(codes[0] == 1, 0.62, 0.38))
+    p = np.where((codes[5] == 0) & (codes[1] == 1), 1 - p, p)
+    table = make_table([2] * 7, [*codes, (random.random(300) < p).astype(int)])
+    check_against_oracle(table, Setup("B", "best-first", "uniform", "choices"), target=6, max_steps=25)

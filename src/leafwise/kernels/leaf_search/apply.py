@@ -95,11 +95,13 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, state
 def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> None:
     """A variable is tested for the first time in the leaf's graph: see whether the leaf would rather test it, too.
 
-    What it would gain is at most what the best split on an untested variable gained.
+    What it would gain is at most what the best split on an untested variable gained. A tie goes to the smaller
+    variable, as if both had been priced at once.
     """
     leaf, old, new = state.leaves[at], state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
     drop_fallback(at, state)
-    if leaf["max_children"] < 0 or new["variable"] < 0 or new["gain"] <= old["gain"] + TIE:
+    least = old["gain"] + (TIE if variable > old["variable"] else -TIE)
+    if leaf["max_children"] < 0 or new["variable"] < 0 or new["gain"] <= least:
         return
     if new["variable"] == variable:
         drop_children_of(old, state)

@@ -709,8 +709,13 @@ def _price_one(at: Int, variable: Any, state: State, scratch: PricingScratch) ->
         _set_rises(leaf, _total(totals, np.int64(0), totals.shape[0]), scoring, scratch.rises)
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
-    base = base_of(variable, target, layout)
+    base, split = base_of(variable, target, layout), state.splits[N_SLOTS * at + TESTED]
+    known = split["gain"]
+    if variable < split["variable"]:  # then it has a tie
+        split["gain"] -= 2.0 * TIE
     _price_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
+    if split["variable"] != variable:
+        split["gain"] = known
     forget_tested(n_restricted, scratch.region)
 
 
