@@ -62,12 +62,13 @@ class Constraints:
             row[[table.index(parent) for parent in parents]] = 1
             allowed[table.index(child)] &= row
         kept = _matrix(self.required, table)
-        shared = np.zeros_like(kept)
-        for own, above in (family for group in self.families(table) for family in group):
-            shared[own, list(above)] = 1
-            _check_required(allowed, shared, table)
-            allowed[own] = shared[own]
-        kept |= shared
+        if self.tied:
+            shared = np.zeros_like(kept)
+            for own, above in (family for group in self.families(table) for family in group):
+                shared[own, list(above)] = 1
+                _check_required(allowed, shared, table)
+                allowed[own] = shared[own]
+            kept |= shared
         if kept.any():
             _check_required(allowed, kept, table)
         is_parent = kept

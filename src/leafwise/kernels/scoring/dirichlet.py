@@ -2,7 +2,9 @@
 
 A sum of log gamma functions over many cells of one exponent takes no logarithms. For small counts they are products, of
 which one logarithm is taken in the end. For others they are Taylor series around the whole number next to count plus
-exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once.
+exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once. Where a table is
+counted as a whole, all that its counts can be worth is looked up, in whole numbers of a small unit: they add up to the
+same in any order.
 """
 
 import math
@@ -27,6 +29,15 @@ class Exponents(NamedTuple):
     whole: Array  # the whole number next to it
     log_gamma: Array  # log Γ(exponent)
     rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
+
+
+class Worths(NamedTuple):
+    """What counts are worth in tables of one size: log Γ(count + exponent) / Γ(exponent), in whole units."""
+
+    of: Array  # by [cell or row, count]
+    n: Array  # how many counts are there, by [cell or row]
+    exponents: Array  # of a cell, and of a row
+    unit: Array
 
 
 @cache
@@ -179,3 +190,34 @@ def add_log_likelihoods(
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
         sums[s] += value + math.log(ratio) + (math.log(small) if n_small > 0 else 0.0)
+
+
+@part
+def make_worths(n_cases: Int) -> Worths:
+    """Room for all counts of so many cases."""
+    return Worths(np.empty((2, n_cases + 1), np.int64), np.zeros(2, np.int64), np.zeros(2), np.zeros(1))
+
+
+@bare
+def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, to: Worths) -> None:
+    """Those of counts up to these, in a table with these exponents of a cell and of a row."""
+    if to.exponents[0] != cell or to.exponents[1] != row:
+        n_cases = to.of.shape[1]
+        most = n_cases * (1.0 + abs(math.log(cell)) + math.log(row + n_cases))  # of all together
+        to.exponents[0], to.exponents[1], to.unit[0] = cell, row, 2.0 ** (math.ceil(math.log2(most)) - 61)
+        to.n[0] = to.n[1] = 0
+    for k in range(2):
+        exponent, end = to.exponents[k], 1 + (most_in_row if k else most_in_cell)
+        nothing = log_gamma(exponent)
+        for count in range(to.n[k], end):
+            to.of[k, count] = np.int64(np.rint((log_gamma(count + exponent) - nothing) / to.unit[0]))
+        to.n[k] = max(to.n[k], end)
+
+
+@bare
+def worth(counts: Array, of: Array) -> Int:
+    """What all of these counts are worth."""
+    total = np.int64(0)
+    for k in range(counts.shape[0]):
+        total += of[np.uint64(counts[k])]
+    return total
