@@ -47,6 +47,7 @@ PARTITION = np.dtype(
         ("n", np.int64),
         ("child", np.int64),  # the last that was split from it, or -1
         ("next", np.int64),  # the one before of the same origin, or -1
+        ("is_cut", np.int64),  # whether the sets of cases are there
     ],
     align=True,
 )

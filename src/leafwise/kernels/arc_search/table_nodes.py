@@ -330,7 +330,10 @@ def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting:
     room[book.N_CELLS] = (3 * n + 1) * own["n_states"]
     if not by_tables:
         room[book.N_CELLS] += min(n, own["most_kept"]) * own["n_cells"]
-    room[book.N_MASKS], room[book.N_LISTED] = _MOST_MASKS, n_cases
+    n_uncut, partition = 1, record["partition"]
+    while not memory.partitions[partition]["is_cut"]:
+        n_uncut, partition = n_uncut + 1, memory.partitions[partition]["origin"]
+    room[book.N_MASKS], room[book.N_LISTED] = n_uncut * _MOST_MASKS, n_uncut * n_cases
     for k in range(room.shape[0]):
         if memory.used[k, 0] + room[k] > memory.used[k, 1]:
             return True
@@ -403,6 +406,7 @@ def _extend(
     n: Int = np.int64(0)
     n_cells = setting.variables[target]["n_cells"]
     if may_grow and not by_tables:
+        splits.cut(memory.book.rows[new]["partition"], memory, setting, scratch)
         n = splits.plan(row, new, memory, setting)
     else:
         for k in range(memory.book.rows[new]["where"], used[book.N_WHERE, 0]):
@@ -465,7 +469,7 @@ def plant(targets: Array, memory: Memory, setting: Setting) -> None:
     used, nobody, n_words = memory.used, np.empty(0, np.int64), memory.masks.shape[1]
     whole, root, n_cases = memory.configurations[0], memory.partitions[0], setting.numbers[0]["n_cases"]
     whole["code"], whole["size"], whole["place"], whole["origin"] = 0, n_cases, 0, 0
-    root["first"], root["n"], root["child"], root["next"], root["origin"] = 0, 1, -1, -1, -1
+    root["first"], root["n"], root["child"], root["next"], root["origin"], root["is_cut"] = 0, 1, -1, -1, -1, 1
     used[book.N_PARTITIONS, 0] = used[book.N_CONFIGURATIONS, 0] = used[book.N_MASKS, 0] = 1
     used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.TO_COUNT, 0] = 0, -1, 1
     for word in range(n_words):
