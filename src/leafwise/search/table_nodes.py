@@ -68,6 +68,7 @@ class TableNodes:
             _MOST_KEPT,
             _WORTH_THREADS if workers.n_threads > 1 else 2**62,
             self.is_fair and most_parents > 1 and is_complete,
+            is_shared and len(targets) == n,
             self.is_fair,
             *costs,
             *((1, n_cases) if is_near else (n, 1)),
@@ -127,6 +128,8 @@ class TableNodes:
         """Nodes without parents; they are counted here if that is worth threads."""
         table_nodes.plant(targets, self.memory, self.setting)
         costs = self.setting.variables["n_cells"][targets] * (self.setting.words.shape[1] * 0.1)
+        if self.setting.numbers["shares"][0]:
+            costs *= np.arange(len(costs), 0, -1) / len(costs)
         if self._workers.n_threads > 1 and costs.sum() > _WORTH_THREADS:
             self._workers.run(
                 lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.setting), costs

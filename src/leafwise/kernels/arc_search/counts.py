@@ -271,15 +271,16 @@ def count(
     cells: Array,
     out: Array,
     at: Int,
+    first: Int,
 ) -> Int:
-    """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
+    """Write the histogram of a set to out[at:], from cell `first` on, but for the blocks left to `count_rows`.
 
     These are of variables with more states than are returned, or without planes. The target's counts in the set are in
     cells[totals:], and `classes` is room for at least as many masks as it has states.
     """
     variables, words = setting.variables, setting.words
     plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
-    histogram = out[at : at + variables[target]["n_cells"]]
+    histogram = out[at + first : at + variables[target]["n_cells"]]
     for k in range(histogram.shape[0]):
         histogram[k] = 0
     most = np.int64(1 + ROW_COST * size / (n_classes * (PLANE_COST + WORD_COST * words.shape[1])))

@@ -82,6 +82,7 @@ NUMBERS = np.dtype(
         ("most_kept", np.int64),  # cells, before all are forgotten
         ("worth_threads", np.int64),  # nanoseconds of counting
         ("exchanges", np.int64),  # whether three variables that are all linked have one score, whatever the order
+        ("shares", np.int64),  # whether each of two variables counts the other, so that once will do
         ("divides", np.int64),  # whether the exponent is divided evenly among rows
         ("log_kappa", np.float64),
         ("arc_cost", np.float64),

@@ -183,20 +183,51 @@ def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting
     counted = book.candidates_of(new, memory, setting, scratch.candidates)
     configurations, first = configurations_of(new, memory), 0
     target, own, counts = rows[new]["target"], rows[new]["where"], rows[new]["counts"]
-    n_classes, origins = setting.variables[target]["n_states"], rows[row]["where"] if row >= 0 else np.int64(-1)
+    n_classes, origins, none = setting.variables[target]["n_states"], rows[row]["where"], np.int64(0)
     while first < configurations.shape[0]:
         last, largest = family(first, configurations)
-        origin = where[origins + configurations[first]["origin"]] if row >= 0 else np.int64(-1)
+        origin = where[origins + configurations[first]["origin"]]
         for c in range(max(first, begin), min(last, end)):
             at, totals = where[own + c], counts + c * n_classes
             size, place = configurations[c]["size"], configurations[c]["place"]
             if at >= 0 and (origin < 0 or c != largest):
                 most = cases.count(
-                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at
+                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, none
                 )
                 if most < counted.most_states or not counted.have_planes:
                     cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, at)
         first = last
+
+
+@bare
+def count_root(root: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Count the histogram of a row without parents, and put what variables have counted of each other in both."""
+    cells, variables, target = memory.cells, setting.variables, memory.book.rows[root]["target"]
+    counted, none = book.candidates_of(root, memory, setting, scratch.candidates), np.int64(0)
+    n_cases, n_classes, at = setting.numbers[0]["n_cases"], variables[target]["n_states"], memory.where[root]
+    shares, first = setting.numbers[0]["shares"], none
+    if shares:  # those before have counted this one
+        first = setting.candidates[target]["base"] * n_classes
+        counted = book.Counted(
+            counted.variables[target:],
+            counted.n_states[target:],
+            counted.kinds[target:],
+            counted.starts[target:],
+            counted.most_states,
+            counted.have_planes,
+        )
+    totals, masks, lists = memory.book.rows[root]["counts"], memory.masks, memory.lists
+    most = cases.count(
+        none, n_cases, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, first
+    )
+    if most < counted.most_states or not counted.have_planes:
+        cases.count_rows(none, n_cases, target, counted, most, memory, setting, scratch, cells, at)
+    for c in range(counted.variables.shape[0] if shares else 0):
+        n_states, start = counted.n_states[c], at + counted.starts[c]
+        to = memory.where[counted.variables[c]] + setting.candidates[target]["base"] * n_states
+        for k in range(n_classes):
+            for state in range(n_states):
+                cells[to + k * n_states + state] = cells[start + state * n_classes + k]
 
 
 @bare

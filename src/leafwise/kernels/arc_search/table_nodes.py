@@ -166,6 +166,7 @@ def _price_one(
         memory.cells,
         cells,
         where[0],
+        where[0],
     )
     if most < counted.most_states or not counted.have_planes:
         cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, where[0])
@@ -344,7 +345,9 @@ def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting:
 def _count_some(begin: Int, end: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """For the row that is being made: count the histograms of some configurations, or tables with some candidates."""
     new, row = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0]
-    if memory.used[book.BY_TABLES, 0]:
+    if row < 0:
+        splits.count_root(new, memory, setting, scratch)
+    elif memory.used[book.BY_TABLES, 0]:
         _count_tables(begin, end, new, memory, setting, scratch)
     else:
         splits.count_some(begin, end, row, new, memory, setting, scratch)
@@ -489,9 +492,8 @@ def plant(targets: Array, memory: Memory, setting: Setting) -> None:
 @jit
 def count_pending(begin: int, end: int, memory: Memory, setting: Setting) -> None:
     """Count what is to count for the row that is being made; or some rows without parents."""
-    row, none = memory.used[book.ORIGIN, 0], np.int64(-1)
-    scratch = book.make_scratch(setting)
+    row, scratch = memory.used[book.ORIGIN, 0], book.make_scratch(setting)
     if row >= 0:
         _count_some(np.int64(begin), np.int64(end), memory, setting, scratch)
     for root in range(begin, end if row < 0 else begin):
-        splits.count_some(none + 1, none + 2, none, np.int64(root), memory, setting, scratch)
+        splits.count_root(np.int64(root), memory, setting, scratch)
