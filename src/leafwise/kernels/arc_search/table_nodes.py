@@ -221,6 +221,7 @@ def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, setting: Setti
     record, counted = memory.book.rows[new], book.candidates_of(new, memory, setting, scratch.candidates)
     target, n_rows, worths = record["target"], record["n_rows"], scratch.worths
     n_classes, last = setting.variables[target]["n_states"], min(end, counted.variables.shape[0])
+    single = setting.numbers[0]["n_cases"] * math.log(n_classes)  # all cases apart
     cases.set_keys(book.parents_of(new, memory), target, setting, scratch.keys)
     for kind in range(setting.kinds.shape[0]):
         _set_worths(kind, new, memory, setting, scratch)
@@ -232,7 +233,7 @@ def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, setting: Setti
                 worth = cases.count_table(scratch.keys, column, step, table, worths.of[0])
                 cases.add_classes(table, n_rows, n_classes, totals)
                 worth -= tables.worth(totals, worths.of[1])
-                memory.book.gains[new, ADDED, counted.variables[c]] = worth * worths.unit[0]
+                memory.book.gains[new, ADDED, counted.variables[c]] = worth * worths.unit[0] - single
 
 
 @bare

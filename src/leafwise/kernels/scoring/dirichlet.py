@@ -32,7 +32,10 @@ class Exponents(NamedTuple):
 
 
 class Worths(NamedTuple):
-    """What counts are worth in tables of one size: log Γ(count + exponent) / Γ(exponent), in whole units."""
+    """What counts are worth in tables of one size, in whole units: more than as many single cases apart.
+
+    Of a count this is log Γ(count + exponent) / Γ(exponent) less as many times log exponent, and nothing for 0 and 1.
+    """
 
     of: Array  # by [cell or row, count]
     n: Array  # how many counts are there, by [cell or row]
@@ -203,14 +206,15 @@ def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, to:
     """Those of counts up to these, in a table with these exponents of a cell and of a row."""
     if to.exponents[0] != cell or to.exponents[1] != row:
         n_cases = to.of.shape[1]
-        most = n_cases * (1.0 + abs(math.log(cell)) + math.log(row + n_cases))  # of all together
-        to.exponents[0], to.exponents[1], to.unit[0] = cell, row, 2.0 ** (math.ceil(math.log2(most)) - 61)
+        most = n_cases * (1.0 + abs(math.log(cell)) + abs(math.log(row)) + math.log(row + n_cases))  # of all together
+        to.exponents[0], to.exponents[1], to.unit[0] = cell, row, 2.0 ** (math.ceil(math.log2(most)) - 63)
         to.n[0] = to.n[1] = 0
     for k in range(2):
         exponent, end = to.exponents[k], 1 + (most_in_row if k else most_in_cell)
-        nothing = log_gamma(exponent)
+        nothing, single = log_gamma(exponent), math.log(exponent)
         for count in range(to.n[k], end):
-            to.of[k, count] = np.int64(np.rint((log_gamma(count + exponent) - nothing) / to.unit[0]))
+            more = log_gamma(count + exponent) - nothing - count * single
+            to.of[k, count] = np.int64(np.rint(more / to.unit[0])) if count > 1 else np.int64(0)
         to.n[k] = max(to.n[k], end)
 
 
