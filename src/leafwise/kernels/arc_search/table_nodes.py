@@ -18,7 +18,7 @@ from leafwise.kernels.scoring import dirichlet as tables
 from leafwise.kernels.scoring.dirichlet import Exponents
 
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
-_CELL_COST = 1.0  # nanoseconds, to clear one and to price it
+_CELL_COST, _WORTH_COST = 0.7, 8.0  # nanoseconds: to clear one and to price it; to reckon what a count is worth
 
 
 @inlined
@@ -212,7 +212,7 @@ def _set_worths(kind: Int, new: Int, memory: Memory, setting: Setting, scratch: 
         most_in_cell = max(most_in_cell, memory.cells[k])
     n_rows = record["n_rows"] * setting.kinds[kind]
     cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
-    tables.set_worths(cell, cell * own["n_states"], most_in_cell, most_in_row, scratch.worths)
+    tables.set_worths(cell, cell * own["n_states"], most_in_cell, most_in_row, setting.series, scratch.worths)
 
 
 @bare
@@ -300,6 +300,7 @@ def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: 
         return False
     configurations, n_left = splits.configurations_of(row, memory), n_cases
     n = n_counted = min(configurations.shape[0] * n_states[variable], n_cases)
+    most, n_worths = 0, setting.kinds.shape[0] if setting.numbers[0]["divides"] else 1
     for c in range(configurations.shape[0]):
         at, largest = memory.where[record["where"] + c] + start, 0
         if at >= start:  # the largest part follows from the others
@@ -310,11 +311,13 @@ def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: 
                 largest = max(largest, size)
             n_left -= largest
             n_counted -= 1
+        most = max(most, largest if at >= start else configurations[c]["size"])
     by_histograms = cases.ROW_COST * own["n"] * n_left
     if own["plane"] >= 0:
         by_plane = cases.PLANE_COST + cases.WORD_COST * setting.words.shape[1]
         by_histograms = min(by_histograms, by_plane * n_counted * own["n_cells"])
     by_tables = cases.TABLE_COST * own["n"] * n_cases + _CELL_COST * (n_rows - n) * own["n_cells"]
+    by_tables += _WORTH_COST * n_worths * 2 * most
     return bool(by_tables < by_histograms)
 
 

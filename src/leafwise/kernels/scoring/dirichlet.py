@@ -202,7 +202,23 @@ def make_worths(n_cases: Int) -> Worths:
 
 
 @bare
-def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, to: Worths) -> None:
+def _quick_log_gamma(x: float, series: Array) -> float:
+    near = np.int64(min(x, 2.0 * _MANY) + 0.5)
+    if near < _FEW or near >= _MANY:
+        return log_gamma(x)
+    a, b, c, d, e, f = (
+        series[near, 0],
+        series[near, 1],
+        series[near, 2],
+        series[near, 3],
+        series[near, 4],
+        series[near, 5],
+    )
+    return _polynomial(a, b, c, d, e, f, x - near)
+
+
+@bare
+def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, series: Array, to: Worths) -> None:
     """Those of counts up to these, in a table with these exponents of a cell and of a row."""
     if to.exponents[0] != cell or to.exponents[1] != row:
         n_cases = to.of.shape[1]
@@ -213,7 +229,7 @@ def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, to:
         exponent, end = to.exponents[k], 1 + (most_in_row if k else most_in_cell)
         nothing, single = log_gamma(exponent), math.log(exponent)
         for count in range(to.n[k], end):
-            more = log_gamma(count + exponent) - nothing - count * single
+            more = _quick_log_gamma(count + exponent, series) - nothing - count * single
             to.of[k, count] = np.int64(np.rint(more / to.unit[0])) if count > 1 else np.int64(0)
         to.n[k] = max(to.n[k], end)
 
