@@ -2,8 +2,9 @@
 
 The others are those of PyBNesian, pyAgrum, pgmpy, causal-learn and R's bnlearn that are installed; none is needed.
 Times are processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they
-depend least on what else the machine is doing. Ours are those of `learn`, from a table to the network; the others' are
-those of their searches for a DAG, from whatever they hold the cases in. All take turns, and of several runs the least
+depend least on what else the machine is doing. Ours are those of `learn`, from a table to the network, which takes its
+counts along and reckons nodes and scores when somebody asks; the others' are those of their searches for a DAG, from
+whatever they hold the cases in. All take turns, and of several runs the least
 time counts; of bnlearn's the mean. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior)
 no two arcs tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a
 greedy search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no

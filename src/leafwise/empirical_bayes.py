@@ -50,8 +50,8 @@ def with_fitted_priors(network: Network) -> Network:
             nodes[target] = node
         return tuple(nodes)
 
-    about = {"prior": network.prior, "structure_prior": network.structure_prior, "learned": network.learned}
-    return Network.with_nodes_later(network.variables, make_nodes, network.ties, **about)
+    about = {"prior": network.prior, "structure_prior": network.structure_prior}
+    return Network.with_nodes_later(network.variables, make_nodes, network.ties, lambda: network.learned, **about)
 
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:

@@ -530,7 +530,9 @@ def _prepared(
         counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})
     else:
         variables = None if start is None else start.variables
-        if weights is None:
+        if isinstance(data, Table) and variables is None and weights is None and not reading:
+            table = data
+        elif weights is None:
             table = read(data, target=target, variables=variables, **reading)
         else:
             table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)

@@ -241,7 +241,7 @@ class Network:
         """Refuse nodes that do not fit the variables, and cycles."""
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
-        object.__setattr__(self, "learned", MappingProxyType(_json_value(self.learned, "learned")))
+        object.__setattr__(self, "learned", _read_only(self.learned))
         _check_names(self.names)
         if len(self.nodes) != len(self.variables):
             raise ValueError(
@@ -261,26 +261,33 @@ class Network:
         variables: tuple[Variable, ...],
         make_nodes: Callable[[], tuple[Node | None, ...]],
         ties: Sequence[Sequence[TiedLeaf]] = (),
+        learned: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = MappingProxyType({}),
         **others: Any,
     ) -> "Network":
-        """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked."""
-        network = cls((), (), **others)
-        del vars(network)["nodes"]
-        vars(network).update(variables=tuple(variables), _make_nodes=make_nodes, ties=tuple(map(tuple, ties)))
+        """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked.
+
+        What is told of how it was learned may come then, too.
+        """
+        network = cls.__new__(cls)
+        vars(network).update(others, variables=tuple(variables), ties=tuple(map(tuple, ties)), _make_nodes=make_nodes)
+        if callable(learned):
+            vars(network)["_make_learned"] = lambda: _read_only(learned())
+        else:
+            vars(network)["learned"] = _read_only(learned)
         _check_names(network.names)
         return network
 
     if not TYPE_CHECKING:  # else every name would do as an attribute
 
-        def __getattr__(self, name: str) -> tuple[Node | None, ...]:
-            """The nodes, the first time."""
-            if name != "nodes":
+        def __getattr__(self, name: str) -> Any:
+            """The nodes, or how it was learned, the first time."""
+            if name not in ("nodes", "learned"):
                 raise AttributeError(f"a network has no attribute {name!r}", name=name, obj=self)
-            make_nodes = vars(self).get("_make_nodes")
-            if make_nodes is not None:  # else another thread has just made them
-                vars(self)["nodes"] = make_nodes()
-                vars(self).pop("_make_nodes", None)
-            return vars(self)["nodes"]
+            make = vars(self).get(f"_make_{name}")
+            if make is not None:  # else another thread has just made it
+                vars(self)[name] = make()
+                vars(self).pop(f"_make_{name}", None)
+            return vars(self)[name]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -693,6 +700,11 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
         )
     order, arrays = list(tied.states), (holder.probabilities, holder.counts, holder.exponents)
     return [None if array is None else array[tied.leaf, order] for array in arrays]
+
+
+def _read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A private copy of how a network was learned."""
+    return MappingProxyType(_json_value(learned, "learned"))
 
 
 def _json_value(value: Any, where: str) -> Any:

@@ -444,6 +444,51 @@ def bdeu(codes, target, parents, r):
     return value - sum(math.lgamma(n + 1 / n_rows) - math.lgamma(1 / n_rows) for n in totals.values())
 
 
+@pytest.mark.parametrize("prior", ["uniform", "bdeu:1", "bdeu:1e-6", "symmetric:50"])
+@pytest.mark.parametrize("n_cases", [30, 900, 9000])  # fewer and more than tables have cells
+def test_every_gain_in_the_book_is_a_difference_of_scores(prior, n_cases):
+    random, n_states = np.random.default_rng(n_cases), [12, 9, 12, 9, 16]
+    codes = [random.integers(0, n_states[0], n_cases)]
+    for r in n_states[1:]:
+        codes.append(np.where(random.random(n_cases) < 0.7, codes[-1] * 5 % r, random.integers(0, r, n_cases)))
+    variables = tuple(Variable(f"x{i}", tuple(map(str, range(r)))) for i, r in enumerate(n_states))
+    table = Table(variables, np.array(codes, np.uint8))
+    search = searching(table, plain_setup(prior), **PLAIN)
+    search.run()
+    memory = search._nodes.memory
+    for row, record in enumerate(memory.book.rows[: memory.used[0, 0]]):
+        target, parents = record["target"], memory.parents[record["parents"] :][: record["n_parents"]].tolist()
+        now = by_hand(codes, n_states, target, parents, prior)
+        assert record["log_likelihood"] == pytest.approx(now, abs=1e-6)
+        for other in set(range(len(codes))) - {target, *parents}:
+            more = by_hand(codes, n_states, target, [*parents, other], prior)
+            assert memory.book.gains[row, 0, other] == pytest.approx(more - now, abs=1e-6)
+
+
+def by_hand(codes, n_states, target, parents, prior):
+    """The log likelihood of a node."""
+    r, n_rows = n_states[target], math.prod(n_states[parent] for parent in parents)
+    name, _, value = prior.partition(":")
+    cell = {"uniform": 1, "symmetric": float(value or 0) / r, "bdeu": float(value or 0) / (n_rows * r)}[name]
+    rows = list(zip(*(codes[parent].tolist() for parent in parents), strict=True)) or [()] * len(codes[target])
+    cells, totals = Counter(zip(rows, codes[target].tolist(), strict=True)), Counter(rows)
+    worth = math.fsum(math.lgamma(n + cell) - math.lgamma(cell) for n in cells.values())
+    return worth - math.fsum(math.lgamma(n + cell * r) - math.lgamma(cell * r) for n in totals.values())
+
+
+def test_a_network_tells_of_the_search_as_it_was():
+    """Though scores are reckoned when somebody asks."""
+    table = sample(alarm(), 500, seed=4)
+    search = searching(table, plain_setup("bdeu:1"), **PLAIN)
+    for _ in range(5):
+        next(search)
+    early, score, n_leaves = search.network, search.log_score, search.n_leaves
+    search.run()
+    assert (early.learned["steps"], early.learned["stopped"], early.learned["leaves"]) == (5, "", n_leaves)
+    assert early.learned["log_score"] == pytest.approx(score, abs=1e-6)
+    assert total(early, table) == pytest.approx(score, abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_fewer_cases_than_variables_of_many_states(seed):
     """Then there are more candidates than configurations, and all must be counted: none that would gain is left."""

@@ -68,6 +68,7 @@ class TableNodes:
             _MOST_KEPT,
             _WORTH_THREADS if workers.n_threads > 1 else 2**62,
             self.is_fair and most_parents > 1 and is_complete,
+            is_shared and len(targets) == n,
             self.is_fair,
             *costs,
             *((1, n_cases) if is_near else (n, 1)),
@@ -118,16 +119,22 @@ class TableNodes:
             partitions = memory.partitions[np.maximum(partitions["origin"], 0)]
         return Configurations(sizes, widths, codes, cells, n_parents, parents)
 
-    def exponents(self, n_rows: Integers) -> NDArray[np.float64]:
-        """Those of every cell in a table of so many rows, for each variable."""
-        found: NDArray[np.float64] = self.setting.variables["exponent"] / (n_rows if self.is_fair else 1)
-        return found
+    @property
+    def exponents(self) -> "Exponents":
+        """Those of all variables."""
+        return Exponents(self.setting.variables["exponent"], self.is_fair)
 
     def _plant(self, targets: Integers) -> None:
-        """Count nodes without parents."""
+        """Nodes without parents; they are counted here if that is worth threads."""
         table_nodes.plant(targets, self.memory, self.setting)
         costs = self.setting.variables["n_cells"][targets] * (self.setting.words.shape[1] * 0.1)
-        self._workers.run(lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.setting), costs)
+        if self.setting.numbers["shares"][0]:
+            costs *= np.arange(len(costs), 0, -1) / len(costs)
+        if self._workers.n_threads > 1 and costs.sum() > _WORTH_THREADS:
+            self._workers.run(
+                lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.setting), costs
+            )
+            self.memory.used[book.TO_COUNT, 0] = 0
 
     def _grow(self) -> None:
         """Make room where it is short; what grows at least doubles, and memory is not touched before it is used."""
@@ -154,6 +161,17 @@ class TableNodes:
             lists=more(memory.lists, book.N_LISTED),
         )
         used[:, 1] = there_is  # last: an interrupt must not leave less than this says
+
+
+class Exponents(NamedTuple):
+    """Of the cells of tables."""
+
+    of_one_row: NDArray[np.float64]  # by variable, in a table of one row
+    are_divided: bool  # among the rows
+
+    def of(self, n_rows: Integers) -> NDArray[np.float64]:
+        """Those of every cell in tables of so many rows."""
+        return self.of_one_row / (n_rows if self.are_divided else 1)
 
 
 class Configurations(NamedTuple):
@@ -212,11 +230,11 @@ def _complete_layout(n_states: Integers) -> Layout:
 def _new_memory(n: int, n_words: int, room: Integers) -> book.Memory:
     """Memory with so much room, all of it free; memory that is not used is not touched."""
     n_rows, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
-    used = np.zeros((book.BY_TABLES + 1, 2), np.int64)
+    used = np.zeros((book.ONLY_CASES + 1, 2), np.int64)
     used[: len(room), 1] = room
     return book.Memory(
         book.Book(np.empty(n_rows, book.ROW), np.empty((n_rows, 2, n))),
-        np.full(_BUCKETS, -1),
+        np.full(min(64 * n, _BUCKETS), -1),
         np.empty(n_parents, np.int64),
         np.empty(n_partitions, book.PARTITION),
         np.empty(n_configurations, book.CONFIGURATION),

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -23,7 +24,7 @@ from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem, Step
-from leafwise.search.table_nodes import Configurations, TableNodes
+from leafwise.search.table_nodes import Configurations, Exponents, TableNodes
 from leafwise.search.under_way import Run, check_numbers, now_and_then
 from leafwise.structure_priors import Arcs, Kappa
 from leafwise.table import count_states
@@ -130,6 +131,7 @@ class PutBack:
 ArcOperator = Change | PutBack
 _COUNTED: dict[str, type] = {"additions": AddArc, "deletions": DeleteArc, "reversals": ReverseArc}
 _KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
+_SIZES = ("log_score", "log_marginal_likelihood", "leaves", "parameters", "arcs", "tests")
 _CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
 
 
@@ -270,26 +272,13 @@ class TableArcSearchRun(Run):
 
     @property
     def network(self) -> Network:
-        """The network as it is now."""
-        problem, n_states = self._problem, self._rules.n_states.tolist()
+        """The network as it is now: counts are taken over at once, all else is reckoned when somebody asks."""
         into_targets = np.zeros_like(self._graph.is_parent)
         into_targets[self._targets] = self._graph.is_parent[self._targets]
-        parents = dag.parent_lists(into_targets)
-        sizes = [math.prod([n_states[parent] for parent in own]) for own in parents]
-        found, exponents = self._configurations(), self._nodes.exponents(np.array(sizes))
-
-        def nodes() -> tuple[Node | None, ...]:
-            made: list[Node | None] = [None] * len(n_states)
-            for targets, own in found:
-                for target, counts in zip(targets, own.tables([parents[t] for t in targets], n_states), strict=True):
-                    graph = DecisionGraph.complete(parents[target], n_states)
-                    made[target] = Node.learned(
-                        parents[target], graph, counts, np.full(counts.shape, exponents[target])
-                    )
-            return tuple(made)
-
-        told = self._told(_log_likelihood(found, exponents), parents, sizes)
-        return Network.with_nodes_later(problem.variables, nodes, **problem.about(told))
+        found, costs, told = self._configurations(), (self._log_kappa, self._arc_cost), self._told()
+        tables = _Tables(found, into_targets, self._rules.n_states, self._nodes.exponents, costs)
+        about = self._problem.about(told) | {"learned": lambda: told | tables.sizes()}
+        return Network.with_nodes_later(self._problem.variables, tables.nodes, **about)
 
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
@@ -315,35 +304,13 @@ class TableArcSearchRun(Run):
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         return dict(self.network.learned)
 
-    def _told(self, log_likelihood: float, parents: list[tuple[int, ...]], sizes: list[int]) -> dict[str, Any]:
-        """The likelihood is that of the tables as they are: the last digits of the search's own depend on its way."""
+    def _told(self) -> dict[str, Any]:
+        """What was learned and how, but for the sizes and scores of the tables."""
         how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
         put_back = sum(isinstance(operator, PutBack) for operator in self._operators)
-        taken = {**self._n_changes(), "put_back": put_back}
-        n_states, targets = self._rules.n_states.tolist(), self._problem.targets
-        n_parameters, n_arcs = sum([sizes[t] * (n_states[t] - 1) for t in targets]), sum(map(len, parents))
-        found = {
-            "log_score": log_likelihood + (n_parameters * self._log_kappa - n_arcs * self._arc_cost),
-            "log_marginal_likelihood": log_likelihood,
-            "leaves": sum([sizes[target] for target in targets]),
-            "parameters": n_parameters,
-            "arcs": n_arcs,
-        }
-        return self._summary(how, self._n_tests(parents), self.n_steps, taken, found)
-
-    def _n_changes(self) -> dict[str, int]:
-        """How many arcs were added, deleted and reversed."""
         kinds = [_CHANGES[kind] for steps, _, _ in self._unread for kind in steps[:, 0].tolist()]
-        return {name: n + kinds.count(_COUNTED[name]) for name, n in count_changes(self._operators).items()}
-
-    def _n_tests(self, parents: list[tuple[int, ...]]) -> int:
-        """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
-        n_states, n = self._rules.n_states.tolist(), 0
-        for own in parents:
-            width = 1
-            for parent in own:
-                n, width = n + width, width * n_states[parent]
-        return n
+        taken = {name: n + kinds.count(_COUNTED[name]) for name, n in count_changes(self._operators).items()}
+        return self._summary(how, 0, self.n_steps, {**taken, "put_back": put_back}, dict.fromkeys(_SIZES, 0))
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
@@ -468,15 +435,69 @@ class TableArcSearchRun(Run):
                 arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
 
 
-def _log_likelihood(found: Sequence[Found], exponents: NDArray[np.float64]) -> float:
-    """Of these tables, in each of which all cells have the exponent of their target."""
-    of_nodes: list[float] = []
-    for targets, own in found:
-        cells = exponents[targets].repeat(own.sizes * own.widths)
-        of_leaves = log_likelihoods_of(own.widths.repeat(own.sizes), own.counts, cells).tolist()
-        ends = accumulate(own.sizes.tolist(), initial=0)
-        of_nodes += [math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends)]
-    return math.fsum(of_nodes)
+class _Tables:
+    """Complete tables as they were found, and what follows from them."""
+
+    def __init__(
+        self,
+        found: list[Found],
+        is_parent: NDArray[np.uint8],
+        n_states: NDArray[np.int64],
+        exponents: Exponents,
+        costs: tuple[float, float],
+    ) -> None:
+        self._found, self._is_parent, self._n_states = found, is_parent, n_states.tolist()
+        self._exponents, self._costs = exponents, costs
+
+    @cached_property
+    def _parents(self) -> list[tuple[int, ...]]:
+        return dag.parent_lists(self._is_parent)
+
+    @cached_property
+    def _n_rows(self) -> list[int]:
+        return [math.prod([self._n_states[parent] for parent in own]) for own in self._parents]
+
+    def nodes(self) -> tuple[Node | None, ...]:
+        """The nodes of a network."""
+        parents, n_states, exponents = self._parents, self._n_states, self._exponents.of(np.array(self._n_rows))
+        made: list[Node | None] = [None] * len(n_states)
+        for targets, own in self._found:
+            for target, counts in zip(targets, own.tables([parents[t] for t in targets], n_states), strict=True):
+                graph = DecisionGraph.complete(parents[target], n_states)
+                made[target] = Node.learned(parents[target], graph, counts, np.full(counts.shape, exponents[target]))
+        return tuple(made)
+
+    def sizes(self) -> dict[str, Any]:
+        """How large they are, and what they score.
+
+        The likelihood is that of the tables as they are: the last digits of the search's own depend on its way.
+        """
+        likelihood, (log_kappa, arc_cost), n_rows = self._log_likelihood(), self._costs, self._n_rows
+        targets = [target for targets, _ in self._found for target in targets]
+        n_parameters = sum([n_rows[target] * (self._n_states[target] - 1) for target in targets])
+        n_arcs = sum(map(len, self._parents))
+        score = likelihood + (n_parameters * log_kappa - n_arcs * arc_cost)
+        n_leaves = sum([n_rows[target] for target in targets])
+        return dict(zip(_SIZES, (score, likelihood, n_leaves, n_parameters, n_arcs, self._n_tests()), strict=True))
+
+    def _log_likelihood(self) -> float:
+        of_nodes: list[float] = []
+        exponents = self._exponents.of(np.array(self._n_rows))
+        for targets, own in self._found:
+            cells = exponents[targets].repeat(own.sizes * own.widths)
+            of_leaves = log_likelihoods_of(own.widths.repeat(own.sizes), own.counts, cells).tolist()
+            ends = accumulate(own.sizes.tolist(), initial=0)
+            of_nodes += [math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends)]
+        return math.fsum(of_nodes)
+
+    def _n_tests(self) -> int:
+        """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
+        n = 0
+        for own in self._parents:
+            width = 1
+            for parent in own:
+                n, width = n + width, width * self._n_states[parent]
+        return n
 
 
 def count_changes(operators: Sequence[ArcOperator]) -> dict[str, int]:

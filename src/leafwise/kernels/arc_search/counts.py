@@ -14,6 +14,7 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting.planes import count_planes, pack_state
 from leafwise.kernels.counting.sets import list_bits
+from leafwise.kernels.scoring import dirichlet as tables
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
 PLANE_COST, WORD_COST, ROW_COST = 3.0, 0.09, 1.6
@@ -214,24 +215,46 @@ def count_rows(
 
 @bare
 def set_keys(parents: Array, target: Int, setting: Setting, keys: Array) -> None:
-    """Number the states of parents and target together, the target's varying fastest, for each case."""
+    """Number the states of target and parents together, the target's varying slowest, for each case."""
     for case in range(keys.shape[0]):
-        keys[case] = 0
-    for k in range(parents.shape[0] + 1):
-        variable = parents[k] if k < parents.shape[0] else target
-        column, n_states = setting.columns[variable], np.uint32(setting.variables[variable]["n_states"])
+        keys[case] = setting.columns[target, case]
+    for parent in parents:
+        column, n_states = setting.columns[parent], np.uint32(setting.variables[parent]["n_states"])
         for case in range(keys.shape[0]):
             keys[case] = keys[case] * n_states + np.uint32(column[case])
 
 
 @bare
-def count_table(keys: Array, column: Array, step: Int, table: Array) -> None:
-    """Count cases: each is in the cell of its key, so many cells further for each state that comes before its own."""
-    by_state = np.uint64(step)
+def count_table(keys: Array, column: Array, step: Int, table: Array, worth_of: Array) -> Int:
+    """Count cases: each is in the cell of its key, so many cells further for each state that comes before its own.
+
+    What the cells are worth is looked up for each of them or, where cases are fewer, for each case.
+    """
+    by_state, worth = np.uint64(step), np.int64(0)
     for cell in range(table.shape[0]):
         table[cell] = 0
+    if table.shape[0] <= keys.shape[0]:
+        for case in range(keys.shape[0]):
+            table[np.uint64(keys[case]) + np.uint64(column[case]) * by_state] += 1
+        return tables.worth(table, worth_of)
     for case in range(keys.shape[0]):
-        table[np.uint64(keys[case]) + np.uint64(column[case]) * by_state] += 1
+        place = np.uint64(keys[case]) + np.uint64(column[case]) * by_state
+        count = np.uint64(table[place])
+        table[place] = count + np.uint64(1)
+        worth += worth_of[count + np.uint64(1)] - worth_of[count]
+    return worth
+
+
+@bare
+def add_classes(table: Array, n_rows: Int, n_classes: Int, totals: Array) -> None:
+    """How many cases are in each row of a table in which so many rows follow each other, class after class."""
+    for k in range(table.shape[0] // n_rows):
+        of_class, first = table[k * n_rows : (k + 1) * n_rows], k // n_classes * n_rows
+        of_all = totals[first : first + n_rows]
+        for row in range(n_rows if k % n_classes == 0 else 0):
+            of_all[row] = 0
+        for row in range(n_rows):
+            of_all[row] += of_class[row]
 
 
 @bare
@@ -248,15 +271,16 @@ def count(
     cells: Array,
     out: Array,
     at: Int,
+    first: Int,
 ) -> Int:
-    """Write the histogram of a set to out[at:], but for the blocks that are left to `count_rows`.
+    """Write the histogram of a set to out[at:], from cell `first` on, but for the blocks left to `count_rows`.
 
     These are of variables with more states than are returned, or without planes. The target's counts in the set are in
     cells[totals:], and `classes` is room for at least as many masks as it has states.
     """
     variables, words = setting.variables, setting.words
     plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
-    histogram = out[at : at + variables[target]["n_cells"]]
+    histogram = out[at + first : at + variables[target]["n_cells"]]
     for k in range(histogram.shape[0]):
         histogram[k] = 0
     most = np.int64(1 + ROW_COST * size / (n_classes * (PLANE_COST + WORD_COST * words.shape[1])))

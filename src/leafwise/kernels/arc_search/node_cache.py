@@ -12,7 +12,7 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.scoring.dirichlet import Exponents, make_exponents
+from leafwise.kernels.scoring.dirichlet import Exponents, Worths, make_exponents, make_worths
 
 ADDED, DELETED = range(2)  # places in Book.gains
 
@@ -20,8 +20,8 @@ ADDED, DELETED = range(2)  # places in Book.gains
 N_ROWS, N_PARENTS, N_PARTITIONS, N_CONFIGURATIONS, N_WHERE, N_CELLS, N_MASKS, N_LISTED = range(8)
 # cells and cases that are kept for later; the row that is being made, or -1, the one it is made from, or -1, and how
 # long counting for it takes, in nanoseconds; work done, likewise; whether rows were made for the sake of another; and
-# whether the row that is being made is counted table by table.
-KEPT, PENDING, ORIGIN, TO_COUNT, WORK, IS_ON_THE_WAY, BY_TABLES = range(8, 15)
+# whether the row that is being made is counted table by table, or is known but for its cases.
+KEPT, PENDING, ORIGIN, TO_COUNT, WORK, IS_ON_THE_WAY, BY_TABLES, ONLY_CASES = range(8, 16)
 MOST_TABLE_CELLS = 2**16  # of a table that is counted as a whole: a cache holds it
 
 ROW = np.dtype(
@@ -47,6 +47,7 @@ PARTITION = np.dtype(
         ("n", np.int64),
         ("child", np.int64),  # the last that was split from it, or -1
         ("next", np.int64),  # the one before of the same origin, or -1
+        ("is_cut", np.int64),  # whether the sets of cases are there
     ],
     align=True,
 )
@@ -81,6 +82,7 @@ NUMBERS = np.dtype(
         ("most_kept", np.int64),  # cells, before all are forgotten
         ("worth_threads", np.int64),  # nanoseconds of counting
         ("exchanges", np.int64),  # whether three variables that are all linked have one score, whatever the order
+        ("shares", np.int64),  # whether each of two variables counts the other, so that once will do
         ("divides", np.int64),  # whether the exponent is divided evenly among rows
         ("log_kappa", np.float64),
         ("arc_cost", np.float64),
@@ -139,7 +141,8 @@ class Scratch(NamedTuple):
     sums: Array
     exponents: Exponents
     keys: Array  # where in a table each case counts, but for its state of a candidate
-    table: Array  # a target's counts in all configurations of its parents and a candidate
+    table: Array  # a target's counts in all configurations of its parents and a candidate, and those of its rows
+    worths: Worths
 
 
 @part
@@ -162,7 +165,8 @@ def make_scratch(setting: Setting) -> Scratch:
         np.empty(n),
         make_exponents(setting.kinds.shape[0] * (setting.kinds.shape[0] + 1)),
         np.empty(setting.numbers[0]["n_cases"], np.uint32),
-        np.empty(MOST_TABLE_CELLS, np.int32),
+        np.empty(2 * MOST_TABLE_CELLS, np.int32),
+        make_worths(setting.numbers[0]["n_cases"]),
     )
 
 

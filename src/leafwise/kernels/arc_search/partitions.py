@@ -37,36 +37,48 @@ def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) ->
     used[book.N_PARTITIONS, 0] += 1
     new = partitions[child]
     new["origin"], new["variable"], new["first"], new["n"] = partition, variable, used[book.N_CONFIGURATIONS, 0], 0
-    new["child"], new["next"] = -1, partitions[partition]["child"]
+    new["child"], new["next"], new["is_cut"] = -1, partitions[partition]["child"], 0
     partitions[partition]["child"] = child
     return child
 
 
 @bare
-def _cut(c: Int, before: Int, variable: Int, sizes: Array, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """New configurations: the c-th of a partition, which is that number of all, cut into parts of these sizes."""
-    used, old, n_cases = memory.used, memory.configurations[before], setting.numbers[0]["n_cases"]
-    places, n_parts = scratch.states[1, : sizes.shape[0]], 0
-    for state in range(sizes.shape[0]):
-        places[state] = 0
-        n_parts += sizes[state] > 0
-    for state in range(sizes.shape[0]):
-        if sizes[state] == 0:
-            continue
-        new = memory.configurations[used[book.N_CONFIGURATIONS, 0]]
-        used[book.N_CONFIGURATIONS, 0] += 1
-        new["code"], new["size"], new["origin"] = old["code"] * sizes.shape[0] + state, sizes[state], c
-        new["place"] = old["place"]
-        if n_parts > 1:
-            if cases.is_sparse(sizes[state], n_cases):
+def _cut_once(partition: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Cut the cases of the origin of a partition."""
+    used, n_cases, own, first = memory.used, setting.numbers[0]["n_cases"], memory.partitions[partition], 0
+    n_states = setting.variables[own["variable"]]["n_states"]
+    configurations, places = memory.configurations[own["first"] : own["first"] + own["n"]], scratch.states[1, :n_states]
+    while first < configurations.shape[0]:
+        end, _ = family(first, configurations)
+        old = memory.configurations[memory.partitions[own["origin"]]["first"] + configurations[first]["origin"]]
+        for state in range(n_states):
+            places[state] = 0
+        for c in range(first, end):
+            new = configurations[c]
+            if end == first + 1:
+                new["place"] = old["place"]
+            elif cases.is_sparse(new["size"], n_cases):
                 new["place"] = -1 - used[book.N_LISTED, 0]
-                used[book.N_LISTED, 0] += sizes[state]
+                used[book.N_LISTED, 0] += new["size"]
             else:
                 new["place"] = used[book.N_MASKS, 0]
                 used[book.N_MASKS, 0] += 1
-            places[state] = new["place"]
-    if n_parts > 1:
-        cases.cut(old["place"], old["size"], variable, places, memory.masks, memory.lists, setting, scratch)
+            places[new["code"] % n_states] = new["place"]
+        if end > first + 1:
+            cases.cut(old["place"], old["size"], own["variable"], places, memory.masks, memory.lists, setting, scratch)
+        first = end
+    own["is_cut"] = 1
+
+
+@bare
+def cut(partition: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """See to it that the cases of all configurations are there; rows that are counted otherwise need none."""
+    partitions = memory.partitions
+    while not partitions[partition]["is_cut"]:
+        first = partition
+        while not partitions[partitions[first]["origin"]]["is_cut"]:
+            first = partitions[first]["origin"]
+        _cut_once(first, memory, setting, scratch)
 
 
 @bare
@@ -102,6 +114,7 @@ def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, settin
     for c in range(first, first + partitions[origin]["n"]):
         at = where[begin + c - first]
         if at < 0:
+            cut(origin, memory, setting, scratch)
             place, size = configurations[c]["place"], configurations[c]["size"]
             _cross(place, size, target, variable, memory, setting, scratch, block)
         for state in range(n_states):
@@ -110,12 +123,16 @@ def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, settin
                 if at >= 0:
                     block[k] = cells[at + start + k]
                 sizes[state] += block[k]
-            if sizes[state] > 0:
-                for k in range(state * n_classes, (state + 1) * n_classes):
-                    cells[used[book.N_CELLS, 0]] = block[k]
-                    used[book.N_CELLS, 0] += 1
-        if is_new:
-            _cut(c - first, c, variable, sizes, memory, setting, scratch)
+            if sizes[state] == 0:
+                continue
+            for k in range(state * n_classes, (state + 1) * n_classes):
+                cells[used[book.N_CELLS, 0]] = block[k]
+                used[book.N_CELLS, 0] += 1
+            if is_new:
+                made = configurations[used[book.N_CONFIGURATIONS, 0]]
+                made["code"] = configurations[c]["code"] * n_states + state
+                made["size"], made["origin"] = sizes[state], c - first
+                used[book.N_CONFIGURATIONS, 0] += 1
     if is_new:
         partitions[partition]["n"] = used[book.N_CONFIGURATIONS, 0] - partitions[partition]["first"]
     used[book.N_WHERE, 0] += partitions[partition]["n"]
@@ -166,20 +183,51 @@ def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting
     counted = book.candidates_of(new, memory, setting, scratch.candidates)
     configurations, first = configurations_of(new, memory), 0
     target, own, counts = rows[new]["target"], rows[new]["where"], rows[new]["counts"]
-    n_classes, origins = setting.variables[target]["n_states"], rows[row]["where"] if row >= 0 else np.int64(-1)
+    n_classes, origins, none = setting.variables[target]["n_states"], rows[row]["where"], np.int64(0)
     while first < configurations.shape[0]:
         last, largest = family(first, configurations)
-        origin = where[origins + configurations[first]["origin"]] if row >= 0 else np.int64(-1)
+        origin = where[origins + configurations[first]["origin"]]
         for c in range(max(first, begin), min(last, end)):
             at, totals = where[own + c], counts + c * n_classes
             size, place = configurations[c]["size"], configurations[c]["place"]
             if at >= 0 and (origin < 0 or c != largest):
                 most = cases.count(
-                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at
+                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, none
                 )
                 if most < counted.most_states or not counted.have_planes:
                     cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, at)
         first = last
+
+
+@bare
+def count_root(root: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Count the histogram of a row without parents, and put what variables have counted of each other in both."""
+    cells, variables, target = memory.cells, setting.variables, memory.book.rows[root]["target"]
+    counted, none = book.candidates_of(root, memory, setting, scratch.candidates), np.int64(0)
+    n_cases, n_classes, at = setting.numbers[0]["n_cases"], variables[target]["n_states"], memory.where[root]
+    shares, first = setting.numbers[0]["shares"], none
+    if shares:  # those before have counted this one
+        first = setting.candidates[target]["base"] * n_classes
+        counted = book.Counted(
+            counted.variables[target:],
+            counted.n_states[target:],
+            counted.kinds[target:],
+            counted.starts[target:],
+            counted.most_states,
+            counted.have_planes,
+        )
+    totals, masks, lists = memory.book.rows[root]["counts"], memory.masks, memory.lists
+    most = cases.count(
+        none, n_cases, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, first
+    )
+    if most < counted.most_states or not counted.have_planes:
+        cases.count_rows(none, n_cases, target, counted, most, memory, setting, scratch, cells, at)
+    for c in range(counted.variables.shape[0] if shares else 0):
+        n_states, start = counted.n_states[c], at + counted.starts[c]
+        to = memory.where[counted.variables[c]] + setting.candidates[target]["base"] * n_states
+        for k in range(n_classes):
+            for state in range(n_states):
+                cells[to + k * n_states + state] = cells[start + state * n_classes + k]
 
 
 @bare

@@ -18,7 +18,7 @@ from leafwise.kernels.scoring import dirichlet as tables
 from leafwise.kernels.scoring.dirichlet import Exponents
 
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
-_CELL_COST = 1.0  # nanoseconds, to clear one and to price it
+_CELL_COST, _WORTH_COST = 0.7, 8.0  # nanoseconds: to clear one and to price it; to reckon what a count is worth
 
 
 @inlined
@@ -166,6 +166,7 @@ def _price_one(
         memory.cells,
         cells,
         where[0],
+        where[0],
     )
     if most < counted.most_states or not counted.have_planes:
         cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, where[0])
@@ -201,22 +202,38 @@ def _set_all_exponents(row: Int, memory: Memory, setting: Setting, scratch: Scra
 
 
 @bare
+def _set_worths(kind: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+    """Those of a row with one parent more, of this kind: no cell counts more than the row's own."""
+    record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
+    own, most_in_cell, most_in_row = setting.variables[record["target"]], 0, 0
+    for c in range(configurations.shape[0]):
+        most_in_row = max(most_in_row, configurations[c]["size"])
+    for k in range(record["counts"], record["counts"] + configurations.shape[0] * own["n_states"]):
+        most_in_cell = max(most_in_cell, memory.cells[k])
+    n_rows = record["n_rows"] * setting.kinds[kind]
+    cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
+    tables.set_worths(cell, cell * own["n_states"], most_in_cell, most_in_row, setting.series, scratch.worths)
+
+
+@bare
 def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """Count and price whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
     record, counted = memory.book.rows[new], book.candidates_of(new, memory, setting, scratch.candidates)
-    target, none, n_rows, sums = record["target"], scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
-    first, n_classes = _first_exponents(target, setting), setting.variables[target]["n_states"]
+    target, n_rows, worths = record["target"], record["n_rows"], scratch.worths
+    n_classes, last = setting.variables[target]["n_states"], min(end, counted.variables.shape[0])
+    single = setting.numbers[0]["n_cases"] * math.log(n_classes)  # all cases apart
     cases.set_keys(book.parents_of(new, memory), target, setting, scratch.keys)
-    _set_all_exponents(new, memory, setting, scratch)
-    for c in range(begin, min(end, counted.variables.shape[0])):
-        size, step = first + counted.kinds[c], record["n_rows"] * n_classes
-        none[0], n_rows[0], sums[0] = 0, record["n_rows"] * counted.n_states[c], 0.0
-        table = scratch.table[: counted.n_states[c] * step]
-        cases.count_table(scratch.keys, setting.columns[counted.variables[c]], step, table)
-        tables.add_log_likelihoods(
-            none, none, n_rows, n_classes, table, size, none, scratch.exponents, setting.series, sums
-        )
-        memory.book.gains[new, ADDED, counted.variables[c]] = sums[0]
+    for kind in range(setting.kinds.shape[0]):
+        _set_worths(kind, new, memory, setting, scratch)
+        n, step = n_rows * setting.kinds[kind], n_rows * n_classes
+        table, totals = scratch.table[: n * n_classes], scratch.table[n * n_classes : n * (n_classes + 1)]
+        for c in range(begin, last):
+            if counted.kinds[c] == kind:
+                column = setting.columns[counted.variables[c]]
+                worth = cases.count_table(scratch.keys, column, step, table, worths.of[0])
+                cases.add_classes(table, n_rows, n_classes, totals)
+                worth -= tables.worth(totals, worths.of[1])
+                memory.book.gains[new, ADDED, counted.variables[c]] = worth * worths.unit[0] - single
 
 
 @bare
@@ -283,6 +300,7 @@ def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: 
         return False
     configurations, n_left = splits.configurations_of(row, memory), n_cases
     n = n_counted = min(configurations.shape[0] * n_states[variable], n_cases)
+    most, n_worths = 0, setting.kinds.shape[0] if setting.numbers[0]["divides"] else 1
     for c in range(configurations.shape[0]):
         at, largest = memory.where[record["where"] + c] + start, 0
         if at >= start:  # the largest part follows from the others
@@ -293,11 +311,13 @@ def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: 
                 largest = max(largest, size)
             n_left -= largest
             n_counted -= 1
+        most = max(most, largest if at >= start else configurations[c]["size"])
     by_histograms = cases.ROW_COST * own["n"] * n_left
     if own["plane"] >= 0:
         by_plane = cases.PLANE_COST + cases.WORD_COST * setting.words.shape[1]
         by_histograms = min(by_histograms, by_plane * n_counted * own["n_cells"])
     by_tables = cases.TABLE_COST * own["n"] * n_cases + _CELL_COST * (n_rows - n) * own["n_cells"]
+    by_tables += _WORTH_COST * n_worths * 2 * most
     return bool(by_tables < by_histograms)
 
 
@@ -315,7 +335,10 @@ def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting:
     room[book.N_CELLS] = (3 * n + 1) * own["n_states"]
     if not by_tables:
         room[book.N_CELLS] += min(n, own["most_kept"]) * own["n_cells"]
-    room[book.N_MASKS], room[book.N_LISTED] = _MOST_MASKS, n_cases
+    n_uncut, partition = 1, record["partition"]
+    while not memory.partitions[partition]["is_cut"]:
+        n_uncut, partition = n_uncut + 1, memory.partitions[partition]["origin"]
+    room[book.N_MASKS], room[book.N_LISTED] = n_uncut * _MOST_MASKS, n_uncut * n_cases
     for k in range(room.shape[0]):
         if memory.used[k, 0] + room[k] > memory.used[k, 1]:
             return True
@@ -326,7 +349,9 @@ def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting:
 def _count_some(begin: Int, end: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
     """For the row that is being made: count the histograms of some configurations, or tables with some candidates."""
     new, row = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0]
-    if memory.used[book.BY_TABLES, 0]:
+    if row < 0:
+        splits.count_root(new, memory, setting, scratch)
+    elif memory.used[book.BY_TABLES, 0]:
         _count_tables(begin, end, new, memory, setting, scratch)
     else:
         splits.count_some(begin, end, row, new, memory, setting, scratch)
@@ -348,21 +373,23 @@ def _finish(memory: Memory, setting: Setting, scratch: Scratch) -> bool:
         most = max(setting.numbers[0]["n_cases"], setting.variables.shape[0])  # configurations, or candidates
         _count_some(none + 1, most, memory, setting, scratch)
     _settle_deletions(new, memory, setting, scratch)
-    if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"]:
+    if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"] and not used[book.ONLY_CASES, 0]:
         if row >= 0 and not used[book.BY_TABLES, 0]:
             splits.derive(row, new, memory, setting)
         _settle_additions(row, new, memory, setting, scratch)
     is_last = new + 1 >= setting.numbers[0]["n_targets"]
-    used[book.PENDING, 0], used[book.BY_TABLES, 0] = none if is_last else new + 1, 0
+    used[book.PENDING, 0], used[book.BY_TABLES, 0], used[book.ONLY_CASES, 0] = none if is_last else new + 1, 0, 0
     return True
 
 
 @bare
-def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, scratch: Scratch, room: Array) -> bool:
-    """Begin to make the row with one parent more; whether there is room for it."""
+def _extend(
+    row: Int, variable: Int, only_cases: bool, memory: Memory, setting: Setting, scratch: Scratch, room: Array
+) -> bool:
+    """Begin to make the row with one parent more, of which all but the cases may be known; whether there is room."""
     target, old, used = memory.book.rows[row]["target"], book.parents_of(row, memory), memory.used
     parents, k = scratch.others[: old.shape[0] + 1], 0
-    may_grow = parents.shape[0] < setting.numbers[0]["most_parents"]
+    may_grow = parents.shape[0] < setting.numbers[0]["most_parents"] and not only_cases
     counted = book.candidates_of(row, memory, setting, scratch.candidates)
     while counted.variables[k] != variable:
         k += 1
@@ -380,16 +407,19 @@ def _extend(row: Int, variable: Int, memory: Memory, setting: Setting, scratch: 
     new = book.find_row(target, parents, memory)
     if new < 0:
         new = book.new_row(target, parents, memory, setting.variables)
-    book.clear_row(new, memory.book)
+    elif not only_cases:
+        book.clear_row(new, memory.book)
     splits.divide(row, new, variable, start, memory, setting, scratch)
     n: Int = np.int64(0)
     n_cells = setting.variables[target]["n_cells"]
     if may_grow and not by_tables:
+        splits.cut(memory.book.rows[new]["partition"], memory, setting, scratch)
         n = splits.plan(row, new, memory, setting)
     else:
         for k in range(memory.book.rows[new]["where"], used[book.N_WHERE, 0]):
             memory.where[k] = -1
     used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.BY_TABLES, 0] = new, row, by_tables
+    used[book.ONLY_CASES, 0] = only_cases
     used[book.TO_COUNT, 0] = n * n_cells * setting.words.shape[1] // 10
     if by_tables:
         used[book.TO_COUNT, 0] = np.int64(cases.TABLE_COST * counted.variables.shape[0] * setting.numbers[0]["n_cases"])
@@ -421,7 +451,8 @@ def find(
         if used[book.PENDING, 0] >= 0:
             continue
         row = book.find_row(target, parents, memory)
-        if row >= 0 and needs_cases and memory.book.rows[row]["partition"] < 0:
+        is_known = row >= 0
+        if is_known and needs_cases and memory.book.rows[row]["partition"] < 0:
             row = none
         elif row < 0 and numbers[0]["exchanges"] and parents.shape[0] == 1 and not needs_cases:
             row = _exchange(target, parents, memory, setting, scratch)
@@ -430,7 +461,8 @@ def find(
         if used[book.KEPT, 0] > numbers[0]["most_kept"] and not used[book.IS_ON_THE_WAY, 0]:
             book.forget(memory, setting)
         origin, parent = _nearest(target, parents, memory, scratch)
-        if not _extend(origin, parent, memory, setting, scratch, room):
+        only_cases = bool(is_known and memory.book.rows[origin]["n_parents"] + 1 == parents.shape[0])
+        if not _extend(origin, parent, only_cases, memory, setting, scratch, room):
             break
         used[book.IS_ON_THE_WAY, 0] = 1
     if row >= 0:
@@ -440,13 +472,13 @@ def find(
 
 @jit
 def plant(targets: Array, memory: Memory, setting: Setting) -> None:
-    """Rows without parents for all targets: the first rows of the book."""
+    """Rows without parents for all targets: the first rows of the book. They are counted as they are finished."""
     used, nobody, n_words = memory.used, np.empty(0, np.int64), memory.masks.shape[1]
     whole, root, n_cases = memory.configurations[0], memory.partitions[0], setting.numbers[0]["n_cases"]
     whole["code"], whole["size"], whole["place"], whole["origin"] = 0, n_cases, 0, 0
-    root["first"], root["n"], root["child"], root["next"], root["origin"] = 0, 1, -1, -1, -1
+    root["first"], root["n"], root["child"], root["next"], root["origin"], root["is_cut"] = 0, 1, -1, -1, -1, 1
     used[book.N_PARTITIONS, 0] = used[book.N_CONFIGURATIONS, 0] = used[book.N_MASKS, 0] = 1
-    used[book.PENDING, 0], used[book.ORIGIN, 0] = 0, -1
+    used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.TO_COUNT, 0] = 0, -1, 1
     for word in range(n_words):
         memory.masks[0, word] = ~np.uint64(0) if 64 * (word + 1) <= n_cases else np.uint64(0)
     if n_cases & 63:
@@ -464,9 +496,8 @@ def plant(targets: Array, memory: Memory, setting: Setting) -> None:
 @jit
 def count_pending(begin: int, end: int, memory: Memory, setting: Setting) -> None:
     """Count what is to count for the row that is being made; or some rows without parents."""
-    row, none = memory.used[book.ORIGIN, 0], np.int64(-1)
-    scratch = book.make_scratch(setting)
+    row, scratch = memory.used[book.ORIGIN, 0], book.make_scratch(setting)
     if row >= 0:
         _count_some(np.int64(begin), np.int64(end), memory, setting, scratch)
     for root in range(begin, end if row < 0 else begin):
-        splits.count_some(none + 1, none + 2, none, np.int64(root), memory, setting, scratch)
+        splits.count_root(np.int64(root), memory, setting, scratch)

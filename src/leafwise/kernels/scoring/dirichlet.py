@@ -2,7 +2,9 @@
 
 A sum of log gamma functions over many cells of one exponent takes no logarithms. For small counts they are products, of
 which one logarithm is taken in the end. For others they are Taylor series around the whole number next to count plus
-exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once.
+exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once. Where a table is
+counted as a whole, all that its counts can be worth is looked up, in whole numbers of a small unit: they add up to the
+same in any order.
 """
 
 import math
@@ -27,6 +29,18 @@ class Exponents(NamedTuple):
     whole: Array  # the whole number next to it
     log_gamma: Array  # log Γ(exponent)
     rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
+
+
+class Worths(NamedTuple):
+    """What counts are worth in tables of one size, in whole units: more than as many single cases apart.
+
+    Of a count this is log Γ(count + exponent) / Γ(exponent) less as many times log exponent, and nothing for 0 and 1.
+    """
+
+    of: Array  # by [cell or row, count]
+    n: Array  # how many counts are there, by [cell or row]
+    exponents: Array  # of a cell, and of a row
+    unit: Array
 
 
 @cache
@@ -179,3 +193,51 @@ def add_log_likelihoods(
         value += _polynomial(a0, a1, a2, a3, a4, a5, cell - near) - n_cells * exponents.log_gamma[size, 0]
         value -= _polynomial(b0, b1, b2, b3, b4, b5, row - near_row) - n_near * exponents.log_gamma[size, 1]
         sums[s] += value + math.log(ratio) + (math.log(small) if n_small > 0 else 0.0)
+
+
+@part
+def make_worths(n_cases: Int) -> Worths:
+    """Room for all counts of so many cases."""
+    return Worths(np.empty((2, n_cases + 1), np.int64), np.zeros(2, np.int64), np.zeros(2), np.zeros(1))
+
+
+@bare
+def _quick_log_gamma(x: float, series: Array) -> float:
+    near = np.int64(min(x, 2.0 * _MANY) + 0.5)
+    if near < _FEW or near >= _MANY:
+        return log_gamma(x)
+    a, b, c, d, e, f = (
+        series[near, 0],
+        series[near, 1],
+        series[near, 2],
+        series[near, 3],
+        series[near, 4],
+        series[near, 5],
+    )
+    return _polynomial(a, b, c, d, e, f, x - near)
+
+
+@bare
+def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, series: Array, to: Worths) -> None:
+    """Those of counts up to these, in a table with these exponents of a cell and of a row."""
+    if to.exponents[0] != cell or to.exponents[1] != row:
+        n_cases = to.of.shape[1]
+        most = n_cases * (1.0 + abs(math.log(cell)) + abs(math.log(row)) + math.log(row + n_cases))  # of all together
+        to.exponents[0], to.exponents[1], to.unit[0] = cell, row, 2.0 ** (math.ceil(math.log2(most)) - 63)
+        to.n[0] = to.n[1] = 0
+    for k in range(2):
+        exponent, end = to.exponents[k], 1 + (most_in_row if k else most_in_cell)
+        nothing, single = log_gamma(exponent), math.log(exponent)
+        for count in range(to.n[k], end):
+            more = _quick_log_gamma(count + exponent, series) - nothing - count * single
+            to.of[k, count] = np.int64(np.rint(more / to.unit[0])) if count > 1 else np.int64(0)
+        to.n[k] = max(to.n[k], end)
+
+
+@bare
+def worth(counts: Array, of: Array) -> Int:
+    """What all of these counts are worth."""
+    total = np.int64(0)
+    for k in range(counts.shape[0]):
+        total += of[np.uint64(counts[k])]
+    return total
