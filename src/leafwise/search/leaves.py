@@ -46,6 +46,7 @@ _CELLS_A_THREAD = 10**7  # ... or so many cells of the table, which they count t
 _SERVED_A_THREAD = 2  # where rows are elsewhere: nodes whose leaves have just been counted, and which go on
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
 _PRICING_NS = 4.0  # ... and under other priors
+_FEW_CASES = 50_000  # of which a thread's room is copied
 _LOOKING_NS = 200.0  # to look at a leaf
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _WORTH_HALVING = 64  # leaves to count
@@ -477,13 +478,17 @@ class Leaves:
 
     @contextmanager
     def _scratch(self, leads: bool = False) -> Iterator[Any]:
-        """Where a thread works, for compiled code; only the one that leads need not wait for a pattern."""
+        """Where a thread works, for compiled code; only the one that leads need not wait for a pattern.
+
+        Where cases are many, there is none: much of the room for them is never touched.
+        """
+        is_new = leads or self._counter.n_cases > _FEW_CASES
         try:
             scratch = self._scratches.pop()
         except IndexError:
-            if leads or self._pattern is None:
+            if is_new or self._pattern is None:
                 scratch = Packed(expand.make_scratch(self._fields(self._cases), "O" in self._operators))
-            if not leads:
+            if not is_new:
                 self._pattern = self._pattern or scratch
                 scratch = another(self._pattern)
         try:
