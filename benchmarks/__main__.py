@@ -50,7 +50,7 @@ ONLY_WHEN_NAMED = (
         "large",
     ),
     *("cluster", "proper_prior", "reading", "recovered_arcs", "sets_of_holes", "sharing", "stragglers"),
-    *("structure_prior", "widest"),
+    *("structure_prior", "threads", "widest"),
 )
 
 
