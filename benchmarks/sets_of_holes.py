@@ -1,8 +1,8 @@
 """Learning from holes, compared on several sets of rows and holes: means of what `leafwise reproduce missing` tells.
 
 All ways get stacked leaves and are asked for held-back cases, as there; the first set of holes in all rows is that
-table's. *Rows of a pair*: complete data, with as large a share of the rows as show two variables at once, in the mean over
-all pairs. That is what there is to see of an arc.
+table's. *Rows of a pair*: complete data, with as large a share of the rows as show two variables at once, in the mean
+over all pairs. That is what there is to see of an arc.
 """
 
 from collections.abc import Callable, Iterator, Sequence

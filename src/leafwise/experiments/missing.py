@@ -2,8 +2,8 @@
 
 Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
 of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
-rounded to a state; KNNImputer seeks neighbours among 10,000 rows, taken by chance where there are more. pyAgrum's EM gets
-our structure, as complete tables; with many holes or rows it takes minutes a row, and is asked only if somebody has the
+rounded to a state; KNNImputer seeks neighbours among 10,000 rows, taken by chance where there are more. pyAgrum's EM
+gets our structure, as complete tables; with many holes or rows it takes minutes, and is asked only if somebody has the
 time. All others get the leaves that predict best, "stacked", and then plain ones.
 """
 
