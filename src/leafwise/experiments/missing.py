@@ -50,7 +50,7 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_FEW, _FEW_A_ROW, _FEW_ROWS = 0.1, 20, 5000  # with more holes, more in a row, or more rows pyAgrum's EM is slow
+_FEW, _FEW_A_ROW, _FEW_ROWS = 0.1, 8, 5000  # with more holes, more in a row, or more rows pyAgrum's EM is slow
 _DONORS = 10_000  # rows that KNNImputer looks for neighbours in
 
 
@@ -271,8 +271,8 @@ def outcomes(
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, removed(train, how), test)
         entry: dict[str, Any] = {"set": name, "cases": train.n_cases, "holes": how} | {key: {} for key in LINES}
-        is_fast = (how == DEPENDS or float(how) <= _FEW) and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW
-        is_fast = is_fast and train.n_cases <= _FEW_ROWS
+        has_few = how == DEPENDS or float(how) <= _FEW
+        is_fast = has_few and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW and train.n_cases <= _FEW_ROWS
         for way, found in _networks(cut, slow or is_fast, partial(_tell_about, tell, f"{name}, {_text(how)}")):
             entry["of_cases"][way] = None if found is None else of_held_back(found[1], cut)
             entry["of_holes"][way] = None if found is None else _of_true_values(found[1], cut)
