@@ -30,7 +30,7 @@ FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 @click.option(
     "--cases",
     type=click.IntRange(min=10),
-    default=5000,
+    default=50_000,
     show_default=True,
     help="Most rows to learn from in missing.",
 )

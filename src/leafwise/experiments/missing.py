@@ -2,8 +2,9 @@
 
 Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
 of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
-rounded to a state. pyAgrum's EM gets our structure, as complete tables; with many holes it takes minutes a row, and is
-asked only if somebody has the time. All others get the leaves that predict best, "stacked", and then plain ones.
+rounded to a state; KNNImputer seeks neighbours among 10,000 rows, taken by chance where there are more. pyAgrum's EM
+gets our structure, as complete tables; with many holes or rows it takes minutes, and is asked only if somebody has the
+time. All others get the leaves that predict best, "stacked", and then plain ones.
 """
 
 import tempfile
@@ -49,7 +50,8 @@ SETS: dict[str, int] = {
 _TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
 _SEED = 2024  # of the holes: none of those that samples are drawn with
 _LIMITS = Limits(operations=2e7)
-_FEW, _FEW_A_ROW = 0.1, 20  # holes: with a larger share of them, or more in a row, pyAgrum's EM is slow
+_FEW, _FEW_A_ROW, _FEW_ROWS = 0.1, 8, 5000  # with more holes, more in a row, or more rows pyAgrum's EM is slow
+_DONORS = 10_000  # rows that KNNImputer looks for neighbours in
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,14 @@ def iterative(cut: Cut) -> Found:
 
 
 def nearest(cut: Cut) -> Found:
-    """Every hole gets what scikit-learn's KNNImputer says."""
+    """Every hole gets what scikit-learn's KNNImputer says; rows that show the same get the same, and are asked once."""
     from sklearn.impute import KNNImputer
 
-    return learned_from(cut.filled(KNNImputer(keep_empty_features=True).fit_transform(cut.numbers()).T))
+    numbers = cut.numbers()
+    donors = np.sort(np.random.default_rng(_SEED).permutation(len(numbers))[:_DONORS])
+    _, first, kind = np.unique(cut.shown().codes, axis=1, return_index=True, return_inverse=True)
+    filled = KNNImputer(keep_empty_features=True).fit(numbers[donors]).transform(numbers[first])
+    return learned_from(cut.filled(filled[kind.ravel()].T))
 
 
 def _agrum(cut: Cut, ours: Network) -> Found | None:
@@ -265,7 +271,8 @@ def outcomes(
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, removed(train, how), test)
         entry: dict[str, Any] = {"set": name, "cases": train.n_cases, "holes": how} | {key: {} for key in LINES}
-        is_fast = (how == DEPENDS or float(how) <= _FEW) and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW
+        has_few = how == DEPENDS or float(how) <= _FEW
+        is_fast = has_few and cut.holes.sum(axis=0).mean() <= _FEW_A_ROW and train.n_cases <= _FEW_ROWS
         for way, found in _networks(cut, slow or is_fast, partial(_tell_about, tell, f"{name}, {_text(how)}")):
             entry["of_cases"][way] = None if found is None else of_held_back(found[1], cut)
             entry["of_holes"][way] = None if found is None else _of_true_values(found[1], cut)
