@@ -58,6 +58,15 @@ def test_questions(ask, folder, model):
     assert (done.code, (folder / "out.csv").read_text().count("\n")) == (0, 201)
 
 
+def test_a_joint_answer_by_samples(ask, folder, model):
+    """Samples of a mixture have errors, and no intervals."""
+    names = [variable.name for variable in model.variables][:2]
+    asked = ["query", folder / "mixture.json", "--target", ",".join(names), "--joint", "--operations", "1"]
+    lines = ask(*asked).stdout.splitlines()
+    assert lines[0].startswith("method: weighting")
+    assert [*names, "probability"] in [line.split() for line in lines]
+
+
 def test_show_tells_what_members_agree_on(ask, folder, model):
     shown = ask("show", folder / "mixture.json").stdout
     assert shown.startswith("Mixture(3 networks")

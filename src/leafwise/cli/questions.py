@@ -251,7 +251,7 @@ def _joint_json(answer: "Answer") -> dict[str, Any]:
 
 
 def _joint_rows(answer: "Answer") -> list[tuple[str, ...]]:
-    beside = [] if answer.standard_errors is None else ["", ""]
+    beside = [] if answer.standard_errors is None or answer.intervals is None else ["", ""]
     rows: list[tuple[str, ...]] = [(*(variable.name for variable in answer.variables), "probability", *beside)]
     cells = _joint_cells(answer)
     for labels, value, certainty in cells[:MOST_ROWS]:
