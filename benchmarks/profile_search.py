@@ -23,13 +23,13 @@ from leafwise.table import Table
 REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
-PARTS = {"bits": "counting", "rows": "counting", "sets": "cutting, joining"}
+PARTS = {"bits": "counting", "rows": "counting", "counting_together": "counting", "sets": "cutting, joining"}
 PARTS |= dict.fromkeys(("splits", "weights", "rises", "dirichlet"), "pricing")
 PARTS |= dict.fromkeys(
     ("numba", "schedule", "apply", "acyclic", "operators", "fallback", "expand", "leaf_lists", "regions"),
     "choosing, bookkeeping",
 )
-PARTS |= {"replay": "drawing", "listing": "laying out", "planes": "laying out"}
+PARTS |= {"replay": "drawing", "packing": "laying out", "planes": "laying out"}
 REST = "all else"
 GOAL = 1.7
 AHEAD = (0.9, 0.7, 0.5)  # shares of the next step's gain

@@ -369,8 +369,12 @@ class Search:
         elif self.delete_parents:
             gone = self.parents(move.target) - node.relevant_parents()
             gone -= {parent for parent, child in self.rules.required if child == move.target}
-            self.arcs -= {(parent, move.target) for parent in gone}
-            node.structure = node.structure.without(gone)
+            before, whole = node.log_prior(), node.structure
+            node.structure = whole.without(gone)
+            if node.log_prior() < before - TIE:
+                node.structure = whole
+            else:
+                self.arcs -= {(parent, move.target) for parent in gone}
 
     def run(self, max_steps):
         """The moves taken, at most so many."""

@@ -68,7 +68,7 @@ class Constraints:
             _check_required(allowed, shared, table)
             allowed[own] = shared[own]
             kept |= shared
-        if self.required or self.tied:
+        if kept.view(np.bool_).any():
             _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
@@ -76,8 +76,7 @@ class Constraints:
             _check_required(allowed, is_parent, table)
             allowed = is_parent.copy()
         most_parents = _limit(self.max_parents, "max_parents", 0)
-        if self.required or self.tied or self.dag:
-            check_arcs(is_parent, most_parents, table)
+        check_arcs(is_parent, most_parents, table)
         if most_parents < table.n_variables:
             full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
             allowed[full] &= is_parent[full]
@@ -211,7 +210,7 @@ def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], tab
 
 def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) -> None:
     """Raise a ValueError where arcs that must be there close a cycle, or are too many for a variable."""
-    if not is_parent.any():
+    if not is_parent.view(np.bool_).any():
         return
     crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)
     if len(crowded):

@@ -51,7 +51,8 @@ def with_fitted_priors(network: Network) -> Network:
         return tuple(nodes)
 
     about = {"prior": network.prior, "structure_prior": network.structure_prior}
-    return Network.with_nodes_later(network.variables, make_nodes, network.ties, lambda: network.learned, **about)
+    learned = vars(network).get("learned") or (lambda: network.learned)  # which keeps the network
+    return Network.with_nodes_later(network.variables, make_nodes, network.ties, learned, **about)
 
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:

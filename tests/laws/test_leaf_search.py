@@ -268,3 +268,17 @@ def test_no_split_is_passed_over_that_gains_more(seed, monkeypatch):
     found = score()
     monkeypatch.setattr(splits, "_fewest", lambda _split, few, _most, _pair: few)
     assert found == pytest.approx(score(), abs=1e-9)
+
+
+def test_deleting_parents_comes_to_an_end():
+    """Without the test of a leaf that is shared, its price is due again: the same split and merge came for ever."""
+    random = np.random.default_rng(761)
+    n, p = int(random.choice([30, 100, 300])), int(random.integers(2, 6))
+    n_states = [int(random.choice([2, 3])), *random.choice([2, 2, 3], p).tolist()]
+    x = [random.integers(m, size=n) for m in n_states[1:]]
+    z = (x[0] + (x[1] > 0) * x[-1]) % n_states[0]
+    y = np.where(random.random(n) < 0.5, z, random.integers(n_states[0], size=n))
+    variables = tuple(Variable(f"v{i}", tuple(map(str, range(m)))) for i, m in enumerate(n_states))
+    search = LeafSearch("BM", delete_parents=True, max_steps=200)
+    found = learn(Table(variables, np.array([y, *x], np.uint8)), target="v0", search=search, prior="uniform")
+    assert found.learned["stopped"] == "no operator gains"

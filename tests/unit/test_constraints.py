@@ -179,3 +179,10 @@ def test_tied_variables_have_the_same_states():
         Constraints(tied=[[("a", []), ("b", [])]]).resolve(table)
     with pytest.raises(ValueError, match="asked for and ruled out"):
         Constraints(tied=[[("b", ["a"]), ("d", ["c"])]], forbidden=[("c", "d")]).resolve(TABLE)
+
+
+def test_arcs_may_come_in_an_array():
+    table = make_table([2, 2], [[0, 1, 1], [0, 1, 0]])
+    arcs = np.array([[table.names[0], table.names[1]]])
+    for rules in (Constraints(required=arcs), Constraints(dag=arcs)):
+        assert rules.resolve(table).is_parent.tolist() == [[0, 0], [1, 0]]

@@ -18,8 +18,8 @@ from leafwise.workers import Workers
 
 _PACKING_NS = 0.1  # for each case and plane, and again by rows
 _FEW_NS = 2e6  # so much is done ahead of time; more by all threads, when it is needed
-_MOST_PLANE_STATES = 32  # columns of more states are counted by increments only: their bits would outweigh their codes,
-_FEWER_PLANE_STATES, _MANY = 8, 2**27  # ... or of more than these, where there are so many codes
+_MOST_PLANE_STATES = 32  # columns of more states are counted by increments only: of bits, there are twice so many,
+_FEWER_PLANE_STATES, _MANY = 8, 2**27  # ... or of more than these, where codes are so many: bits would outweigh them
 _SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched before it is used
 _ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search

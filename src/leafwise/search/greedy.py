@@ -586,7 +586,11 @@ class LeafSearchRun(Run):
                 self._delete_parents()
 
     def _delete_parents(self) -> None:
-        """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may."""
+        """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may.
+
+        They stay where the graph would be less probable without them: a leaf that is shared then pays for that, and the
+        next split would bring them back.
+        """
         n_steps = self._leaves.n_steps
         if self._n_examined == n_steps:
             return
@@ -598,12 +602,16 @@ class LeafSearchRun(Run):
             as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
             gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
-                deleted = [(n_steps, target, variable) for variable in gone]
-                self._deleted = [*self._deleted, *(deletion for deletion in deleted if deletion not in self._deleted)]
+                before, deleted = self._deleted, [(n_steps, target, variable) for variable in gone]
+                self._deleted = [*before, *(deletion for deletion in deleted if deletion not in before)]
                 drawing = self._draw(n_steps)
                 left = drawing.graphs.graph(target)
-                self._leaves.delete_parents(target, gone, left, drawing.records(target))
-                self._refund += self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
+                refund = self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
+                if refund < -TIE:
+                    self._deleted = before
+                else:
+                    self._leaves.delete_parents(target, gone, left, drawing.records(target))
+                    self._refund += refund
         self._n_examined = n_steps
 
     def _operator(self, number: int) -> Operator:
