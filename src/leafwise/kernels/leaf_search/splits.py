@@ -38,7 +38,8 @@ from leafwise.kernels.leaf_search.state import (
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 from leafwise.kernels.scoring.rises import Rises, rise
 
-_TABLE = 64  # counts for which BDeu's rises are kept in a table
+_TABLE = 1024  # counts for which BDeu's rises are kept in a table, at most;
+_FEW, _A_LOOK = 16, 1  # ... or so many, or so many for each state that may look them up: to fill it takes time
 # Rows of a thread's own rises, after four for each number of states of a candidate.
 _OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)
 N_OWN_ROWS = 6
@@ -154,14 +155,17 @@ def _gain_of_two(before: float, a: Int, b: Int, c: Int, d: Int, cell: Array, tot
 def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
     """Under BDeu: those of the leaf, and of its would-be children, as far as they depend on numbers of states only."""
     n_states, r = scoring.layout.n_states, scoring.layout.n_states[leaf["target"]]
-    length, last, own = min(n + 1, np.int64(_TABLE)), rises.lengths.shape[0] - N_OWN_ROWS, leaf["exponent"]
+    last, own, lengths = rises.lengths.shape[0] - N_OWN_ROWS, leaf["exponent"], rises.lengths
     _set_row(last + _OWN_CELL, own, np.int64(0), rises)
     _set_row(last + _OWN_TOTAL, own * r, np.int64(0), rises)
     for row in range(last):
-        rises.lengths[row] = -1
+        lengths[row] = 0
+    for variable in range(n_states.shape[0]):
+        lengths[4 * scoring.arities[variable]] += n_states[variable]
     for variable in range(n_states.shape[0]):
         row, states = 4 * scoring.arities[variable], n_states[variable]
-        if rises.lengths[row] < 0:
+        if lengths[row + 1] == 0:
+            length = min(n + 1, np.int64(_TABLE), max(np.int64(_FEW), _A_LOOK * lengths[row]))
             _set_row(row, own / states, length, rises)
             _set_row(row + 1, own / states * r, length, rises)
             if states > 2:
