@@ -182,8 +182,8 @@ class Scratch(NamedTuple):
 def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
     """Room to count sets of so many cases, for any target."""
     return Scratch(
-        np.empty((max(n_states[data.first >= 0], default=2) + 1, data.words.shape[1]), np.uint64),
-        make_row_scratch(most_rows, max(n_states, default=0), data.width),
+        np.empty((n_states[data.first >= 0].max(initial=2) + 1, data.words.shape[1]), np.uint64),
+        make_row_scratch(most_rows, n_states.max(initial=0), data.width),
     )
 
 

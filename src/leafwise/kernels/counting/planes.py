@@ -3,7 +3,7 @@
 import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined
-from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.compiling.words import popcount, which_equal
 from leafwise.kernels.counting.arrays import Planes
 
@@ -62,18 +62,18 @@ def pack(variable: int, data: Planes) -> None:
 
 
 @bare
-def mark_unusual(variable: int, first: Int, out: Array, data: Planes) -> None:
-    """Write the words from the first on of a mask of the cases that are not in the variable's usual state."""
+def mark_unusual(variable: int, out: Array, data: Planes) -> None:
+    """A mask of the cases that are not in the variable's usual state."""
     column, planes, usual = data.columns[variable], planes_of(variable, data), data.usual[variable]
-    for k in range(out.shape[0]):
-        begin, bits = (first + k) * 64, np.uint64(0)
+    for word in range(out.shape[0]):
+        begin, bits = word * 64, np.uint64(0)
         n = min(64, column.shape[0] - begin)
         if planes.shape[0] == 0:
             for bit in range(n):
                 bits |= np.uint64(column[begin + bit] != usual) << np.uint64(bit)
         elif usual > 0:
-            bits = ~planes[usual - 1, first + k] & (~np.uint64(0) >> np.uint64(64 - n))
+            bits = ~planes[usual - 1, word] & (~np.uint64(0) >> np.uint64(64 - n))
         else:
             for plane in range(planes.shape[0]):
-                bits |= planes[plane, first + k]
-        out[k] = bits
+                bits |= planes[plane, word]
+        out[word] = bits

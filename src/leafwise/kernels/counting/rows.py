@@ -45,7 +45,7 @@ def unusual_cases(variable: int, data: Planes) -> int:
 @bare
 def unusual_rows(variable: int, cases: Cases, marks: Array, rows: Array) -> Int:
     """List the cases that are not in the variable's usual state; how many."""
-    mark_unusual(variable, np.int64(0), marks, cases.data)
+    mark_unusual(variable, marks, cases.data)
     list_bits(marks, rows, np.int64(0))
     return np.int64(unusual_cases(variable, cases.data))
 
