@@ -86,25 +86,6 @@ class DrawnGraphs:
         owners: Integers = self.owners[self.tests == LEAF]
         return owners
 
-    def charged(self, log_ways: Floats) -> tuple[NDArray[Any], ...]:
-        """What `Choices` charges the graph of each variable for: tests, variables, ways, and arcs that share a leaf.
-
-        >>> graphs = DrawnGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
-        >>> [counts.tolist() for counts in graphs.charged(np.array([0.0, 0.5, 0.0]))]
-        [[1, 0, 0], [1, 0, 0], [0.5, 0.0, 0.0], [0, 0, 0]]
-        """
-        n, n_nodes, is_test, is_leaf = len(self.begin) - 1, len(self.tests), self.tests >= 0, self.tests == LEAF
-        owners, sources = self.owners[is_test], np.arange(n_nodes).repeat(np.diff(self.first))
-        ends = self.begin[self.owners[sources]] + self.children
-        to_leaves = _distinct((sources * n_nodes + ends)[is_leaf[ends]]) // n_nodes  # a test's arcs to one count once
-        n_shared = np.bincount(self.owners[to_leaves], minlength=n) - np.bincount(self.owners_of_leaves, minlength=n)
-        return (
-            np.bincount(owners, minlength=n),
-            np.bincount(self.tested // n, minlength=n),
-            np.bincount(owners, log_ways[self.tests[is_test]], n),
-            n_shared.clip(0),  # no arc leads to a leaf that is the root
-        )
-
     def are_valid(self, n_states: Integers) -> bool:
         """Whether `DecisionGraph.validate` lets all of them pass."""
         tests, owners = self.tests, self.owners

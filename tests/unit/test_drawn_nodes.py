@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
-from strategies import generators, make_table, random_graph
+from strategies import make_table
 
 from leafwise import Constraints, DecisionGraph, LeafSearch, Network, Variable, dag, start_search
 from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.network import Node
-from leafwise.structure_priors import Choices, log_ways
 
 RANDOM = np.random.default_rng(1)
 FIRST = RANDOM.integers(0, 3, 400)
@@ -222,15 +221,3 @@ def test_every_leaf_needs_its_numbers():
 def test_variables_must_be_those_that_were_drawn():
     with pytest.raises(ValueError, match="3 states, and the variable has 2"):
         network_of((replace(TABLE.variables[0], labels=("0", "1")), *TABLE.variables[1:]), drawn_from(learned()))
-
-
-@given(generators())
-def test_what_is_charged_is_what_choices_charge_graph_by_graph(random):
-    names = tuple(Variable(f"v{k}", tuple(map(str, range(r)))) for k, r in enumerate((2, 3, 4, 2, 5)))
-    n_states = [variable.n_states for variable in names]
-    own = {k: random_graph(random, k, n_states, [v for v in range(5) if v != k], 6) for k in (1, 3, 4)}
-    ways = np.array([log_ways(variable) for variable in names])
-    counted = zip(*(of_each.tolist() for of_each in DrawnGraphs.of(own, 5).charged(ways)), strict=True)
-    for target, charged in enumerate(counted):
-        graph = own.get(target, DecisionGraph.single())  # for which nothing is charged but that it has no parents
-        assert -Choices().cost(*charged, 4) == pytest.approx(Choices().log_prior(graph, 2, names, 4))

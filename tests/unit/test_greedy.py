@@ -211,8 +211,10 @@ def test_what_is_charged_is_counted_while_graphs_are_drawn(operators):
     search = start_search(sample(alarm(), 2000, seed=1), search=LeafSearch(operators), prior="uniform")
     search.run()
     drawing, graphs = search._reduced(charges=True)
-    whole, log_ways = search._draw(search.n_steps).graphs, search._prices.per_variable[2]
+    whole, problem = search._draw(search.n_steps).graphs, search._problem
     assert len(whole.tests) > len(graphs.tests)
     for row, drawn in enumerate((whole, drawing.graphs)):
-        for counted, due in zip(drawing.charged, drawn.charged(log_ways), strict=True):
-            np.testing.assert_array_equal(counted[row], due)
+        for target in problem.targets:
+            charged = (counted[row, target] for counted in drawing.charged)
+            cost = problem.structure_prior.cost(*charged, int(problem.n_candidates[target]))
+            assert -cost == pytest.approx(problem.log_prior(target, drawn.graph(target)))

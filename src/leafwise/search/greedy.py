@@ -523,15 +523,18 @@ class LeafSearchRun(Run):
 
     def _log_prior_left_out(self, drawing: Drawing, graphs: DrawnGraphs) -> float:
         """What the structure prior gains by leaving out of the graphs what does not matter."""
-        prior, n_candidates = self._problem.structure_prior, self._problem.n_candidates
+        prior, log_prior, drawn = self._problem.structure_prior, self._problem.log_prior, drawing.graphs
         if not isinstance(prior, Choices):  # others charge for leaves, of which none is left out
             return 0.0
-        before, now = ([*rows, n_candidates] for rows in zip(*drawing.charged, strict=True))
-        if graphs is not drawing.graphs:
-            now = [*graphs.charged(self._prices.per_variable[2]), n_candidates]
+        before, now = ([*rows, self._problem.n_candidates] for rows in zip(*drawing.charged, strict=True))
         changed = np.flatnonzero(now[0] < before[0])
         rows = [zip(*(of_each[changed].tolist() for of_each in counted), strict=True) for counted in (before, now)]
-        return math.fsum(prior.cost(*one) - prior.cost(*other) for one, other in zip(*rows, strict=True))
+        gained = [prior.cost(*one) - prior.cost(*other) for one, other in zip(*rows, strict=True)]
+        if graphs is not drawn:
+            n_tests = np.bincount(graphs.owners[graphs.tests >= 0], minlength=len(self._n_states))
+            fewer = np.flatnonzero(n_tests < now[0]).tolist()
+            gained += [log_prior(t, graphs.graph(t)) - log_prior(t, drawn.graph(t)) for t in fewer]
+        return math.fsum(gained)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
         """Of leaves of targets with r states."""
