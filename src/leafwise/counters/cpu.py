@@ -13,6 +13,7 @@ from leafwise.counters.counter import EVERYTHING, Codes, Integers, Session
 from leafwise.kernels.compiling.jit import ready
 from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.counting.arrays import Layout, Planes, grown
+from leafwise.machine import n_bytes
 from leafwise.table import Table
 from leafwise.workers import Workers
 
@@ -24,6 +25,8 @@ _SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched 
 _ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
 _MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
 _FEW_SETS = 4096
+_SHARE = 1 / 4  # of the machine's memory, for lists that are yet to come; no more of it is touched than they take
+_FULL = 3 / 4  # lists in use, of all that there were: if less, those in use move together before there is room for more
 
 
 class CpuCounter:
@@ -73,7 +76,12 @@ class CpuCounter:
 
     @cached_property
     def _lists(self) -> NDArray[np.int32]:
-        return np.empty(max(_ROOM, self._masks.nbytes) // 8, np.int32)
+        return self._room_for_lists[: max(_ROOM, self._masks.nbytes) // 8]
+
+    @cached_property
+    def _room_for_lists(self) -> NDArray[np.int32]:
+        most = min(2 * self.n_cases * len(self.variables), int(_SHARE * n_bytes()) // 4)
+        return np.empty(max(most, _ROOM // 8, self._masks.nbytes // 8), np.int32)
 
     @cached_property
     def _marks(self) -> Integers:
@@ -200,10 +208,12 @@ class CpuCounter:
             self._marks[sets.N_FREE] += len(masks) - old
         if used_rows + n_rows > len(self._lists):
             in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
-            lists = np.empty(max(len(self._lists), 2 * (in_use + n_rows)), np.int32)
-            moved, marks = self._sets.copy(), self._marks.copy()
-            sets.move_lists(moved, self._lists, lists, marks)
-            self._sets, self._lists, self._marks = moved, lists, marks  # at once: an interrupt must not come between
+            if in_use < _FULL * used_rows:
+                sets.close_gaps(self._sets, self._lists, self._marks)
+            wanted = max(2 * (in_use + n_rows), len(self._lists))
+            if wanted > len(self._room_for_lists):
+                self._room_for_lists = grown(self._room_for_lists, wanted, np.empty)
+            self._lists = self._room_for_lists[:wanted]
 
     def _place(self, sizes: Integers) -> int:
         """Records and room for new sets of these sizes; the number of the first."""

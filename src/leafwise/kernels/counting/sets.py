@@ -101,14 +101,15 @@ def release_sets(gone: Array, cases: Cases) -> None:
 
 
 @jit
-def move_lists(sets: Array, lists: Array, pool: Array, marks: Array) -> None:
-    """Copy the lists in use to a new pool, one behind the other."""
+def close_gaps(sets: Array, lists: Array, marks: Array) -> None:
+    """Move the lists in use together; later sets have later lists."""
     n = 0
     for k in range(marks[N_SETS]):
         set_ = sets[k]
         if not set_["is_mask"]:
-            for row in range(set_["size"]):
-                pool[n + row] = lists[set_["offset"] + row]
+            if set_["offset"] > n:
+                for row in range(set_["size"]):
+                    lists[n + row] = lists[set_["offset"] + row]
             set_["offset"] = n
             n += set_["size"]
     marks[N_LISTED] = n
