@@ -36,6 +36,7 @@ def no_larger(array, length, make=np.zeros):
 
 def make_room_short(patch):
     """Little room to begin with, and never more than is needed at once."""
+    patch.setattr(cpu, "_SHARE", 0)
     for module, name in ((leaves, "_LEAVES"), (leaves, "_LEAVES_A_NODE"), (histograms, "_ROOM"), (cpu, "_ROOM")):
         patch.setattr(module, name, 1)
         patch.setattr(module, "grown", no_larger)

@@ -1,7 +1,7 @@
 """One leaf counted by several threads: who counts many cases lets those help who have nothing to do.
 
-The set is cut into parts, and whoever is free counts the next one. One set at a time is counted so; who has another
-helps first. Counts are integers, so it does not matter who counted what, and in which order.
+The set is cut into parts, and whoever is free counts the next one. A few sets at a time are counted so; who has another
+counts it alone. Counts are integers, so it does not matter who counted what, and in which order.
 """
 
 from typing import Any
@@ -18,13 +18,16 @@ from leafwise.kernels.leaf_search.state import (
     N_COUNTED,
     N_HELPING,
     N_IDLE,
+    N_OFFERS,
     N_PARTS,
     NEXT_PART,
-    PARTED,
+    OFFER,
+    OFFERS,
     PARTED_LENGTH,
     PARTED_SET,
     PARTED_TARGET,
     PARTED_TO,
+    TAKEN,
     State,
 )
 
@@ -33,35 +36,45 @@ _PARTS = 4  # for each thread
 
 
 @bare
-def _count_parts(state: State, part: Array, scratch: Scratch) -> int:
-    """Count parts of the set that is being counted, if there is one, as long as there are any; how many."""
+def _count_parts(offer: int, state: State, part: Array, scratch: Scratch) -> int:
+    """Count parts of the set that is offered here, if there is one, as long as there are any; how many."""
     shared, cells, n = state.shared, state.pool.cells, 0
-    n_parts, layout = look(shared, N_PARTS), state.scoring.layout
-    target, length, to = shared[PARTED_TARGET], shared[PARTED_LENGTH], shared[PARTED_TO]
+    n_parts, layout = look(shared, offer + N_PARTS), state.scoring.layout
+    target, length, to = shared[offer + PARTED_TARGET], shared[offer + PARTED_LENGTH], shared[offer + PARTED_TO]
     while n_parts > 0:
-        number = add(shared, NEXT_PART, np.int64(1))
+        number = add(shared, offer + NEXT_PART, np.int64(1))
         if number >= n_parts:
             break
         begin, end = number * length // n_parts, (number + 1) * length // n_parts
-        count_set(shared[PARTED_SET], target, 0, begin, end, part, layout, state.cases, scratch)
-        lock(shared, ADDING)
+        count_set(shared[offer + PARTED_SET], target, 0, begin, end, part, layout, state.cases, scratch)
+        lock(shared, offer + ADDING)
         for cell in range(size_of(target, layout)):
             cells[to + cell] += part[cell]
-        unlock(shared, ADDING)
-        add(shared, N_COUNTED, np.int64(1))
+        unlock(shared, offer + ADDING)
+        add(shared, offer + N_COUNTED, np.int64(1))
         n += 1
     return n
 
 
 @bare
 def help_count(state: State, part: Array, scratch: Scratch) -> bool:
-    """Help to count a set, if one is being counted; whether there was anything to do."""
-    if look(state.shared, N_PARTS) == 0:
-        return False
-    add(state.shared, N_HELPING, np.int64(1))
-    n = _count_parts(state, part, scratch)
-    add(state.shared, N_HELPING, np.int64(-1))
+    """Help to count the sets that are offered, if any are; whether there was anything to do."""
+    shared, n = state.shared, 0
+    for offer in range(OFFERS, OFFERS + N_OFFERS * OFFER, OFFER):
+        if look(shared, offer + N_PARTS) > 0:
+            add(shared, offer + N_HELPING, np.int64(1))
+            n += _count_parts(offer, state, part, scratch)
+            add(shared, offer + N_HELPING, np.int64(-1))
     return n > 0
+
+
+@bare
+def _take_offer(shared: Array) -> int:
+    """A place where nobody offers a set: it is the caller's, who must unlock it. -1: there is none."""
+    for offer in range(OFFERS, OFFERS + N_OFFERS * OFFER, OFFER):
+        if swap(shared, offer + TAKEN, np.int64(1)) == 0:
+            return offer
+    return -1
 
 
 @bare
@@ -73,25 +86,23 @@ def count_leaf(leaf: Any, state: State, part: Array, scratch: Scratch) -> float:
     shared, layout, cases, target = state.shared, state.scoring.layout, state.cases, leaf["target"]
     set_, to, cost = cases.sets[leaf["cases"]], leaf["histogram"], cost_of(leaf["cases"], target, layout, cases)
     n_idle = look(shared, N_IDLE)
-    if n_idle == 0 or cost < _WORTH_HELP:
+    offer = _take_offer(shared) if n_idle > 0 and cost >= _WORTH_HELP else -1
+    if offer < 0:
         count_set(leaf["cases"], target, to, 0, -1, state.pool.cells, layout, cases, scratch)
         return cost
-    while swap(shared, PARTED, np.int64(1)) != 0:
-        if not help_count(state, part, scratch):
-            rest()
     for cell in range(size_of(target, layout)):
         state.pool.cells[to + cell] = 0
-    shared[PARTED_SET], shared[PARTED_TARGET], shared[PARTED_TO] = leaf["cases"], target, to
-    shared[PARTED_LENGTH] = length_of(set_, cases.masks)
+    shared[offer + PARTED_SET], shared[offer + PARTED_TARGET], shared[offer + PARTED_TO] = leaf["cases"], target, to
+    shared[offer + PARTED_LENGTH] = length_of(set_, cases.masks)
     n_parts = min(_PARTS * (n_idle + 1), int(cost / _WORTH_A_PART))
-    swap(shared, NEXT_PART, np.int64(0))
-    swap(shared, N_COUNTED, np.int64(0))
-    swap(shared, N_PARTS, n_parts)  # from now on others may help
-    _count_parts(state, part, scratch)
-    while look(shared, N_COUNTED) < n_parts:
+    swap(shared, offer + NEXT_PART, np.int64(0))
+    swap(shared, offer + N_COUNTED, np.int64(0))
+    swap(shared, offer + N_PARTS, n_parts)  # from now on others may help
+    _count_parts(offer, state, part, scratch)
+    while look(shared, offer + N_COUNTED) < n_parts:
         rest()
-    swap(shared, N_PARTS, np.int64(0))
-    while look(shared, N_HELPING) > 0:
+    swap(shared, offer + N_PARTS, np.int64(0))
+    while look(shared, offer + N_HELPING) > 0:
         rest()
-    unlock(shared, PARTED)
+    unlock(shared, offer + TAKEN)
     return cost / (n_idle + 1)

@@ -135,9 +135,11 @@ NO_LEAF = -2  # in the place of a leaf that went
 BLOCK = 16  # nodes
 # Places in State.shared, each in a cache line of its own.
 POOL, NEXT, N_URGENT, N_QUEUED, N_BUSY, N_BEGUN, N_ENDED, OVER, SHORT, N_IDLE = range(0, 80, 8)
-PARTED, N_PARTS, NEXT_PART, N_COUNTED, N_HELPING, ADDING = range(80, 128, 8)  # of a set that several threads count,
-PARTED_SET, PARTED_TARGET, PARTED_TO, PARTED_LENGTH = range(128, 132)  # ... and what is to be known of it
-N_SHARED = 136
+# Then come sets that several threads count, each in a place of its own: OFFERS, with OFFER numbers to the next. In it:
+OFFERS, N_OFFERS, OFFER = 80, 4, 56
+TAKEN, N_PARTS, NEXT_PART, N_COUNTED, N_HELPING, ADDING = range(0, 48, 8)
+PARTED_SET, PARTED_TARGET, PARTED_TO, PARTED_LENGTH = range(48, 52)
+N_SHARED = OFFERS + N_OFFERS * OFFER
 CLOSED = 1 << 40  # in the place of the next in the queue
 # Places in State.wanted: how much more of each is needed; then the sizes of sets of cases.
 WANTED_LEAVES, WANTED_CELLS, WANTED_COUNTS, WANTED_WORDS, WANTED_ARCS, WANTED_SETS, FIRST_WANTED_SET = range(7)
