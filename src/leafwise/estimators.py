@@ -72,7 +72,7 @@ from leafwise.kinds import Bins
 from leafwise.learner import DEFAULT_PRIOR, DEFAULT_STRUCTURE_PRIOR, learn, start_mixture
 from leafwise.mixture import Mixture
 from leafwise.network import Network
-from leafwise.new_data import without_inference
+from leafwise.new_data import is_missing, without_inference
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
 from leafwise.search.greedy import LeafSearch
 from leafwise.search.under_way import Settings
@@ -332,7 +332,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         for place, (variable, codes, found, values) in enumerate(pairs):
             column = cells[:, place]
             for row in np.flatnonzero(codes >= variable.n_states).tolist():
-                if _is_missing(column[row]):
+                if is_missing(column[row]):
                     column[row] = self._value(variable, values[found[row]], int(found[row]), random)
         return cells
 
@@ -349,12 +349,6 @@ def _cells(X: Any) -> NDArray[Any]:
     """All cells, as numbers if all columns are of numbers."""
     cells = np.asarray(X)
     return cells if cells.dtype.kind == "f" else cells.astype(np.float64 if cells.dtype.kind in "iu" else object)
-
-
-def _is_missing(cell: Any) -> bool:
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return True
-    return not cell.strip() if isinstance(cell, str) else bool(cell != cell)
 
 
 def _pairs(table: Table) -> list[tuple[Variable, NDArray[Any]]]:

@@ -20,7 +20,7 @@ from leafwise.search.problem import Problem
 from leafwise.search.recover import RecoverySearch
 from leafwise.search.tables import TableArcSearch
 from leafwise.search.under_way import Resumable, Settings
-from leafwise.table import Table, Variable, code_type
+from leafwise.table import MOST_STATES, Table, Variable, code_type
 from leafwise.workers import Workers
 
 Hidden = int | Sequence[int] | str | None
@@ -28,6 +28,7 @@ Codes = NDArray[Any]
 State = Mapping[str, Any] | None  # of a search that is to be gone on with
 
 DEFAULT_COMPLETIONS = 5
+_MOST_HIDDEN = MOST_STATES - 1  # one more code says that the state is not known
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ class Completing:
         """The numbers of states of the hidden causes."""
         given = self.hidden
         sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
-        if any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in sizes):
+        if any(isinstance(n, bool) or not isinstance(n, int) or not 2 <= n <= _MOST_HIDDEN for n in sizes):
             raise AdvisedError(
-                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 on, such as ",
+                f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 to "
+                f"{_MOST_HIDDEN}, such as ",
                 ("hidden", 8),
                 ", several such as ",
                 ("hidden", (4, 4)),

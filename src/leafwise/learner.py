@@ -26,7 +26,7 @@ from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, all_ties, check_network
-from leafwise.new_data import without_inference
+from leafwise.new_data import without_inference, without_sums
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -660,7 +660,8 @@ def log_score(
         raise ValueError(
             "the network has hidden causes, and log_score needs cases that show all: use log_probabilities"
         )
-    table = read(data, variables=network.variables)
+    with without_sums():
+        table = read(data, variables=network.variables)
     check_variables(network, table)
     prior_text = network.prior if prior is None else prior
     structure_text = network.structure_prior if structure_prior is None else structure_prior

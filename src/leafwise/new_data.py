@@ -6,6 +6,7 @@ Knows columns, tables, numbers and dates in labels, and what missing cells may b
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from leafwise.batches import recode
 from leafwise.binning import number, number_label
 from leafwise.columns import Column, Source
 from leafwise.dates import date_label, day
-from leafwise.errors import Advice, AdvisedError
+from leafwise.errors import Advice, AdvisedError, Argument
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
 
@@ -163,6 +164,17 @@ def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
 # Missing cells
 
 
+def is_missing(cell: Any) -> bool:
+    """Whether a cell of a row says nothing.
+
+    >>> [is_missing(cell) for cell in (None, float("nan"), " ", "nan", 0)]
+    [True, True, True, False, False]
+    """
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return not cell.strip() if isinstance(cell, str) else bool(cell != cell)
+
+
 INFER_OR_STATE = Advice(
     ("missing", "infer"),
     " to infer them from their rows, ",
@@ -176,6 +188,10 @@ class MissingCells(AdvisedError):
     """Cells are missing that must not be; the first part of the message says where."""
 
 
+class NoWholeRow(AdvisedError):
+    """No row is left once those with missing cells are dropped; the first part of the message says so far."""
+
+
 @contextmanager
 def without_inference() -> Iterator[None]:
     """Read for those who cannot infer missing cells: the advice is what else helps."""
@@ -185,6 +201,19 @@ def without_inference() -> Iterator[None]:
         state, drop = ("missing", "state"), ("missing", "drop")
         told = " to make missing a state of its own, or "
         raise AdvisedError(error.advice.parts[0], state, told, drop, " to leave these rows out") from None
+
+
+@contextmanager
+def without_sums() -> Iterator[None]:
+    """Read for those who cannot sum over missing cells: the advice is what else helps."""
+    sums = "ask for log-likelihoods, which sum over them: leafwise evaluate, or log_probabilities"
+    try:
+        yield
+    except MissingCells as error:
+        drop = Argument("missing", "drop", of="read")
+        raise AdvisedError(error.advice.parts[0], drop, " to leave these rows out, or ", sums) from None
+    except NoWholeRow as error:
+        raise AdvisedError(*error.advice.parts[:2], f" leaves none: {sums}") from None
 
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:
@@ -205,13 +234,9 @@ def complete(columns: list[Column], checked: Sequence[Column], missing: str, adv
     for column in checked:
         kept &= column.codes >= 0
     if not kept.any():
-        raise AdvisedError(
-            f"every row has a missing cell, in {_counted(counts)}, so ",
-            ("missing", "drop"),
-            " leaves none: pass ",
-            ("missing", "state"),
-            ", or leave out such columns",
-        )
+        helps = advice if advice is SUM_OVER else Advice(("missing", "state"), ", or leave out such columns")
+        told = f"every row has a missing cell, in {_counted(counts)}, so "
+        raise NoWholeRow(told, ("missing", "drop"), " leaves none: pass ", helps)
     return [column.of_rows(kept) for column in columns]
 
 

@@ -70,6 +70,21 @@ def test_the_model_decides_about_missing_cells(leafwise, data, tmp_path):
     assert leafwise("evaluate", output, data, "--missing", "drop", "--json").object["cases"] == 401
 
 
+def test_score_advises_what_it_takes_where_cells_are_missing(leafwise, model, data):
+    names, *rows = data.read_text().splitlines()
+    data.write_text("\n".join([names, *rows, "yes,,no,no"]) + "\n")
+    complaint = leafwise("score", model, data).complaint
+    assert "--missing drop" in complaint
+    assert "leafwise evaluate" in complaint
+    assert "unknown" not in complaint
+    assert leafwise("score", model, data, "--missing", "drop", "--json").object["cases"] == len(rows)
+    data.write_text(f"{names}\nyes,,no,no\n")
+    complaint = leafwise("score", model, data, "--missing", "drop").complaint
+    assert "leaves none: ask for log-likelihoods" in complaint
+    complaint = leafwise("evaluate", model, data, "--missing", "drop").complaint
+    assert "leaves none: pass --missing unknown to sum over them" in complaint
+
+
 @pytest.mark.parametrize("command", ["score", "evaluate"])
 def test_data_that_does_not_fit_the_model(leafwise, model, data, tmp_path, command):
     other = tmp_path / "other.csv"

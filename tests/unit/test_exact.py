@@ -72,6 +72,31 @@ def test_weights_of_any_size():
         assert scaled.log_evidence == pytest.approx(plain.log_evidence + 2 * np.log(scale))
 
 
+def test_a_row_with_holes_is_given_as_it_is():
+    network = alarm()
+    known = {"HR": "HIGH", "CO": ["LOW", "NORMAL"]}
+    row = {**known, "BP": None, "CVP": float("nan"), "PCWP": np.float64("nan")}
+    for name in ("LVFAILURE", "BP"):
+        assert query(network, name, given=row)[name] == query(network, name, given=known)[name]
+    assert explain(network, given=row).states == explain(network, given=known).states
+    asked = network.prepare("LVFAILURE", ["HR", "BP"])
+    rows = [{"HR": "HIGH", "BP": None}, {"HR": float("nan")}]
+    expected = [query(network, "LVFAILURE", given=one)["LVFAILURE"]["TRUE"] for one in ({"HR": "HIGH"}, {})]
+    assert asked.batch(rows)["LVFAILURE"][:, network.variables[0].labels.index("TRUE")] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="'HR' is set to None, which is no state"):
+        leafwise.do(network, {"HR": None})
+    with pytest.raises(ValueError, match="gives 'BP' no state"):
+        leafwise.is_independent(network, "HR", "CO", {"BP": float("nan")})
+
+
+def test_a_hole_is_in_the_state_for_it_where_there_is_one():
+    cases = np.array([["x", "x"], [None, "y"]] * 20, dtype=object)
+    network = leafwise.learn(cases, missing="state")
+    assert query(network, "x2", given={"x1": None})["x2"] == query(network, "x2", given={"x1": "(missing)"})["x2"]
+    named = Network((Variable("a", ("None", "nan")),), (Node((), DecisionGraph.single(), np.array([[0.5, 0.5]])),))
+    assert query(named, "a", given={"a": None})["a"]["None"] == 1.0  # a state is called so
+
+
 def test_unusual_questions_are_refused_in_one_line():
     network = alarm()
     for ask, what in (

@@ -63,11 +63,13 @@ def score(
 ) -> None:
     """Log p(DATA, structure) of the network MODEL, per node and in total."""
     from leafwise.learner import log_score
+    from leafwise.new_data import without_sums
 
     with telling(quiet=as_json) as tell:
         tell(f"reading {model.name} and {titles(data)}")
         network = load_model(model)
-        table = read_for_model(network, data, reading)
+        with without_sums():
+            table = read_for_model(network, data, reading)
         tell(f"scoring {table.n_cases:,} cases")
         scores = log_score(network, table, prior=prior, structure_prior=structure_prior)
     nodes = {name: {part: getattr(node, part) for part in SCORE_PARTS} for name, node in scores.items()}

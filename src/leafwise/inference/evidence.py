@@ -7,29 +7,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.network import Network
-from leafwise.new_data import known_state
+from leafwise.new_data import is_missing, known_state
 from leafwise.table import Variable, index_of
 
-Given = Mapping[str, Any]  # a name to a state's label, several labels, or {label: weight}
+Given = Mapping[str, Any]  # a name to a state's label, several labels, {label: weight}, or None: it is not known
 Weights = dict[int, NDArray[np.float64]]  # a variable to one weight for each state, at least one above zero
 
 
 def weights_of(network: Network, given: Given) -> Weights:
     """What is given, as weights over states: 1 for a known state or for each of a set, or weights as they are.
 
-    A number is put into its bin where the variable has bins.
+    A number is put into its bin where the variable has bins. None and NaN are what a row with holes holds: the variable
+    is not known, unless it has a state for that.
 
     >>> from leafwise.examples import alarm
     >>> weights_of(alarm(), {"HR": ["LOW", "HIGH"], "CO": {"LOW": 0.2, "NORMAL": 1}})
     {34: array([1., 0., 1.]), 35: array([0.2, 1. , 0. ])}
+    >>> weights_of(alarm(), {"HR": "LOW", "CO": None, "BP": float("nan")})
+    {34: array([1., 0., 0.])}
     """
     if not isinstance(given, Mapping):
         raise TypeError(f"what is given is {given!r}, not a mapping: write it as {{'name': 'state'}}.")
     out: Weights = {}
     for name, what in given.items():
         index = index_of(name, network.names)
-        out[index] = _weights(network.variables[index], what)
+        variable = network.variables[index]
+        if not _is_hole(variable, what):
+            out[index] = _weights(variable, what)
+        elif variable.missing:
+            out[index] = np.eye(variable.n_states)[-1]
     return out
+
+
+def _is_hole(variable: Variable, what: Any) -> bool:
+    """Whether a cell is missing, and no state is called as it is written."""
+    return not isinstance(what, str | Iterable) and is_missing(what) and str(what) not in variable.labels
 
 
 def _weights(variable: Variable, what: Any) -> NDArray[np.float64]:

@@ -122,9 +122,10 @@ def _context(network: Network, given: Known) -> dict[int, int | None]:
         index = index_of(name, network.names)
         out[index] = None
         if state is not None:
-            weights = weights_of(network, {name: state})[index]
-            if (weights > 0).sum() != 1:
-                raise ValueError(f"a context gives {name!r} several states: give one, or the name alone.")
+            weights = weights_of(network, {name: state}).get(index)
+            if weights is None or (weights > 0).sum() != 1:
+                several = "no state" if weights is None else "several states"
+                raise ValueError(f"a context gives {name!r} {several}: give one, or the name alone.")
             out[index] = int(weights.argmax())
     return out
 

@@ -28,6 +28,9 @@ def do(network: Network, states: Given) -> Network:
     (0.723, 0.815)
     """
     nodes, known = list(network.nodes), weights_of(network, states)
+    unset = [name for name in states if index_of(name, network.names) not in known]
+    if unset:
+        raise ValueError(f"{unset[0]!r} is set to {states[unset[0]]!r}, which is no state: give one, or leave it out.")
     for index, weights in known.items():
         nodes[index] = Node((), DecisionGraph.single(), weights[None] / weights.sum())
     return replace(network, nodes=tuple(nodes), ties=without_ties_of(network, known))

@@ -156,7 +156,7 @@ class PreparedQuery:
             what = given.get(name)
             state = code.get(what) if isinstance(what, str) else None
             if state is None and name in given:
-                (weights,) = weights_of(self.network, {name: what}).values()
+                weights = next(iter(weights_of(self.network, {name: what}).values()), np.zeros(0))
                 state = int(weights.argmax()) if np.count_nonzero(weights) == 1 else None
             row.append(_UNKNOWN if state is None else state)
         if len(given) > len(row) - row.count(_UNKNOWN):
