@@ -183,3 +183,14 @@ def test_a_variable_that_is_tested_later_wins_a_tie_all_the_same(seed):
     p = np.where((codes[5] == 0) & (codes[1] == 1), 1 - p, p)
     table = make_table([2] * 7, [*codes, (random.random(300) < p).astype(int)])
     check_against_oracle(table, Setup("B", "best-first", "uniform", "choices"), target=6, max_steps=25)
+
+
+@pytest.mark.parametrize("seed", [1366, 1766])
+def test_a_test_of_the_last_candidate_is_not_passed_over(seed):
+    """The last candidates cost less than another test of those before; the first seed only after all but one are."""
+    random = np.random.default_rng(seed)
+    n_variables, n_cases = int(random.integers(6, 11)), int(random.integers(300, 2000))
+    codes, weights = random.integers(2, size=(n_variables, n_cases)), random.normal(size=n_variables - 1)
+    codes[0] = random.random(n_cases) < 1 / (1 + np.exp(-1.5 * weights @ (codes[1:] - 0.5)))
+    table = make_table([2] * n_variables, codes)
+    check_against_oracle(table, Setup("BM", "splits-first", "uniform", "choices"), target=0)

@@ -71,6 +71,21 @@ def set_costs(node: Any, scoring: Scoring) -> None:
         node["tested_cost"] += log_p
         node["later_cost"] += math.log(p + 1)
         node["untested_cost"] += (tests + 1) * math.log(p + 1) - tests * log_p
+        node["later_cost"] = min(node["later_cost"], node["untested_cost"])
+
+
+@bare
+def _reset_costs(target: int, state: State) -> None:
+    """The costs after a change; where a test of another variable became cheaper than leaves expected, price them again.
+
+    The last candidates are cheap, since there are few sets that leave out only one or two.
+    """
+    node = state.nodes[target]
+    expected = node["later_cost"]
+    set_costs(node, state.scoring)
+    if node["untested_cost"] < expected:
+        node["version"] += 1
+        unprice_all(target, state)
 
 
 @bare
@@ -137,7 +152,7 @@ def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bo
                 elif state.leaves[at]["max_children"] >= 0:
                     unprice(at, state)
                 at = state.leaves[at]["next"]
-        set_costs(node, scoring)
+        _reset_costs(target, state)
     return is_first
 
 
@@ -250,7 +265,7 @@ def roll_back(target: int, first: int, state: State) -> None:
     if node["n_tested"] < n_tested:  # leaves were priced when more variables were tested
         node["version"] += 1
         unprice_all(target, state)
-    set_costs(node, state.scoring)
+    _reset_costs(target, state)
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
 
 
