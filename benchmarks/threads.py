@@ -34,8 +34,9 @@ def tables(remarks: list[str]) -> Iterator[tuple[str, Table, str | None]]:
             yield name, data.table(name), None
         except data.NoData:
             remarks.append(f"{name} is not here.")
-    yield "alarm, 100,000 cases", data.alarm_sample(100_000), None
-    yield "20,000 x 42 of three states", sample(data.network_of_tables(42, 3, 2), 20_000, seed=1), None
+    yield "alarm, 1,000,000 cases", data.alarm_sample(1_000_000), None
+    for n in (20_000, 500_000):
+        yield f"{n:,} x 42 of three states", sample(data.network_of_tables(42, 3, 2), n, seed=1), None
     long = sample(data.random_network(200), 1_000_000, seed=1)
     yield "1,000,000 x 200", long, None
     yield "the same, one target", long, long.names[-1]
