@@ -472,6 +472,7 @@ class Leaves:
             "B" in self._operators,
             "I" in self._operators,
             self.parts,
+            bool((self._layout.n_states == 2).all()) and np.array_equal(self._layout.start, [0, len(self.nodes)]),
         )
 
     @property

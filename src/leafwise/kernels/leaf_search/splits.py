@@ -52,6 +52,8 @@ class PricingScratch(NamedTuple):
     rises: Rises  # of a leaf, under BDeu
     region: RegionScratch
     prefix: Array  # the target's counts in the states below some state
+    sizes: Array  # of a candidate: how many cases each of its states has,
+    scores: Array  # ... and what Equation 5 says of them
     own: OwnScratch
 
 
@@ -68,8 +70,9 @@ def make_pricing_scratch(scoring: Scoring, parts: bool) -> PricingScratch:
         np.empty(n_rows),
         scoring.rises.unit,
     )
-    prefix, own = np.empty(n_states.max(), np.int64), make_own_scratch(scoring.layout, parts)
-    return PricingScratch(rises, make_region_scratch(n_states), prefix, own)
+    prefix, sizes = np.empty((2, n_states.max()), np.int64)
+    scores, own = np.empty(n_states.max()), make_own_scratch(scoring.layout, parts)
+    return PricingScratch(rises, make_region_scratch(n_states), prefix, sizes, scores, own)
 
 
 @bare
@@ -108,23 +111,30 @@ def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
 
 
 @bare
-def _score(counts: Array, at: Int, n_classes: Int, cell: Any, total: Any, rises: Rises) -> float:
-    """Equation 5 for the counts from `at` on."""
-    n, value = np.int64(0), 0.0
+def _score(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any, rises: Rises) -> float:
+    """Equation 5 for the counts from `at` on, which are n together."""
+    value = 0.0
+    if n < min(rises.lengths[cell], rises.lengths[total]):
+        values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
+        for k in range(at, at + n_classes):
+            value += values[np.uint64(start + counts[k])] - base
+        return value - (values[np.uint64(rises.starts[total] + n)] - rises.bases[total])
     for k in range(at, at + n_classes):
-        n += counts[k]
         value += rise(cell, counts[k], rises)
     return value - rise(total, n, rises)
 
 
 @bare
-def _score_of_rest(counts: Array, at: Int, totals: Array, cell: Int, total: Int, rises: Rises) -> float:
-    """Equation 5 for what is left of the totals."""
-    n, value = np.int64(0), 0.0
+def _score_of_rest(counts: Array, at: Int, totals: Array, n: Int, cell: Int, total: Int, rises: Rises) -> float:
+    """Equation 5 for what is left of the totals, n together."""
+    value = 0.0
+    if n < min(rises.lengths[cell], rises.lengths[total]):
+        values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
+        for k in range(totals.shape[0]):
+            value += values[np.uint64(start + totals[k] - counts[at + k])] - base
+        return value - (values[np.uint64(rises.starts[total] + n)] - rises.bases[total])
     for k in range(totals.shape[0]):
-        count = np.int64(totals[k]) - counts[at + k]
-        n += count
-        value += rise(cell, count, rises)
+        value += rise(cell, np.int64(totals[k]) - counts[at + k], rises)
     return value - rise(total, n, rises)
 
 
@@ -204,6 +214,7 @@ def _price_ordered(
     candidate: _Candidate,
     counts: Array,
     totals: Array,
+    n: Int,
     extra: float,
     most: Int,
     scoring: Scoring,
@@ -214,9 +225,8 @@ def _price_ordered(
     n_classes, variable, r = totals.shape[0], candidate.variable, candidate.n_states
     n_ordered, prefix, shares = scoring.n_ordered[variable], scratch.prefix, scratch.region.shares
     cell, total, rest_cell, rest_total = candidate.cell, candidate.total, candidate.rest_cell, candidate.rest_total
-    n = _total(totals, np.int64(0), n_classes)
     for side in range(1 if n_ordered == r else 2):
-        exponent = 0.0
+        exponent, n_below = 0.0, scratch.sizes[r - 1] if side == 1 else np.int64(0)
         for k in range(n_classes):
             prefix[k] = counts[candidate.at + (r - 1) * n_classes + k] if side == 1 else 0
         if side == 1:
@@ -225,8 +235,9 @@ def _price_ordered(
             here = candidate.at + (state - 1) * n_classes
             for k in range(n_classes):
                 prefix[k] += counts[here + k]
+            n_below += scratch.sizes[state - 1]
             exponent += shares[candidate.first + state - 1] if candidate.is_restricted else 1.0 / r
-            if not 0 < _total(prefix, np.int64(0), n_classes) < n:
+            if not 0 < n_below < n:
                 continue
             if scoring.equivalent_sample_size > 0.0:
                 own, last = leaf["exponent"], rises.lengths.shape[0] - N_OWN_ROWS
@@ -235,8 +246,8 @@ def _price_ordered(
                 )
                 _set_part(of_part, own, n_classes, rises)
                 cell, total, rest_cell, rest_total = last + _CELL, last + _TOTAL, last + _REST_CELL, last + _REST_TOTAL
-            after = _score(prefix, np.int64(0), n_classes, cell, total, rises)
-            after += _score_of_rest(prefix, np.int64(0), totals, rest_cell, rest_total, rises)
+            after = _score(prefix, np.int64(0), n_classes, n_below, cell, total, rises)
+            after += _score_of_rest(prefix, np.int64(0), totals, n - n_below, rest_cell, rest_total, rises)
             kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
             offer(split, after - leaf["log_likelihood"] + extra, variable, kind, np.int64(state), np.int64(2), most)
 
@@ -256,13 +267,14 @@ def _price_variable(
     """All splits on one variable."""
     n_classes, at, r = totals.shape[0], candidate.at, candidate.n_states
     shares, first, last = scratch.region.shares, candidate.first, rises.lengths.shape[0] - N_OWN_ROWS
-    is_bdeu, n = scoring.equivalent_sample_size > 0.0, _total(totals, np.int64(0), n_classes)
-    by_share = is_bdeu and candidate.is_restricted
+    of_all, n = scoring.equivalent_sample_size, _total(totals, np.int64(0), n_classes)
+    by_share = of_all > 0.0 and candidate.is_restricted
     per_child = (n_classes - 1) * scoring.log_kappa
     fixed = -scoring.log_ways[candidate.variable]
-    n_seen, n_possible = np.int64(0), r
+    n_seen, n_possible, sizes, scores = np.int64(0), r, scratch.sizes, scratch.scores
     for state in range(r):
-        n_seen += np.int64(_total(counts, at + state * n_classes, n_classes) > 0)
+        sizes[state] = _total(counts, at + state * n_classes, n_classes)
+        n_seen += np.int64(sizes[state] > 0)
         if candidate.is_restricted and shares[first + state] <= 0.0:
             n_possible -= 1
     if n_seen < 2:
@@ -270,38 +282,28 @@ def _price_variable(
     cell, total, rest_cell, rest_total = candidate.cell, candidate.total, candidate.rest_cell, candidate.rest_total
     if by_share:
         cell, total, rest_cell, rest_total = last + _CELL, last + _TOTAL, last + _REST_CELL, last + _REST_TOTAL
-    if scoring.complete:
-        after = 0.0
-        for state in range(r):
+    after = 0.0
+    for state in range(r):
+        scores[state] = 0.0
+        if sizes[state] > 0:
             if by_share:
-                if shares[first + state] <= 0.0:
-                    continue
-                _set_part(
-                    shares[first + state] * scoring.equivalent_sample_size / n_classes,
-                    leaf["exponent"],
-                    n_classes,
-                    rises,
-                )
-            after += _score(counts, at + state * n_classes, n_classes, cell, total, rises)
+                _set_part(of_all * shares[first + state] / n_classes, leaf["exponent"], n_classes, rises)
+            scores[state] = _score(counts, at + state * n_classes, n_classes, sizes[state], cell, total, rises)
+        after += scores[state]
+    if scoring.complete:
         gain = after - leaf["log_likelihood"] + (n_possible - 1) * per_child + fixed
         offer(split, gain, candidate.variable, np.int64(COMPLETE), np.int64(0), n_possible, most)
     if scoring.binary and not (scoring.complete and r == 2):
         for state in range(r):
-            here = at + state * n_classes
-            if 0 < _total(counts, here, n_classes) < n:
+            if 0 < sizes[state] < n:
                 if by_share:
-                    _set_part(
-                        shares[first + state] * scoring.equivalent_sample_size / n_classes,
-                        leaf["exponent"],
-                        n_classes,
-                        rises,
-                    )
-                after = _score(counts, here, n_classes, cell, total, rises)
-                after += _score_of_rest(counts, here, totals, rest_cell, rest_total, rises)
+                    _set_part(of_all * shares[first + state] / n_classes, leaf["exponent"], n_classes, rises)
+                here, left = at + state * n_classes, n - sizes[state]
+                after = scores[state] + _score_of_rest(counts, here, totals, left, rest_cell, rest_total, rises)
                 gain = after - leaf["log_likelihood"] + per_child + fixed
                 offer(split, gain, candidate.variable, np.int64(ONE_STATE), state, np.int64(2), most)
     if scoring.ordered and scoring.n_ordered[candidate.variable] > 2:
-        _price_ordered(split, leaf, candidate, counts, totals, per_child + fixed, most, scoring, rises, scratch)
+        _price_ordered(split, leaf, candidate, counts, totals, n, per_child + fixed, most, scoring, rises, scratch)
 
 
 @bare
@@ -442,20 +444,20 @@ def _price_candidate(
 @inlined
 def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScratch) -> None:
     """The log marginal likelihood of the leaf itself."""
-    n_classes = totals.shape[0]
+    n_classes, n = totals.shape[0], _total(totals, np.int64(0), totals.shape[0])
     for k in range(n_classes):
         scoring.counts[leaf["counts"] + k] = totals[k]
     if leaf["states"] != 0:
         leaf["log_likelihood"] = scratch.own.values[WHOLE]
         if scoring.equivalent_sample_size > 0.0:
-            _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, scratch.rises)
+            _set_rises(leaf, n, scoring, scratch.rises)
     elif scoring.equivalent_sample_size > 0.0:
         rises, last = scratch.rises, scratch.rises.lengths.shape[0] - N_OWN_ROWS
-        _set_rises(leaf, _total(totals, np.int64(0), n_classes), scoring, rises)
-        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, last + _OWN_CELL, last + _OWN_TOTAL, rises)
+        _set_rises(leaf, n, scoring, rises)
+        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, n, last + _OWN_CELL, last + _OWN_TOTAL, rises)
     else:
         row, row_of_total = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
-        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, row, row_of_total, scoring.rises)
+        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, n, row, row_of_total, scoring.rises)
 
 
 @bare
@@ -602,6 +604,40 @@ def _price_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array
     return True
 
 
+@bare
+def _which_may_gain(first: Int, few: Int, n: Int, counts: Array) -> Any:
+    """Of up to 64 binary candidates from one on, those with at least so many of n cases on either side, as a word."""
+    word, at = np.uint64(0), 4 * first
+    for k in range(min(np.int64(64), (counts.shape[0] - at) // 4)):
+        size = counts[np.uint64(at + 4 * k + 2)] + counts[np.uint64(at + 4 * k + 3)]
+        word |= np.uint64((size >= few) & (size <= n - few)) << np.uint64(k)
+    return word
+
+
+@inlined
+def _price_pairs(
+    at: Int, split: Any, few: Int, most_few: Int, pair: _Pair, counts: Array, most: Int, state: State
+) -> None:
+    """Offer the splits on all variables that the node's graph does not test, where all are binary.
+
+    Whether it may test one is asked last: few gain more than the best so far.
+    """
+    target, scoring, n = state.leaves[at]["target"], state.scoring, pair.zeros + pair.ones
+    zeros, ones, best = pair.zeros, pair.ones, split["gain"] + TIE
+    for first in range(0, scoring.layout.n_states.shape[0], 64):
+        left = _which_may_gain(np.int64(first), few, n, counts)
+        while left != np.uint64(0):
+            variable = first + lowest(left)
+            left &= left - np.uint64(1)
+            here = np.uint64(4 * variable)
+            c, d = np.int64(counts[here + np.uint64(2)]), np.int64(counts[here + np.uint64(3)])
+            gain = _gain_of_two(pair.before, zeros - c, ones - d, c, d, pair.cell, pair.total)
+            if gain > best and may_test(target, variable, scoring) and not is_tested(target, variable, state.tested):
+                kind = np.int64(COMPLETE if scoring.complete else ONE_STATE)
+                offer(split, gain, variable, kind, np.int64(0), np.int64(2), most)
+                few, best = _fewest(split, few, most_few, pair), split["gain"] + TIE
+
+
 @inlined
 def _price_tested(
     at: Int, pair: _Pair, counts: Array, totals: Array, most: Int, state: State, rises: Rises, scratch: PricingScratch
@@ -685,6 +721,9 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     most_few = (end - entry) // 8  # looking costs time, too
     if pair.is_on:
         few = _fewest(split, few, most_few, pair)
+        if scoring.are_binary and n_restricted == 0:
+            _price_pairs(at, split, few, most_few, pair, counts[: 4 * (end - entry)], most, state)
+            return
     while entry < end:
         if pair.is_on:
             entry = _next_candidate(entry, end, few, n, layout.n_rows[which], layout, counts, is_restricted)

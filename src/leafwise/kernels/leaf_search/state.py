@@ -180,6 +180,7 @@ class Scoring(NamedTuple):
     binary: bool
     ordered: bool
     own: bool  # graphs may test their own variable
+    are_binary: bool  # all variables, and histograms have a block for each
 
 
 class State(NamedTuple):
