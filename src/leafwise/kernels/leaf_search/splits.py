@@ -114,13 +114,13 @@ def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
 def _score(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any, rises: Rises) -> float:
     """Equation 5 for the counts from `at` on, which are n together."""
     value = 0.0
-    if n < min(rises.lengths[cell], rises.lengths[total]):
+    if n < rises.lengths[cell]:
         values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
         for k in range(at, at + n_classes):
             value += values[np.uint64(start + counts[k])] - base
-        return value - (values[np.uint64(rises.starts[total] + n)] - rises.bases[total])
-    for k in range(at, at + n_classes):
-        value += rise(cell, counts[k], rises)
+    else:
+        for k in range(at, at + n_classes):
+            value += rise(cell, counts[k], rises)
     return value - rise(total, n, rises)
 
 
@@ -128,13 +128,13 @@ def _score(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any
 def _score_of_rest(counts: Array, at: Int, totals: Array, n: Int, cell: Int, total: Int, rises: Rises) -> float:
     """Equation 5 for what is left of the totals, n together."""
     value = 0.0
-    if n < min(rises.lengths[cell], rises.lengths[total]):
+    if n < rises.lengths[cell]:
         values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
         for k in range(totals.shape[0]):
             value += values[np.uint64(start + totals[k] - counts[at + k])] - base
-        return value - (values[np.uint64(rises.starts[total] + n)] - rises.bases[total])
-    for k in range(totals.shape[0]):
-        value += rise(cell, np.int64(totals[k]) - counts[at + k], rises)
+    else:
+        for k in range(totals.shape[0]):
+            value += rise(cell, np.int64(totals[k]) - counts[at + k], rises)
     return value - rise(total, n, rises)
 
 
@@ -176,11 +176,12 @@ def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
         row, states = 4 * scoring.arities[variable], n_states[variable]
         if lengths[row + 1] == 0:
             length = min(n + 1, np.int64(_TABLE), max(np.int64(_FEW), _A_LOOK * lengths[row]))
+            of_totals = length if states == 2 else min(length, np.int64(_FEW))  # of which there are fewer than of cells
             _set_row(row, own / states, length, rises)
-            _set_row(row + 1, own / states * r, length, rises)
+            _set_row(row + 1, own / states * r, of_totals, rises)
             if states > 2:
                 _set_row(row + 2, own - own / states, length, rises)
-                _set_row(row + 3, (own - own / states) * r, length, rises)
+                _set_row(row + 3, (own - own / states) * r, of_totals, rises)
 
 
 @bare
