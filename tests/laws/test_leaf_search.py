@@ -10,6 +10,7 @@ from strategies import examples, free, generators, random_setup, random_start, r
 
 import leafwise
 from leafwise import dag, learn, start_search
+from leafwise.constraints import Constraints
 from leafwise.counters import cpu
 from leafwise.examples import alarm
 from leafwise.kernels.leaf_search import schedule, splits
@@ -283,3 +284,19 @@ def test_deleting_parents_comes_to_an_end():
     search = LeafSearch("BM", delete_parents=True, max_steps=200)
     found = learn(Table(variables, np.array([y, *x], np.uint8)), target="v0", search=search, prior="uniform")
     assert found.learned["stopped"] == "no operator gains"
+
+
+@pytest.mark.parametrize("prior", ["uniform", "bdeu:10"])
+def test_words_of_binary_candidates_change_nothing(prior):
+    """Where histograms have a block for each of many binary variables; an arc that is ruled out takes one away."""
+    random = np.random.default_rng(5)
+    codes = random.integers(2, size=(150, 800), dtype=np.uint8)
+    for child in (1, 63, 64, 65, 127, 128, 149):
+        one, two = random.choice(150, 2, replace=False)
+        codes[child] = (codes[one] & codes[two]) ^ (random.random(800) < 0.1)
+    table = Table(tuple(Variable(f"v{k}", ("0", "1")) for k in range(150)), codes)
+    usual = learn(table, prior=prior, structure_prior="kappa:0.1")
+    forbidden = Constraints(forbidden=[("v2", "v3")])
+    assert sum(len(node.parents) for node in usual.nodes) > 100
+    assert 2 not in usual.nodes[3].parents
+    assert learn(table, prior=prior, structure_prior="kappa:0.1", constraints=forbidden).nodes == usual.nodes
