@@ -210,10 +210,11 @@ class CpuCounter:
             in_use = int(self._sets["size"][self._sets["is_mask"] == 0].sum())
             if in_use < _FULL * used_rows:
                 sets.close_gaps(self._sets, self._lists, self._marks)
-            wanted = max(2 * (in_use + n_rows), len(self._lists))
-            if wanted > len(self._room_for_lists):
-                self._room_for_lists = grown(self._room_for_lists, wanted, np.empty)
-            self._lists = self._room_for_lists[:wanted]
+            wanted, room = max(2 * (in_use + n_rows), len(self._lists)), self._room_for_lists
+            if wanted > len(room):
+                used_rows, room = int(self._marks[sets.N_LISTED]), np.empty(wanted, np.int32)
+                room[:used_rows] = self._lists[:used_rows]
+            self._lists, self._room_for_lists = room[:wanted], room  # at once: an interrupt must not come between
 
     def _place(self, sizes: Integers) -> int:
         """Records and room for new sets of these sizes; the number of the first."""

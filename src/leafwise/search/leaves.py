@@ -40,9 +40,9 @@ Integers = NDArray[np.int64]
 
 _LEAVES, _LEAVES_A_NODE = 8192, 16  # to begin with; memory is not touched before it is used
 _STEPS = 4096  # likewise
-_FEW_THREADS = 4  # are worth their while for any search of so many nodes,
-_MORE_THREADS, _LONG = 8, 3 * 10**7  # ... so many if cases times pairs of variables are so many, and more
-_NODES_A_THREAD = 24  # ... if each has so many nodes: they wait for each other, and that takes time too,
+_FEW_THREADS = 4  # are worth their while for any search of so many nodes;
+_MORE_THREADS, _LONG = 8, 3 * 10**7  # ... so many if rows are here, and cases times ordered pairs of variables so many;
+_NODES_A_THREAD = 24  # ... more if each has so many nodes: they wait for each other, and that takes time too,
 _CELLS_A_THREAD = 1_500_000  # ... or so many cells of the table, which they count together
 _SERVED_A_THREAD = 2  # where rows are elsewhere: nodes whose leaves have just been counted, and which go on
 _WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
@@ -425,7 +425,8 @@ class Leaves:
     def _most_threads(self) -> int:
         """How many threads are worth their while."""
         n, n_cells = len(self.targets), self._counter.n_cases * len(self.nodes)
-        few = _MORE_THREADS if n_cells * len(self.nodes) > _LONG else _FEW_THREADS
+        is_long = self._local is not None and n_cells * len(self.nodes) > _LONG
+        few = _MORE_THREADS if is_long else _FEW_THREADS
         most = max(min(few, n), n // _NODES_A_THREAD)
         if self._local is None:
             return min(most, 1 + self._n_served // _SERVED_A_THREAD)

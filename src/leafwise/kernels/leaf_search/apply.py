@@ -71,7 +71,7 @@ def set_costs(node: Any, scoring: Scoring) -> None:
         node["tested_cost"] += log_p
         node["later_cost"] += math.log(p + 1)
         node["untested_cost"] += (tests + 1) * math.log(p + 1) - tests * log_p
-        node["later_cost"] = min(node["later_cost"], node["untested_cost"])
+    node["later_cost"] = min(node["later_cost"], node["untested_cost"])
 
 
 @bare

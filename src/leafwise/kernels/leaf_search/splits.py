@@ -722,7 +722,7 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     most_few = (end - entry) // 8  # looking costs time, too
     if pair.is_on:
         few = _fewest(split, few, most_few, pair)
-        if scoring.are_binary and n_restricted == 0:
+        if scoring.has_all_pairs and n_restricted == 0:  # so there is nothing to forget
             _price_pairs(at, split, few, most_few, pair, counts[: 4 * (end - entry)], most, state)
             return
     while entry < end:

@@ -97,8 +97,8 @@ NODE = np.dtype(
         ("n_tested", np.int64),  # variables
         ("tested_cost", np.float64),  # what the structure prior charges for another test of one of these,
         ("untested_cost", np.float64),  # ... for a test of another variable,
-        ("later_cost", np.float64),  # ... and, at least, for one of another that is tested by then
-        ("version", np.int64),  # counts the changes of which variables are tested
+        ("later_cost", np.float64),  # ... and, at least, for one of another, now or when it is tested already
+        ("version", np.int64),  # counts the changes of which variables are tested, and of what leaves leave out
     ],
     align=True,
 )
@@ -180,7 +180,7 @@ class Scoring(NamedTuple):
     binary: bool
     ordered: bool
     own: bool  # graphs may test their own variable
-    are_binary: bool  # all variables, and histograms have a block for each
+    has_all_pairs: bool  # all variables are binary, and histograms have a block for each
 
 
 class State(NamedTuple):
