@@ -32,7 +32,7 @@ from leafwise.dag import ancestor_matrix
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.kernels.arc_search import equivalence as turns
+from leafwise.kernels.arc_search import equivalence
 from leafwise.kernels.scoring import dirichlet as kernels
 from leafwise.network import Network
 from leafwise.priors import parameter_prior
@@ -154,7 +154,7 @@ def test_room_for_few_histograms_changes_nothing(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_nodes, "_MOST_KEPT", 600)
         patch.setattr(table_nodes, "_SPARE", 0)
-        patch.setattr(table_nodes, "_WORTH_THREADS", 0)
+        patch.setattr(table_nodes, "_LEAST_FOR_THREADS", 0)
         check_against_oracle(table, setup)
         for threads in (1, 2):
             found = searching(table, setup, threads=threads)
@@ -205,7 +205,7 @@ def test_any_number_of_threads_learns_the_same_network(problem, how_hard):
     networks = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "_WORTH_A_THREAD", 1e-9)  # else threads are for large tables only
-        patch.setattr(table_nodes, "_WORTH_THREADS", 0)
+        patch.setattr(table_nodes, "_LEAST_FOR_THREADS", 0)
         for threads in (1, 2, 3):
             search = searching(table, setup, threads=threads, **how_hard)
             search.run()
@@ -370,7 +370,7 @@ def says(is_parent):
     return linked.tolist(), colliders
 
 
-def all_that_say_the_same(is_parent):
+def equivalent_dags(is_parent):
     """Every DAG with the same links, in all directions, that says the same."""
     arcs = np.argwhere(is_parent)
     for turned in itertools.product([False, True], repeat=len(arcs)):
@@ -385,26 +385,26 @@ def all_that_say_the_same(is_parent):
 @pytest.mark.interpreted
 @examples(60)
 @given(generators(), st.integers(2, 5))
-def test_arcs_that_can_be_turned_for_nothing(random, n):
+def test_equivalent_dags_are_those_with_the_same_cpdag(random, n):
     is_parent = random_parents(random, n)
-    same = np.array([*all_that_say_the_same(is_parent)])
-    links = np.zeros_like(is_parent)
+    same = np.array([*equivalent_dags(is_parent)])
+    cpdag = np.zeros_like(is_parent)
     is_stale = np.zeros(n, np.bool_)
-    turns.find_links(is_parent, links, is_stale)
-    assert ((links == turns.PARENT) == same.all(axis=0)).all()
+    equivalence.find_cpdag(is_parent, cpdag, is_stale)
+    assert ((cpdag == equivalence.COMPELLED) == same.all(axis=0)).all()
     either = same.any(axis=0) & same.any(axis=0).T
-    assert ((links == turns.NEIGHBOUR) == either).all()
-    assert (is_stale == links.any(axis=1)).all()
+    assert ((cpdag == equivalence.REVERSIBLE) == either).all()
+    assert (is_stale == cpdag.any(axis=1)).all()
     is_stale[:] = False
-    turns.find_links(is_parent, links, is_stale)
+    equivalence.find_cpdag(is_parent, cpdag, is_stale)
     assert not is_stale.any()
     for child in range(n):
-        for kept in (-1, *np.flatnonzero(links[child] == turns.NEIGHBOUR)):
-            turned = np.zeros_like(is_parent)
-            turns.turn(child, kept, links, is_parent, turned)
-            assert any((turned == other).all() for other in same)
-            left = {*np.flatnonzero(links[child] == turns.PARENT), *([kept] if kept >= 0 else [])}
-            assert set(np.flatnonzero(turned[child])) == left
+        for kept in (-1, *np.flatnonzero(cpdag[child] == equivalence.REVERSIBLE)):
+            reoriented = np.zeros_like(is_parent)
+            equivalence.reorient(child, kept, cpdag, is_parent, reoriented)
+            assert any((reoriented == other).all() for other in same)
+            left = {*np.flatnonzero(cpdag[child] == equivalence.COMPELLED), *([kept] if kept >= 0 else [])}
+            assert set(np.flatnonzero(reoriented[child])) == left
 
 
 def test_tables_of_many_rows_agree_with_the_score(tmp_path):
@@ -446,7 +446,7 @@ def bdeu(codes, target, parents, r):
 
 @pytest.mark.parametrize("prior", ["uniform", "bdeu:1", "bdeu:1e-6", "symmetric:50"])
 @pytest.mark.parametrize("n_cases", [30, 900, 9000])  # fewer and more than tables have cells
-def test_every_gain_in_the_book_is_a_difference_of_scores(prior, n_cases):
+def test_every_gain_in_the_cache_is_a_difference_of_scores(prior, n_cases):
     random, n_states = np.random.default_rng(n_cases), [12, 9, 12, 9, 16]
     codes = [random.integers(0, n_states[0], n_cases)]
     for r in n_states[1:]:
@@ -456,13 +456,13 @@ def test_every_gain_in_the_book_is_a_difference_of_scores(prior, n_cases):
     search = searching(table, plain_setup(prior), **PLAIN)
     search.run()
     memory = search._nodes.memory
-    for row, record in enumerate(memory.book.rows[: memory.used[0, 0]]):
+    for entry, record in enumerate(memory.cache.entries[: memory.used[0]]):
         target, parents = record["target"], memory.parents[record["parents"] :][: record["n_parents"]].tolist()
         now = by_hand(codes, n_states, target, parents, prior)
         assert record["log_likelihood"] == pytest.approx(now, abs=1e-6)
         for other in set(range(len(codes))) - {target, *parents}:
             more = by_hand(codes, n_states, target, [*parents, other], prior)
-            assert memory.book.gains[row, 0, other] == pytest.approx(more - now, abs=1e-6)
+            assert memory.cache.gains[entry, 0, other] == pytest.approx(more - now, abs=1e-6)
 
 
 def by_hand(codes, n_states, target, parents, prior):

@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Codes
-from leafwise.kernels.arc_search import counts as cases
-from leafwise.kernels.arc_search import node_cache as book
-from leafwise.kernels.arc_search import table_nodes
+from leafwise.kernels.arc_search import counts, node_cache, table_nodes
 from leafwise.kernels.counting.arrays import Layout, count_up
-from leafwise.kernels.scoring import dirichlet as tables
+from leafwise.kernels.scoring import dirichlet
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
 from leafwise.search.histograms import make_layout
@@ -28,7 +26,7 @@ Integers = NDArray[np.int64]
 _MOST_KEPT = 2**26  # cells of histograms and numbers of cases: a quarter of a gigabyte
 _MOST_PLANE_STATES = 32  # beyond that, the planes of a column would outweigh its codes by far
 _NEAR = 2**20  # bytes: so small a table is in the cache, whatever its order
-_WORTH_THREADS = 400_000  # nanoseconds of counting
+_LEAST_FOR_THREADS = 400_000  # nanoseconds of counting
 _WORDS = 32  # bit masks are so many words long, or a multiple: that is what the compiler counts at once
 _BUCKETS = 4096
 _SPARE = 1  # room for some more nodes from the start: memory that is not used costs nothing
@@ -50,65 +48,63 @@ class TableNodes:
     ) -> None:
         n, n_cases = len(n_states), codes.shape[1]
         self._workers, self._n_states = workers, n_states
-        self.is_fair = isinstance(prior, Bdeu)  # to networks that differ in directions that do not matter
+        self.is_score_equivalent = isinstance(prior, Bdeu)  # equivalent DAGs have the same score
         is_complete = np.count_nonzero(candidates) == n * (n - 1)
-        kinds = np.bincount(n_states).nonzero()[0]
-        is_shared = is_complete and kinds[-1] <= 256  # see make_layout
+        arities = np.bincount(n_states).nonzero()[0]
+        is_shared = is_complete and arities[-1] <= 256  # see make_layout
         layout = _complete_layout(n_states) if is_shared else make_layout(candidates, n_states, targets)
-        variables, candidate_list = _variables(prior, layout, kinds, len(targets))
+        variables, candidate_list = _variables(prior, layout, arities, len(targets))
         n_words, planes = -(-n_cases // 64 // _WORDS) * _WORDS, variables["plane"]
         words = np.empty((int((n_states - 1)[planes >= 0].sum()), n_words), np.uint64)
-        cases.pack(codes, variables, words)
+        counts.pack(codes, variables, words)
         is_near = codes.nbytes <= _NEAR
-        numbers = np.zeros(1, book.NUMBERS)
-        numbers[0] = (
+        constants = np.zeros(1, node_cache.CONSTANTS)
+        constants[0] = (
             len(targets),
             n_cases,
             most_parents,
             _MOST_KEPT,
-            _WORTH_THREADS if workers.n_threads > 1 else 2**62,
-            self.is_fair and most_parents > 1 and is_complete,
+            _LEAST_FOR_THREADS if workers.n_threads > 1 else 2**62,
+            self.is_score_equivalent and most_parents > 1 and is_complete,
             is_shared and len(targets) == n,
-            self.is_fair,
+            self.is_score_equivalent,
             *costs,
             *((1, n_cases) if is_near else (n, 1)),
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
-        self.setting = book.Setting(
-            numbers, variables, kinds, candidate_list, codes, in_order.reshape(-1), words, tables.series()
+        self.data = node_cache.TableData(
+            constants, variables, arities, candidate_list, codes, in_order.reshape(-1), words, dirichlet.series()
         )
         n_cells = int((variables["n_cells"] + n_states)[targets].sum())
         roots = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # nodes without parents
         self.room = roots + np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 512, 4 * n_cases]) * _SPARE
         self.memory = _new_memory(n, n_words, self.room)
-        self._plant(targets)
+        self._add_roots(targets)
 
-    def help(self) -> None:
-        """What kernels came back for: more room, or threads to count for the row that is being made."""
-        memory, row = self.memory, int(self.memory.used[book.PENDING, 0])
-        if row < 0:
+    def serve(self) -> None:
+        """What kernels came back for: more room, or threads to count for the entry that is being made."""
+        memory, entry = self.memory, int(self.memory.progress[0]["pending"])
+        if entry < 0:
             self._grow()
         else:
-            n = shares = int(memory.partitions["n"][memory.book.rows["partition"][row]])
-            if memory.used[book.BY_TABLES, 0]:  # each share begins with a look at all cases
+            n = shares = int(memory.partitions["n"][memory.cache.entries["partition"][entry]])
+            if memory.progress[0]["by_tables"]:  # each share begins with a look at all cases
                 n = len(self._n_states)
                 shares = min(n, self._workers.n_threads)
             self._workers.run(
-                lambda begin, end: table_nodes.count_pending(
-                    begin * n // shares, end * n // shares, memory, self.setting
-                ),
-                np.full(shares, float(_WORTH_THREADS)),
+                lambda begin, end: table_nodes.count_pending(begin * n // shares, end * n // shares, memory, self.data),
+                np.full(shares, float(_LEAST_FOR_THREADS)),
             )
-            memory.used[book.TO_COUNT, 0] = 0
+            memory.progress[0]["to_count"] = 0
 
-    def hold_cases(self, rows: Integers) -> NDArray[np.bool_]:
-        """Whether the configurations of each of these rows are known; negative ones are none."""
-        known: NDArray[np.bool_] = (rows >= 0) & (self.memory.book.rows["partition"][rows] >= 0)
+    def hold_cases(self, entries: Integers) -> NDArray[np.bool_]:
+        """Whether the configurations of each of these entries are known; negative ones are none."""
+        known: NDArray[np.bool_] = (entries >= 0) & (self.memory.cache.entries["partition"][entries] >= 0)
         return known
 
-    def configurations(self, rows: Integers) -> "Configurations":
-        """Those of rows that hold cases."""
-        memory, records = self.memory, self.memory.book.rows[rows]
+    def configurations(self, entries: Integers) -> "Configurations":
+        """Those of entries that hold cases."""
+        memory, records = self.memory, self.memory.cache.entries[entries]
         partitions, widths = memory.partitions[records["partition"]], self._n_states[records["target"]]
         sizes, n_parents = partitions["n"], records["n_parents"]
         codes = memory.configurations["code"][partitions["first"].repeat(sizes) + count_up(sizes)]
@@ -122,45 +118,43 @@ class TableNodes:
     @property
     def exponents(self) -> "Exponents":
         """Those of all variables."""
-        return Exponents(self.setting.variables["exponent"], self.is_fair)
+        return Exponents(self.data.variables["exponent"], self.is_score_equivalent)
 
-    def _plant(self, targets: Integers) -> None:
+    def _add_roots(self, targets: Integers) -> None:
         """Nodes without parents; they are counted here if that is worth threads."""
-        table_nodes.plant(targets, self.memory, self.setting)
-        costs = self.setting.variables["n_cells"][targets] * (self.setting.words.shape[1] * 0.1)
-        if self.setting.numbers["shares"][0]:
+        table_nodes.add_roots(targets, self.memory, self.data)
+        costs = self.data.variables["n_cells"][targets] * (self.data.words.shape[1] * 0.1)
+        if self.data.constants["counts_pairs_once"][0]:
             costs *= np.arange(len(costs), 0, -1) / len(costs)
-        if self._workers.n_threads > 1 and costs.sum() > _WORTH_THREADS:
-            self._workers.run(
-                lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.setting), costs
-            )
-            self.memory.used[book.TO_COUNT, 0] = 0
+        if self._workers.n_threads > 1 and costs.sum() > _LEAST_FOR_THREADS:
+            self._workers.run(lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.data), costs)
+            self.memory.progress[0]["to_count"] = 0
 
     def _grow(self) -> None:
         """Make room where it is short; what grows at least doubles, and memory is not touched before it is used."""
-        memory, room, used = self.memory, self.room, self.memory.used
-        short = (used[: len(room), 0] + room > used[: len(room), 1]).tolist()
+        memory, room, used, capacity = self.memory, self.room, self.memory.used, self.memory.capacity.copy()
+        is_short = (used + room > capacity).tolist()
 
         def more(array: Any, which: int) -> Any:
-            if not short[which]:
+            if not is_short[which]:
                 return array
-            n = int(used[which, 0])
+            n = int(used[which])
             new = np.empty((max(n + int(room[which]), 2 * len(array)), *array.shape[1:]), array.dtype)
-            new[:n], there_is[which] = array[:n], len(new)
+            new[:n], capacity[which] = array[:n], len(new)
             return new
 
-        there_is = used[:, 1].copy()
+        entries, gains = (more(array, node_cache.N_ENTRIES) for array in memory.cache)
         self.memory = memory._replace(
-            book=book.Book(more(memory.book.rows, book.N_ROWS), more(memory.book.gains, book.N_ROWS)),
-            parents=more(memory.parents, book.N_PARENTS),
-            partitions=more(memory.partitions, book.N_PARTITIONS),
-            configurations=more(memory.configurations, book.N_CONFIGURATIONS),
-            where=more(memory.where, book.N_WHERE),
-            cells=more(memory.cells, book.N_CELLS),
-            masks=more(memory.masks, book.N_MASKS),
-            lists=more(memory.lists, book.N_LISTED),
+            cache=node_cache.Cache(entries, gains),
+            parents=more(memory.parents, node_cache.N_PARENTS),
+            partitions=more(memory.partitions, node_cache.N_PARTITIONS),
+            configurations=more(memory.configurations, node_cache.N_CONFIGURATIONS),
+            where=more(memory.where, node_cache.N_WHERE),
+            cells=more(memory.cells, node_cache.N_CELLS),
+            masks=more(memory.masks, node_cache.N_MASKS),
+            lists=more(memory.lists, node_cache.N_LISTED),
         )
-        used[:, 1] = there_is  # last: an interrupt must not leave less than this says
+        self.memory.capacity[:] = capacity  # last: an interrupt must not leave less than this says
 
 
 class Exponents(NamedTuple):
@@ -200,14 +194,15 @@ class Configurations(NamedTuple):
 
 
 def _variables(
-    prior: ParameterPrior, layout: Layout, kinds: Integers, n_targets: int
+    prior: ParameterPrior, layout: Layout, arities: Integers, n_targets: int
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """The records of variables, and of their candidates."""
     n_states, which = layout.n_states, layout.of_target
-    variables, candidate_list = np.empty(len(n_states), book.VARIABLE), np.empty(len(layout.bases), book.CANDIDATE)
+    variables = np.empty(len(n_states), node_cache.VARIABLE)
+    candidate_list = np.empty(len(layout.bases), node_cache.CANDIDATE)
     has_planes = n_states <= _MOST_PLANE_STATES
     n_planes, n_cells = (n_states - 1) * has_planes, layout.n_rows[which] * n_states
-    variables["n_states"], variables["kind"] = n_states, kinds.searchsorted(n_states)
+    variables["n_states"], variables["arity"] = n_states, arities.searchsorted(n_states)
     variables["plane"] = np.where(has_planes, n_planes.cumsum() - n_planes, -1)
     if isinstance(prior, Bdeu):
         variables["exponent"] = prior.equivalent_sample_size / n_states
@@ -227,20 +222,20 @@ def _complete_layout(n_states: Integers) -> Layout:
     return Layout(np.zeros(n, np.int64), np.array([0, n]), np.arange(n), ends - n_states, ends[-1:], n_states)
 
 
-def _new_memory(n: int, n_words: int, room: Integers) -> book.Memory:
+def _new_memory(n: int, n_words: int, room: Integers) -> node_cache.Memory:
     """Memory with so much room, all of it free; memory that is not used is not touched."""
-    n_rows, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
-    used = np.zeros((book.ONLY_CASES + 1, 2), np.int64)
-    used[: len(room), 1] = room
-    return book.Memory(
-        book.Book(np.empty(n_rows, book.ROW), np.empty((n_rows, 2, n))),
+    n_entries, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
+    return node_cache.Memory(
+        node_cache.Cache(np.empty(n_entries, node_cache.ENTRY), np.empty((n_entries, 2, n))),
         np.full(min(64 * n, _BUCKETS), -1),
         np.empty(n_parents, np.int64),
-        np.empty(n_partitions, book.PARTITION),
-        np.empty(n_configurations, book.CONFIGURATION),
+        np.empty(n_partitions, node_cache.PARTITION),
+        np.empty(n_configurations, node_cache.CONFIGURATION),
         np.empty(n_where, np.int64),
         np.empty(n_cells, np.int32),
         np.empty((n_masks, n_words), np.uint64),
         np.empty(n_listed, np.int32),
-        used,
+        np.zeros_like(room),
+        room.copy(),
+        np.zeros(1, node_cache.PROGRESS),
     )

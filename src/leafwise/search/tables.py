@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.kernels.arc_search import hill_climbing as climbing
-from leafwise.kernels.arc_search import moves as arcs
+from leafwise.kernels.arc_search import hill_climbing, moves
 from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
@@ -132,7 +131,7 @@ ArcOperator = Change | PutBack
 _COUNTED: dict[str, type] = {"additions": AddArc, "deletions": DeleteArc, "reversals": ReverseArc}
 _KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
 _SIZES = ("log_score", "log_marginal_likelihood", "leaves", "parameters", "arcs", "tests")
-_CHANGES: dict[int, type[Change]] = {arcs.ADD: AddArc, arcs.DELETE: DeleteArc, arcs.REVERSE: ReverseArc}
+_CHANGES: dict[int, type[Change]] = {moves.ADD: AddArc, moves.DELETE: DeleteArc, moves.REVERSE: ReverseArc}
 
 
 class TableArcSearchRun(Run):
@@ -186,25 +185,25 @@ class TableArcSearchRun(Run):
         self._check_start(is_parent, n_states)
         limits = np.array([rules.most_parents, min(rules.most_leaves, MOST_ROWS)])
         may_be = rules.allowed | is_parent
-        self._rules = arcs.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
+        self._rules = moves.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
         self._nodes = TableNodes(
             codes, problem.prior, costs, may_be, n_states, self._targets, rules.most_parents, workers
         )
-        self._turns = settings.turns and self._nodes.is_fair and len(problem.targets) == n
-        self._graph = climbing.Graph(
+        self._turns = settings.turns and self._nodes.is_score_equivalent and len(problem.targets) == n
+        self._graph = hill_climbing.Graph(
             is_parent,
             np.zeros((n, -(-n // 64)), np.uint64),
-            np.full(n, climbing.UNKNOWN),
+            np.full(n, hill_climbing.UNKNOWN),
             np.zeros_like(is_parent),
             np.full((n, n + 1), -1),
             np.zeros(n, np.bool_),
             np.empty(n, np.int64),
         )
-        self._log = climbing.Log(
+        self._log = hill_climbing.Log(
             np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
         )
         if is_parent.any():
-            arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+            moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
         self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
@@ -252,7 +251,7 @@ class TableArcSearchRun(Run):
 
     @property
     def n_leaves(self) -> int:
-        return int(self._rows()["n_rows"].sum())
+        return int(self._entries()["n_rows"].sum())
 
     @property
     def n_arcs(self) -> int:
@@ -260,7 +259,7 @@ class TableArcSearchRun(Run):
 
     @property
     def n_parameters(self) -> int:
-        return int((self._rows()["n_rows"] * (self._rules.n_states[self._targets] - 1)).sum())
+        return int((self._entries()["n_rows"] * (self._rules.n_states[self._targets] - 1)).sum())
 
     @property
     def log_score(self) -> float:
@@ -268,7 +267,7 @@ class TableArcSearchRun(Run):
 
     @property
     def log_marginal_likelihood(self) -> float:
-        return math.fsum(self._rows()["log_likelihood"])
+        return math.fsum(self._entries()["log_likelihood"])
 
     @property
     def network(self) -> Network:
@@ -349,50 +348,52 @@ class TableArcSearchRun(Run):
                 self._note_steps()
             if self.n_steps % _AT_ONCE == 0 and self.n_steps > 0:
                 before, self._score_then = self._score_then, self.log_score
-                if before is not None and self._score_then < before + climbing.LEAST_GAIN:
+                if before is not None and self._score_then < before + hill_climbing.LEAST_GAIN:
                     self._is_at_top = True
         elif (variable := self._next_to_take_out()) is not None:
             self._take_out(variable)
         else:
             self.stopped = "no operator gains"
 
-    def _climb(self, n: int, with_turns: bool) -> bool:
+    def _climb(self, n: int, reorients: bool) -> bool:
         """Take up to n steps, as many as there is time for; whether nothing gains after them."""
         nodes, self._log.n[0] = self._nodes, 0
         while (
-            end := climbing.climb(
-                n, with_turns, _WORK, self._graph, self._log, self._rules, nodes.memory, nodes.setting, nodes.room
+            end := hill_climbing.climb(
+                n, reorients, _WORK, self._graph, self._log, self._rules, nodes.memory, nodes.data, nodes.room
             )
-        ) == climbing.HELP:
-            nodes.help()
-        return bool(end == climbing.TOP)
+        ) == hill_climbing.NEEDS_HOST:
+            nodes.serve()
+        return bool(end == hill_climbing.AT_OPTIMUM)
 
     def _note_steps(self) -> None:
         """Keep the steps in the log, which are made operators when somebody asks."""
         log, n = self._log, int(self._log.n[0])
         log.n[0] = 0
         if n:
-            self._unread.append((log.steps[:n].copy(), log.gains[:n].copy(), log.turned[: log.steps[n - 1, 3]].copy()))
+            self._unread.append(
+                (log.steps[:n].copy(), log.gains[:n].copy(), log.reoriented[: log.steps[n - 1, 3]].copy())
+            )
             self.n_steps += n
 
-    def _rows(self) -> NDArray[np.void]:
-        """The rows of the book for all targets as they are."""
-        if (self._graph.rows[self._targets] < 0).any():
+    def _entries(self) -> NDArray[np.void]:
+        """The entries of the cache for all targets as they are."""
+        if (self._graph.entries[self._targets] < 0).any():
             self._climb(0, False)
-        rows: NDArray[np.void] = self._nodes.memory.book.rows[self._graph.rows[self._targets]]
-        return rows
+        entries: NDArray[np.void] = self._nodes.memory.cache.entries[self._graph.entries[self._targets]]
+        return entries
 
     def _configurations(self) -> list[Found]:
         """Those of each target's parents, as they are now."""
-        rows, left, found, at_once = self._graph.rows, self._targets, list[Found](), len(self._targets)
+        entries, left, found, at_once = self._graph.entries, self._targets, list[Found](), len(self._targets)
         while True:
-            are_there = self._nodes.hold_cases(rows[left])
+            are_there = self._nodes.hold_cases(entries[left])
             if are_there.any():
-                found.append((left[are_there].tolist(), self._nodes.configurations(rows[left[are_there]])))
+                found.append((left[are_there].tolist(), self._nodes.configurations(entries[left[are_there]])))
             left = left[~are_there]
             if not len(left):
                 return found
-            rows[left[:at_once]], at_once = climbing.WITH_CASES, 1  # they may make room for those of others
+            entries[left[:at_once]], at_once = hill_climbing.WITH_CASES, 1  # they may make room for those of others
             self._climb(0, False)
 
     def _next_to_take_out(self) -> int | None:
@@ -406,33 +407,33 @@ class TableArcSearchRun(Run):
 
     def _take_out(self, variable: int) -> None:
         """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained."""
-        is_parent, rows = self._graph.is_parent, self._graph.rows
-        before, rows_before, score, gain = is_parent.copy(), rows.copy(), self.log_score, 0.0
+        is_parent, entries = self._graph.is_parent, self._graph.entries
+        before, entries_before, score, gain = is_parent.copy(), entries.copy(), self.log_score, 0.0
         loose = before > self._rules.fixed
         self._waits[variable] = 0
         self._n_in_vain += 1
         try:
-            changed = loose[:, variable] | (np.arange(len(rows)) == variable)
+            changed = loose[:, variable] | (np.arange(len(entries)) == variable)
             is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
-            rows[changed] = climbing.UNKNOWN
-            arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+            entries[changed] = hill_climbing.UNKNOWN
+            moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
             then = -math.inf
             while not self._climb(_AT_ONCE, False) and time.perf_counter() < self._deadline:
                 if self._log.n[0] == _AT_ONCE:
-                    if self.log_score < then + climbing.LEAST_GAIN:
+                    if self.log_score < then + hill_climbing.LEAST_GAIN:
                         break
                     then = self.log_score
             gain = self.log_score - score
         finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
             self._log.n[0] = 0
-            if gain > climbing.LEAST_GAIN:
+            if gain > hill_climbing.LEAST_GAIN:
                 gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
                 self.n_steps += 1
                 self._n_in_vain, self._is_at_top = 0, False
             else:
-                is_parent[:], rows[:] = before, rows_before
-                arcs.change_arc(arcs.STOP, 0, 0, is_parent, self._graph.ancestors)
+                is_parent[:], entries[:] = before, entries_before
+                moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
 
 
 class _Tables:

@@ -1,20 +1,19 @@
 """The cases of complete tables: packed into bit planes, cut by a variable, counted.
 
-A column is kept as *planes*: one bit mask for each state but the first, whose counts follow by subtraction. A set of
-cases is a mask too or, when it holds few, a sorted list of row numbers. A cell of a histogram is an AND of two masks
-and a popcount; sets with few cases, and variables with many states, are counted by increments, whichever is cheaper.
-Where configurations are so many that neither is, all of them are counted in one pass over the cases for each candidate.
+A set of cases is a bit mask or, when it holds few, a sorted list of row constants, and its place says which: a row of
+`masks`, or -1 less where its list begins. A cell of a histogram is an AND of two masks and a popcount; sets with few
+cases, and variables with many states, are counted by increments, whichever is cheaper. Where configurations are so many
+that neither is, all of them are counted in one pass over the cases for each candidate.
 """
 
 import numpy as np
 
-from leafwise.kernels.arc_search.node_cache import Counted, Memory, Scratch, Setting
+from leafwise.kernels.arc_search.node_cache import Candidates, Memory, Scratch, TableData
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.compiling.words import popcount
-from leafwise.kernels.counting.planes import count_planes, pack_state
+from leafwise.kernels.counting.planes import count_block, count_planes, pack_state, split_mask
 from leafwise.kernels.counting.sets import list_bits
-from leafwise.kernels.scoring import dirichlet as tables
+from leafwise.kernels.scoring import dirichlet
 
 # Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
 PLANE_COST, WORD_COST, ROW_COST = 3.0, 0.09, 1.6
@@ -32,20 +31,17 @@ def pack(columns: Array, variables: Array, words: Array) -> None:
 
 
 @bare
-def count_states(variable: Int, setting: Setting, out: Array, at: Int) -> None:
+def count_states(variable: Int, data: TableData, out: Array, at: Int) -> None:
     """How many cases are in each state of a variable."""
-    n_states, plane, numbers = (
-        setting.variables[variable]["n_states"],
-        setting.variables[variable]["plane"],
-        setting.numbers[0],
-    )
+    own, constants = data.variables[variable], data.constants[0]
+    n_states, plane = own["n_states"], own["plane"]
     if plane >= 0:
-        count_planes(numbers["n_cases"], setting.words[plane : plane + n_states - 1], out[at : at + n_states])
+        count_planes(constants["n_cases"], data.words[plane : plane + n_states - 1], out[at : at + n_states])
         return
     for state in range(n_states):
         out[at + state] = 0
-    for case in range(numbers["n_cases"]):
-        code = setting.codes[case * numbers["by_case"] + variable * numbers["by_variable"]]
+    for case in range(constants["n_cases"]):
+        code = data.codes[case * constants["by_case"] + variable * constants["by_variable"]]
         out[at + np.int64(code)] += 1
 
 
@@ -57,7 +53,7 @@ def is_sparse(size: Int, n_cases: Int) -> bool:
 
 @inlined
 def rows_of(place: Int, size: Int, masks: Array, lists: Array, rows: Array) -> Array:
-    """The row numbers of a set; `rows` is room for them."""
+    """The row constants of a set; `rows` is room for them."""
     if place < 0:
         return lists[-1 - place : -1 - place + size]
     list_bits(masks[place], rows, np.int64(0))
@@ -92,13 +88,13 @@ def cut(
     places: Array,
     masks: Array,
     lists: Array,
-    setting: Setting,
+    data: TableData,
     scratch: Scratch,
 ) -> None:
     """Cut a set by the states of a variable: places[state] is where its part goes, 0 for states that do not occur."""
-    plane, numbers = setting.variables[variable]["plane"], setting.numbers[0]
+    plane, constants = data.variables[variable]["plane"], data.constants[0]
     if place >= 0 and plane >= 0:
-        _cut_mask(masks[place], plane, places, setting.words, masks, lists, scratch.classes[0])
+        _cut_mask(masks[place], plane, places, data.words, masks, lists, scratch.classes[0])
         return
     rows, fill = rows_of(place, size, masks, lists, scratch.rows), scratch.states[2]
     for state in range(places.shape[0]):
@@ -108,7 +104,7 @@ def cut(
                 masks[places[state], word] = np.uint64(0)
     for k in range(size):
         row = np.int64(rows[k])
-        code = np.int64(setting.codes[row * numbers["by_case"] + variable * numbers["by_variable"]])
+        code = np.int64(data.codes[row * constants["by_case"] + variable * constants["by_variable"]])
         if places[code] > 0:
             masks[places[code], row >> 6] |= np.uint64(1) << np.uint64(row & 63)
         else:
@@ -116,72 +112,26 @@ def cut(
             fill[code] += 1
 
 
-@bare
-def _class_masks(place: Int, size: Int, first: Int, masks: Array, lists: Array, words: Array, classes: Array) -> None:
-    """Split a set by the states of the variable whose planes begin there, one row of `classes` each."""
-    n_words = masks.shape[1]
+@inlined
+def _as_mask(place: Int, size: Int, masks: Array, lists: Array, spare: Array) -> Array:
+    """A set as a mask; a list is written to the spare one."""
     if place >= 0:
-        for word in range(n_words):
-            classes[0, word] = masks[place, word]
-    else:
-        for word in range(n_words):
-            classes[0, word] = np.uint64(0)
-        for k in range(-1 - place, -1 - place + size):
-            row = np.int64(lists[k])
-            classes[0, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-    for state in range(1, classes.shape[0]):
-        for word in range(n_words):
-            here = classes[0, word] & words[first + state - 1, word]
-            classes[state, word] = here
-            classes[0, word] ^= here
-
-
-@bare
-def _count_planes(
-    counted: Counted,
-    most: Int,
-    totals: Int,
-    classes: Array,
-    variables: Array,
-    words: Array,
-    cells: Array,
-    out: Array,
-    at: Int,
-) -> None:
-    """The blocks of all variables of up to so many states; two classes at a time, as each plane is read."""
-    n_classes, n_words = classes.shape
-    candidates, starts, n_states = counted.variables, counted.starts, counted.n_states
-    for c in range(candidates.shape[0]):
-        first, to = variables[candidates[c]]["plane"], at + starts[c]
-        if n_states[c] > most or first < 0:
-            continue
-        for k in range(n_classes):
-            out[to + k] = cells[totals + k]
-        for state in range(1, n_states[c]):
-            plane, row = first + state - 1, to + state * n_classes
-            for k in range(0, n_classes - 1, 2):
-                n, m = np.int64(0), np.int64(0)
-                for word in range(n_words):
-                    n += popcount(classes[k, word] & words[plane, word])
-                    m += popcount(classes[k + 1, word] & words[plane, word])
-                out[row + k], out[row + k + 1] = n, m
-                out[to + k] -= n
-                out[to + k + 1] -= m
-            if n_classes & 1:
-                n, k = np.int64(0), n_classes - 1
-                for word in range(n_words):
-                    n += popcount(classes[k, word] & words[plane, word])
-                out[row + k] = n
-                out[to + k] -= n
+        return masks[place]
+    for word in range(spare.shape[0]):
+        spare[word] = np.uint64(0)
+    for k in range(-1 - place, -1 - place + size):
+        row = np.int64(lists[k])
+        spare[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+    return spare
 
 
 @bare
 def add_rows(
-    rows: Array, target: Int, variables: Array, starts: Array, step: Int, setting: Setting, out: Array, at: Int
+    rows: Array, target: Int, variables: Array, starts: Array, step: Int, data: TableData, out: Array, at: Int
 ) -> None:
     """Add `step` to a cell of each block, for each of these rows."""
-    n_classes, codes = setting.variables[target]["n_states"], setting.codes
-    by_case, by_variable = setting.numbers[0]["by_case"], setting.numbers[0]["by_variable"]
+    n_classes, codes = data.variables[target]["n_states"], data.codes
+    by_case, by_variable = data.constants[0]["by_case"], data.constants[0]["by_variable"]
     for k in range(rows.shape[0]):
         begin = np.int64(rows[k]) * by_case
         shift = at + np.int64(codes[begin + target * by_variable])
@@ -195,54 +145,54 @@ def count_rows(
     place: Int,
     size: Int,
     target: Int,
-    counted: Counted,
+    candidates: Candidates,
     most: Int,
     memory: Memory,
-    setting: Setting,
+    data: TableData,
     scratch: Scratch,
     out: Array,
     at: Int,
 ) -> None:
     """Add the blocks of all variables that planes do not serve, as they have more states than this or no planes."""
     left, n = scratch.left, 0
-    for c in range(counted.variables.shape[0]):
-        if counted.n_states[c] > most or setting.variables[counted.variables[c]]["plane"] < 0:
-            left[0, n], left[1, n] = counted.variables[c], counted.starts[c]
+    for c in range(candidates.variables.shape[0]):
+        if candidates.n_states[c] > most or data.variables[candidates.variables[c]]["plane"] < 0:
+            left[0, n], left[1, n] = candidates.variables[c], candidates.starts[c]
             n += 1
     rows = rows_of(place, size, memory.masks, memory.lists, scratch.rows)
-    add_rows(rows, target, left[0, :n], left[1, :n], np.int64(1), setting, out, at)
+    add_rows(rows, target, left[0, :n], left[1, :n], np.int64(1), data, out, at)
 
 
 @bare
-def set_keys(parents: Array, target: Int, setting: Setting, keys: Array) -> None:
+def set_keys(parents: Array, target: Int, data: TableData, keys: Array) -> None:
     """Number the states of target and parents together, the target's varying slowest, for each case."""
     for case in range(keys.shape[0]):
-        keys[case] = setting.columns[target, case]
+        keys[case] = data.columns[target, case]
     for parent in parents:
-        column, n_states = setting.columns[parent], np.uint32(setting.variables[parent]["n_states"])
+        column, n_states = data.columns[parent], np.uint32(data.variables[parent]["n_states"])
         for case in range(keys.shape[0]):
             keys[case] = keys[case] * n_states + np.uint32(column[case])
 
 
 @bare
-def count_table(keys: Array, column: Array, step: Int, table: Array, worth_of: Array) -> Int:
+def count_table(keys: Array, column: Array, step: Int, table: Array, score_of: Array) -> Int:
     """Count cases: each is in the cell of its key, so many cells further for each state that comes before its own.
 
-    What the cells are worth is looked up for each of them or, where cases are fewer, for each case.
+    What they add to the score is looked up for each cell or, where cases are fewer, for each case.
     """
-    by_state, worth = np.uint64(step), np.int64(0)
+    by_state, score = np.uint64(step), np.int64(0)
     for cell in range(table.shape[0]):
         table[cell] = 0
     if table.shape[0] <= keys.shape[0]:
         for case in range(keys.shape[0]):
             table[np.uint64(keys[case]) + np.uint64(column[case]) * by_state] += 1
-        return tables.worth(table, worth_of)
+        return dirichlet.total_score(table, score_of)
     for case in range(keys.shape[0]):
         place = np.uint64(keys[case]) + np.uint64(column[case]) * by_state
         count = np.uint64(table[place])
         table[place] = count + np.uint64(1)
-        worth += worth_of[count + np.uint64(1)] - worth_of[count]
-    return worth
+        score += score_of[count + np.uint64(1)] - score_of[count]
+    return score
 
 
 @bare
@@ -262,11 +212,11 @@ def count(
     place: Int,
     size: Int,
     target: Int,
-    counted: Counted,
+    candidates: Candidates,
     totals: Int,
     masks: Array,
     lists: Array,
-    setting: Setting,
+    data: TableData,
     classes: Array,
     cells: Array,
     out: Array,
@@ -278,14 +228,21 @@ def count(
     These are of variables with more states than are returned, or without planes. The target's counts in the set are in
     cells[totals:], and `classes` is room for at least as many masks as it has states.
     """
-    variables, words = setting.variables, setting.words
-    plane, n_classes = variables[target]["plane"], variables[target]["n_states"]
+    variables, words = data.variables, data.words
+    plane, n_classes, n_words = variables[target]["plane"], variables[target]["n_states"], words.shape[1]
     histogram = out[at + first : at + variables[target]["n_cells"]]
     for k in range(histogram.shape[0]):
         histogram[k] = 0
-    most = np.int64(1 + ROW_COST * size / (n_classes * (PLANE_COST + WORD_COST * words.shape[1])))
+    most = np.int64(1 + ROW_COST * size / (n_classes * (PLANE_COST + WORD_COST * n_words)))
     if plane < 0 or most < 2:
         return np.int64(0)
-    _class_masks(place, size, plane, masks, lists, words, classes[:n_classes])
-    _count_planes(counted, most, totals, classes[:n_classes], variables, words, cells, out, at)
+    begin, mask = np.int64(0), _as_mask(place, size, masks, lists, classes[0])
+    split_mask(mask, begin, n_words, plane, n_classes, words, classes)
+    for c in range(candidates.variables.shape[0]):
+        plane, n_states = variables[candidates.variables[c]]["plane"], candidates.n_states[c]
+        if plane >= 0 and n_states <= most:
+            to = at + candidates.starts[c]
+            for k in range(n_classes):
+                out[to + k] = cells[totals + k]
+            count_block(n_states, plane, begin, n_words, words, n_classes, classes, out, to)
     return most

@@ -1,47 +1,48 @@
-"""Arcs that can be turned round for nothing, and the best change of an arc after some of them were.
+"""Markov-equivalent DAGs: the best change of an arc in any of those that are equivalent to the one at hand.
 
-Networks with the same arcs but for their directions, and the same pairs of unconnected parents, say the same; a prior
-that is fair to all of them (BDeu) gives them the same score. The arcs that all of these networks agree on are *sure*;
-the others link *neighbours*. A node can lose all its neighbours as parents, or all but one, whichever that is.
+Two DAGs are equivalent if they have the same adjacencies and the same v-structures; a score-equivalent prior (BDeu)
+then gives them the same score. Arcs that all DAGs of a class agree on are *compelled*, the others *reversible*: they
+link *neighbours*. Together they are the class's completed partially directed graph (CPDAG). A node can have none of its
+neighbours as a parent, or any one of them.
 """
 
 import numpy as np
 
 from leafwise.kernels.arc_search.moves import ADD, DELETE, STOP, Rules, find_order
-from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Book
+from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Cache
 from leafwise.kernels.compiling.jit import bare, jit, part
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.scoring.dirichlet import TIE
 
-PARENT, NEIGHBOUR = 1, 2  # kinds of links
+COMPELLED, REVERSIBLE = 1, 2  # arcs of a CPDAG: cpdag[child, parent], and both ways between neighbours
 
 
 @bare
-def _label(node: int, parent: int, is_parent: Array, links: Array) -> None:
-    """What links a node to one of its parents, and to all others that follow from that (Chickering, 1995).
+def _label(node: int, parent: int, is_parent: Array, cpdag: Array) -> None:
+    """Label the arc from one of a node's parents, and all others that follow from that (Chickering, 1995).
 
     The node's parents that come later in order, and all arcs of earlier nodes, are labelled.
     """
-    n, is_sure = is_parent.shape[0], False
+    n, is_compelled = is_parent.shape[0], False
     for other in range(n):
-        if links[parent, other] == PARENT:
+        if cpdag[parent, other] == COMPELLED:
             if is_parent[node, other]:
-                links[node, other] = PARENT
+                cpdag[node, other] = COMPELLED
             else:
-                is_sure = True
+                is_compelled = True
     for other in range(n):
         if is_parent[node, other] and other != parent and not is_parent[parent, other]:
-            is_sure = True
+            is_compelled = True
     for other in range(n):
-        if is_parent[node, other] and links[node, other] == 0:
-            links[node, other] = PARENT if is_sure else NEIGHBOUR
+        if is_parent[node, other] and cpdag[node, other] == 0:
+            cpdag[node, other] = COMPELLED if is_compelled else REVERSIBLE
 
 
 @jit
-def find_links(is_parent: Array, links: Array, is_stale: Array) -> None:
-    """Write to links[node, other] whether it is a parent for sure or a neighbour, and whose links are others now."""
+def find_cpdag(is_parent: Array, cpdag: Array, is_stale: Array) -> None:
+    """The CPDAG of a DAG, and at which nodes it is another than it was."""
     n = is_parent.shape[0]
-    order, new = np.empty(n, np.int64), np.zeros_like(links)
+    order, new = np.empty(n, np.int64), np.zeros_like(cpdag)
     find_order(is_parent, order)
     for k in range(n):
         node = order[k]
@@ -50,33 +51,33 @@ def find_links(is_parent: Array, links: Array, is_stale: Array) -> None:
                 _label(node, order[before], is_parent, new)
     for node in range(n):
         for other in range(n):
-            if new[node, other] == NEIGHBOUR:
-                new[other, node] = NEIGHBOUR
+            if new[node, other] == REVERSIBLE:
+                new[other, node] = REVERSIBLE
     for node in range(n):
         for other in range(n):
-            if links[node, other] != new[node, other]:
-                links[node, other] = new[node, other]
+            if cpdag[node, other] != new[node, other]:
+                cpdag[node, other] = new[node, other]
                 is_stale[node] = True
 
 
 @jit
-def turn(node: int, kept: int, links: Array, is_parent: Array, turned: Array) -> None:
-    """Turn arcs so that of its neighbours only `kept` is a parent of the node, or none if that is -1.
+def reorient(node: int, kept: int, cpdag: Array, is_parent: Array, reoriented: Array) -> None:
+    """The equivalent DAG in which only `kept` of its neighbours is a parent of the node, or none if that is -1.
 
-    Neighbours are put in order, each time the one with the most neighbours before it: no new pairs of unconnected
-    parents come about that way.
+    Neighbours are put in order, each time the one with the most neighbours before it: no new v-structures come about
+    that way.
     """
-    n = links.shape[0]
+    n = cpdag.shape[0]
     for child in range(n):
         for parent in range(n):
-            turned[child, parent] = is_parent[child, parent]
+            reoriented[child, parent] = is_parent[child, parent]
     n_before, is_placed = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     now = node if kept < 0 else kept
     while now >= 0:
         is_placed[now] = True
         for other in range(n):
-            if links[now, other] == NEIGHBOUR:
-                turned[now, other], turned[other, now] = is_placed[other], not is_placed[other]
+            if cpdag[now, other] == REVERSIBLE:
+                reoriented[now, other], reoriented[other, now] = is_placed[other], not is_placed[other]
                 n_before[other] += 1
         now = -1
         for other in range(n):
@@ -87,31 +88,31 @@ def turn(node: int, kept: int, links: Array, is_parent: Array, turned: Array) ->
 
 
 @part
-def _mark_below(node: int, kept: int, links: Array, is_below: Array) -> None:
-    """Everything the node leads to, in some network that says the same and has this neighbour before it; and itself."""
-    n, n_left = links.shape[0], 1
+def _mark_descendants(node: int, kept: int, cpdag: Array, is_descendant: Array) -> None:
+    """The node, and its descendants in any equivalent DAG in which this neighbour is its parent."""
+    n, n_left = cpdag.shape[0], 1
     stack = np.empty(n, np.int64)
-    is_below[:] = False
-    stack[0], is_below[node] = node, True
+    is_descendant[:] = False
+    stack[0], is_descendant[node] = node, True
     if kept >= 0:
-        is_below[kept] = True
+        is_descendant[kept] = True
     while n_left > 0:
         n_left -= 1
         now = stack[n_left]
         for child in range(n):
-            if links[child, now] and not is_below[child]:
-                stack[n_left], is_below[child] = child, True
+            if cpdag[child, now] and not is_descendant[child]:
+                stack[n_left], is_descendant[child] = child, True
                 n_left += 1
 
 
 @bare
-def _may_turn(is_parent: Array, turned: Array, rules: Rules) -> bool:
-    """Whether the arcs that differ may be turned."""
-    n = turned.shape[0]
+def _may_reorient(is_parent: Array, reoriented: Array, rules: Rules) -> bool:
+    """Whether the rules allow the arcs that differ."""
+    n = reoriented.shape[0]
     for child in range(n):
         n_parents, n_rows, is_other = 0, 1, False
         for parent in range(n):
-            if turned[child, parent]:
+            if reoriented[child, parent]:
                 n_parents += 1
                 n_rows *= rules.n_states[parent]
                 if not is_parent[child, parent]:
@@ -124,51 +125,53 @@ def _may_turn(is_parent: Array, turned: Array, rules: Rules) -> bool:
 
 
 @bare
-def _may_change(child: int, parent: int, row: int, deletes: int, is_parent: Array, rules: Rules, book: Book) -> bool:
-    """Whether the arc may be deleted, or added, as far as that does not depend on others that are turned."""
+def _may_change(
+    child: int, parent: int, entry: int, deletes: int, is_parent: Array, rules: Rules, cache: Cache
+) -> bool:
+    """Whether the arc may be deleted, or added, as far as that does not depend on others that are reversed."""
     if deletes:
         return not rules.fixed[child, parent]
     return (
         rules.allowed[child, parent]
         and not is_parent[child, parent]
         and not is_parent[parent, child]
-        and book.rows[row]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
+        and cache.entries[entry]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
     )
 
 
 @part
-def best_turn(
-    least: float, rows: Array, links: Array, is_parent: Array, rules: Rules, book: Book
+def best_reoriented_move(
+    least: float, entries: Array, cpdag: Array, is_parent: Array, rules: Rules, cache: Cache
 ) -> tuple[int, int, int, int, float]:
-    """The best addition or deletion of an arc, after others were turned, that gains more than `least`.
+    """The best addition or deletion of an arc in any equivalent DAG that gains more than `least`.
 
-    Its kind, parent, child, the neighbour that stays a parent of the child or -1, and its gain. rows[child, other] is
-    the row of the book for the child with its sure parents and this neighbour, rows[child, n] for the former alone, or
-    -1. Ties are broken as in best_move, then by the smaller neighbour.
+    Its kind, parent, child, the neighbour that stays a parent of the child or -1, and its gain. entries[child, other]
+    is that of the cache for the child with its compelled parents and this neighbour, entries[child, n] for the former
+    alone, or -1. Ties are broken as in best_move, then by the smaller neighbour.
     """
     n = is_parent.shape[0]
-    turned, is_below = np.empty_like(is_parent), np.empty(n, np.bool_)
+    reoriented, is_descendant = np.empty_like(is_parent), np.empty(n, np.bool_)
     kind, best_parent, best_child, best_kept, best = STOP, -1, -1, -1, least
     for deletes in range(2):
         which = DELETED if deletes else ADDED
         for child in range(n):
             for neighbour in range(n + 1):
-                row, kept = rows[child, neighbour], neighbour if neighbour < n else -1
-                if row < 0 or (not deletes and book.rows[row]["bound"] <= best + TIE):
+                entry, kept = entries[child, neighbour], neighbour if neighbour < n else -1
+                if entry < 0 or (not deletes and cache.entries[entry]["bound"] <= best + TIE):
                     continue
                 is_marked = False
                 for parent in range(n):
-                    if book.gains[row, which, parent] <= best + TIE:
+                    if cache.gains[entry, which, parent] <= best + TIE:
                         continue
-                    if not _may_change(child, parent, row, deletes, is_parent, rules, book):
+                    if not _may_change(child, parent, entry, deletes, is_parent, rules, cache):
                         continue
                     if not is_marked:
                         is_marked = True
-                        _mark_below(child, kept, links, is_below)
-                    if not deletes and is_below[parent]:
+                        _mark_descendants(child, kept, cpdag, is_descendant)
+                    if not deletes and is_descendant[parent]:
                         continue
-                    turn(child, kept, links, is_parent, turned)
-                    if _may_turn(is_parent, turned, rules):
+                    reorient(child, kept, cpdag, is_parent, reoriented)
+                    if _may_reorient(is_parent, reoriented, rules):
                         kind, best_parent, best_child, best_kept = DELETE if deletes else ADD, parent, child, kept
-                        best = book.gains[row, which, parent]
+                        best = cache.gains[entry, which, parent]
     return kind, best_parent, best_child, best_kept, best

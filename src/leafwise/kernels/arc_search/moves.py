@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Book
+from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Cache
 from leafwise.kernels.compiling.jit import bare, jit, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.scoring.dirichlet import TIE
@@ -39,44 +39,44 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
 
 @bare
 def best_move(
-    is_parent: Array, ancestors: Array, rows: Array, rules: Rules, book: Book, pool: Array
+    is_parent: Array, ancestors: Array, entries: Array, rules: Rules, cache: Cache, pool: Array
 ) -> tuple[int, Int, Int, float]:
     """The best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
-    only by gaining more than TIE over the best so far. `rows` are those of the book for all targets as they are, -1 for
-    other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
+    only by gaining more than TIE over the best so far. `entries` are those of the cache for all targets as they are,
+    -1 for other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
     """
     best_parent: Int = np.int64(-1)
     best_child: Int = np.int64(-1)
     kind, best = STOP, 0.0
     for child in rules.targets:
-        row = rows[child]
-        if book.rows[row]["bound"] <= best + TIE:
+        entry = entries[child]
+        if cache.entries[entry]["bound"] <= best + TIE:
             continue
         for parent in range(is_parent.shape[0]):
             if (
-                book.gains[row, ADDED, parent] > best + TIE
+                cache.gains[entry, ADDED, parent] > best + TIE
                 and rules.allowed[child, parent]
                 and not is_parent[child, parent]
                 and not _is_above(child, parent, ancestors)
-                and book.rows[row]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
+                and cache.entries[entry]["n_rows"] * rules.n_states[parent] <= rules.limits[1]
             ):
-                kind, best_parent, best_child, best = ADD, parent, child, book.gains[row, ADDED, parent]
+                kind, best_parent, best_child, best = ADD, parent, child, cache.gains[entry, ADDED, parent]
     for reverse in range(2):
         for child in rules.targets:
-            begin = book.rows[rows[child]]["parents"]
-            for k in range(begin, begin + book.rows[rows[child]]["n_parents"]):
+            begin = cache.entries[entries[child]]["parents"]
+            for k in range(begin, begin + cache.entries[entries[child]]["n_parents"]):
                 parent = pool[k]
                 if rules.fixed[child, parent]:
                     continue
-                gain = book.gains[rows[child], DELETED, parent]
+                gain = cache.gains[entries[child], DELETED, parent]
                 if reverse:
-                    if not rules.allowed[parent, child] or rows[parent] < 0:
+                    if not rules.allowed[parent, child] or entries[parent] < 0:
                         continue
-                    if book.rows[rows[parent]]["n_rows"] * rules.n_states[child] > rules.limits[1]:
+                    if cache.entries[entries[parent]]["n_rows"] * rules.n_states[child] > rules.limits[1]:
                         continue
-                    gain += book.gains[rows[parent], ADDED, child]
+                    gain += cache.gains[entries[parent], ADDED, child]
                 if gain > best + TIE and not (reverse and _has_way_round(parent, child, is_parent, ancestors)):
                     kind, best_parent, best_child = REVERSE if reverse else DELETE, parent, child
                     best = gain

@@ -1,7 +1,7 @@
-"""The book of complete tables: what is known of nodes with certain parents, a row for each.
+"""What is known of complete tables: an *entry* for each family, that is a target with certain parents.
 
-A row may hold cases besides: those of a *partition* by the row's parents, which targets share, with the target's counts
-in each configuration that occurs, and histograms of the larger ones. A *histogram* has a block for each candidate, with
+An entry may hold cases besides: those of a *partition* by its parents, which targets share, with the target's counts in
+each configuration that occurs, and histograms of the larger ones. A *histogram* has a block for each candidate, with
 the target's counts for each of its states. All of it lies in few arrays, for compiled code takes its time to hand many
 over; they are filled from the front, and emptied at once.
 """
@@ -12,19 +12,15 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.scoring.dirichlet import Exponents, Worths, make_exponents, make_worths
+from leafwise.kernels.scoring.dirichlet import CountScores, Exponents, make_count_scores, make_exponents
 
-ADDED, DELETED = range(2)  # places in Book.gains
+ADDED, DELETED = range(2)  # places in Cache.gains
 
-# Places in Memory.used, by [what, 0]: how much of each array is in use, with how much there is in [what, 1];
-N_ROWS, N_PARENTS, N_PARTITIONS, N_CONFIGURATIONS, N_WHERE, N_CELLS, N_MASKS, N_LISTED = range(8)
-# cells and cases that are kept for later; the row that is being made, or -1, the one it is made from, or -1, and how
-# long counting for it takes, in nanoseconds; work done, likewise; whether rows were made for the sake of another; and
-# whether the row that is being made is counted table by table, or is known but for its cases.
-KEPT, PENDING, ORIGIN, TO_COUNT, WORK, IS_ON_THE_WAY, BY_TABLES, ONLY_CASES = range(8, 16)
+# Places in Memory.used and Memory.capacity, one for each array.
+N_ENTRIES, N_PARENTS, N_PARTITIONS, N_CONFIGURATIONS, N_WHERE, N_CELLS, N_MASKS, N_LISTED = range(8)
 MOST_TABLE_CELLS = 2**16  # of a table that is counted as a whole: a cache holds it
 
-ROW = np.dtype(
+ENTRY = np.dtype(
     [
         ("target", np.int64),
         ("parents", np.int64),  # where they are, sorted
@@ -32,10 +28,10 @@ ROW = np.dtype(
         ("n_rows", np.int64),  # of the table: all parent configurations, observed or not
         ("log_likelihood", np.float64),
         ("bound", np.float64),  # no addition gains more
-        ("partition", np.int64),  # -1: the row holds no cases
+        ("partition", np.int64),  # -1: the entry holds no cases
         ("counts", np.int64),  # where in `cells` they begin, configuration by configuration
         ("where", np.int64),  # where it says where in `cells` the histogram of each configuration begins
-        ("next", np.int64),  # row of the same bucket, or -1
+        ("next", np.int64),  # entry of the same bucket, or -1
     ],
     align=True,
 )
@@ -63,9 +59,9 @@ CONFIGURATION = np.dtype(
 VARIABLE = np.dtype(
     [
         ("n_states", np.int64),
-        ("kind", np.int64),  # variables of the same number of states are of one kind
+        ("arity", np.int64),  # its place in `arities`: variables of as many states share it
         ("plane", np.int64),  # of state 1, or -1 if there is none
-        ("exponent", np.float64),  # of a cell when there is one row
+        ("exponent", np.float64),  # of a cell in a table of one row
         ("first", np.int64),  # of its candidates
         ("n", np.int64),
         ("n_cells", np.int64),  # of a histogram
@@ -74,16 +70,16 @@ VARIABLE = np.dtype(
     align=True,
 )
 CANDIDATE = np.dtype([("variable", np.int64), ("base", np.int64)])  # and where its block begins, counted in states
-NUMBERS = np.dtype(
+CONSTANTS = np.dtype(
     [
         ("n_targets", np.int64),
         ("n_cases", np.int64),
         ("most_parents", np.int64),
         ("most_kept", np.int64),  # cells, before all are forgotten
-        ("worth_threads", np.int64),  # nanoseconds of counting
-        ("exchanges", np.int64),  # whether three variables that are all linked have one score, whatever the order
-        ("shares", np.int64),  # whether each of two variables counts the other, so that once will do
-        ("divides", np.int64),  # whether the exponent is divided evenly among rows
+        ("least_for_threads", np.int64),  # nanoseconds of counting that are shared by threads
+        ("derives_reversed", np.int64),  # whether the score of y given x follows from that of x given y
+        ("counts_pairs_once", np.int64),  # whether each of two variables is a candidate of the other
+        ("divides_exponent", np.int64),  # whether the exponent is divided evenly among the rows of a table
         ("log_kappa", np.float64),
         ("arc_cost", np.float64),
         ("by_case", np.int64),  # how far it is to the next case in `codes`,
@@ -91,20 +87,33 @@ NUMBERS = np.dtype(
     ],
     align=True,
 )
+PROGRESS = np.dtype(
+    [
+        ("kept", np.int64),  # cells and cases that are kept for later
+        ("pending", np.int64),  # the entry that is being made, or -1
+        ("origin", np.int64),  # the one it is made from, or -1
+        ("to_count", np.int64),  # how long counting for it takes, in nanoseconds
+        ("work", np.int64),  # done so far, in nanoseconds
+        ("is_intermediate", np.int64),  # whether entries were made for the sake of another with more parents
+        ("by_tables", np.int64),  # whether the pending entry is counted table by table
+        ("only_cases", np.int64),  # whether it is known but for its cases
+    ],
+    align=True,
+)
 
 
-class Book(NamedTuple):
+class Cache(NamedTuple):
     """What searches read."""
 
-    rows: Array
-    gains: Array  # by [row, ADDED or DELETED, the other end of the arc]
+    entries: Array
+    gains: Array  # by [entry, ADDED or DELETED, the other end of the arc]
 
 
 class Memory(NamedTuple):
     """What grows, and how much of it is in use."""
 
-    book: Book
-    buckets: Array  # the last row of each
+    cache: Cache
+    buckets: Array  # the last entry of each
     parents: Array
     partitions: Array
     configurations: Array
@@ -112,15 +121,17 @@ class Memory(NamedTuple):
     cells: Array
     masks: Array  # sets of cases: the place of one is a row of `masks`, or -1 less where its list begins
     lists: Array
-    used: Array
+    used: Array  # how much of each array is in use,
+    capacity: Array  # and how much there is
+    progress: Array  # one record
 
 
-class Setting(NamedTuple):
+class TableData(NamedTuple):
     """What does not change."""
 
-    numbers: Array  # one record
+    constants: Array  # one record
     variables: Array
-    kinds: Array  # how many states
+    arities: Array  # all numbers of states that occur
     candidates: Array
     columns: Array  # codes, by [variable, case]
     codes: Array  # flat, in the order that is quicker for counting many variables at once
@@ -131,25 +142,25 @@ class Setting(NamedTuple):
 class Scratch(NamedTuple):
     """Room for what is needed for a moment; every thread has its own."""
 
-    others: Array  # parents of another row
-    candidates: Array  # see Counted
+    others: Array  # parents of another entry
+    candidates: Array  # where those of an entry lie
     left: Array  # some of them, and where their blocks begin
     states: Array  # three arrays with a place for each state
     cells: Array  # a histogram
-    rows: Array  # numbers of cases
+    rows: Array  # row numbers of cases
     classes: Array  # masks, one for each state of a target
     sums: Array
     exponents: Exponents
     keys: Array  # where in a table each case counts, but for its state of a candidate
     table: Array  # a target's counts in all configurations of its parents and a candidate, and those of its rows
-    worths: Worths
+    count_scores: CountScores
 
 
 @part
-def make_scratch(setting: Setting) -> Scratch:
-    """Room enough for any row."""
-    n, most_states, most_classes, most_cells = setting.variables.shape[0], 1, 1, np.int64(1)
-    for variable in setting.variables:
+def make_scratch(data: TableData) -> Scratch:
+    """Room enough for any entry."""
+    n, most_states, most_classes, most_cells = data.variables.shape[0], 1, 1, np.int64(1)
+    for variable in data.variables:
         most_states = max(most_states, variable["n_states"])
         most_cells = max(most_cells, variable["n_cells"])
         if variable["plane"] >= 0:
@@ -160,13 +171,13 @@ def make_scratch(setting: Setting) -> Scratch:
         np.empty((2, n), np.int64),
         np.empty((3, most_states), np.int64),
         np.empty(most_cells, np.int32),
-        np.empty(setting.numbers[0]["n_cases"], np.int32),
-        np.empty((most_classes, setting.words.shape[1]), np.uint64),
+        np.empty(data.constants[0]["n_cases"], np.int32),
+        np.empty((most_classes, data.words.shape[1]), np.uint64),
         np.empty(n),
-        make_exponents(setting.kinds.shape[0] * (setting.kinds.shape[0] + 1)),
-        np.empty(setting.numbers[0]["n_cases"], np.uint32),
+        make_exponents(data.arities.shape[0] * (data.arities.shape[0] + 1)),
+        np.empty(data.constants[0]["n_cases"], np.uint32),
         np.empty(2 * MOST_TABLE_CELLS, np.int32),
-        make_worths(setting.numbers[0]["n_cases"]),
+        make_count_scores(data.constants[0]["n_cases"]),
     )
 
 
@@ -179,23 +190,23 @@ def _bucket(target: Int, parents: Array, n_buckets: Int) -> Int:
 
 
 @bare
-def _find_row(target: Int, key: Array, rows: Array, pool: Array, buckets: Array) -> Int:
-    row, n = buckets[_bucket(target, key, buckets.shape[0])], key.shape[0]
-    while row >= 0:
-        if rows[row]["target"] == target and rows[row]["n_parents"] == n:
-            k, begin = 0, rows[row]["parents"]
+def _find_entry(target: Int, key: Array, entries: Array, pool: Array, buckets: Array) -> Int:
+    entry, n = buckets[_bucket(target, key, buckets.shape[0])], key.shape[0]
+    while entry >= 0:
+        if entries[entry]["target"] == target and entries[entry]["n_parents"] == n:
+            k, begin = 0, entries[entry]["parents"]
             while k < n and pool[begin + k] == key[k]:
                 k += 1
             if k == n:
                 break
-        row = rows[row]["next"]
-    return row
+        entry = entries[entry]["next"]
+    return entry
 
 
 @inlined
-def find_row(target: Int, parents: Array, memory: Memory) -> Int:
-    """The row for a target with these parents, sorted, or -1."""
-    return _find_row(target, parents, memory.book.rows, memory.parents, memory.buckets)
+def find_entry(target: Int, parents: Array, memory: Memory) -> Int:
+    """The entry of a target with these parents, sorted, or -1."""
+    return _find_entry(target, parents, memory.cache.entries, memory.parents, memory.buckets)
 
 
 @inlined
@@ -207,57 +218,57 @@ def without(parents: Array, k: Int, rest: Array) -> Array:
 
 
 @bare
-def new_row(target: Int, parents: Array, memory: Memory, variables: Array) -> Int:
-    """A row for a target with these parents, which has none; there is room. Nothing gains as yet."""
-    used, row = memory.used, memory.used[N_ROWS, 0]
-    record, bucket = memory.book.rows[row], _bucket(target, parents, memory.buckets.shape[0])
-    record["target"], record["parents"], record["n_parents"] = target, used[N_PARENTS, 0], parents.shape[0]
+def new_entry(target: Int, parents: Array, memory: Memory, variables: Array) -> Int:
+    """An entry for a target with these parents, which has none; there is room. Nothing gains as yet."""
+    used, entry = memory.used, memory.used[N_ENTRIES]
+    record, bucket = memory.cache.entries[entry], _bucket(target, parents, memory.buckets.shape[0])
+    record["target"], record["parents"], record["n_parents"] = target, used[N_PARENTS], parents.shape[0]
     record["partition"], record["n_rows"] = -1, 1
     for k in range(parents.shape[0]):
-        memory.parents[used[N_PARENTS, 0]] = parents[k]
-        used[N_PARENTS, 0] += 1
+        memory.parents[used[N_PARENTS]] = parents[k]
+        used[N_PARENTS] += 1
         record["n_rows"] *= variables[parents[k]]["n_states"]
-    record["next"], memory.buckets[bucket] = memory.buckets[bucket], row
-    used[N_ROWS, 0] += 1
-    clear_row(row, memory.book)
-    return row
+    record["next"], memory.buckets[bucket] = memory.buckets[bucket], entry
+    used[N_ENTRIES] += 1
+    clear_entry(entry, memory.cache)
+    return entry
 
 
 @bare
-def clear_row(row: Int, book: Book) -> None:
+def clear_entry(entry: Int, cache: Cache) -> None:
     """Let nothing gain."""
-    book.rows[row]["bound"] = -np.inf
-    for variable in range(book.gains.shape[2]):
-        book.gains[row, ADDED, variable] = book.gains[row, DELETED, variable] = -np.inf
+    cache.entries[entry]["bound"] = -np.inf
+    for variable in range(cache.gains.shape[2]):
+        cache.gains[entry, ADDED, variable] = cache.gains[entry, DELETED, variable] = -np.inf
 
 
 @inlined
-def parents_of(row: Int, memory: Memory) -> Array:
-    """The parents of a row, sorted."""
-    record = memory.book.rows[row]
+def parents_of(entry: Int, memory: Memory) -> Array:
+    """The parents of an entry, sorted."""
+    record = memory.cache.entries[entry]
     return memory.parents[record["parents"] : record["parents"] + record["n_parents"]]
 
 
-class Counted(NamedTuple):
-    """What histograms count."""
+class Candidates(NamedTuple):
+    """The variables that the histograms of an entry count."""
 
     variables: Array
     n_states: Array
-    kinds: Array
+    arities: Array
     starts: Array  # where in a histogram the block of each begins
     most_states: Int
     have_planes: bool  # all of them
 
 
 @bare
-def candidates_of(row: Int, memory: Memory, setting: Setting, found: Array) -> Counted:
-    """What the histograms of a row count: all but its target and its parents, which no row made from it needs.
+def candidates_of(entry: Int, memory: Memory, data: TableData, found: Array) -> Candidates:
+    """All but its target and its parents, which no entry made from it needs.
 
     It lies in `found`, and nobody counts who holds it: only `bare` parts may ask.
     """
-    rows, parents, candidates, variables = memory.book.rows, memory.parents, setting.candidates, setting.variables
-    target, p = rows[row]["target"], rows[row]["parents"]
-    first, n_classes, end = variables[target]["first"], variables[target]["n_states"], p + rows[row]["n_parents"]
+    entries, parents, candidates, variables = memory.cache.entries, memory.parents, data.candidates, data.variables
+    target, p = entries[entry]["target"], entries[entry]["parents"]
+    first, n_classes, end = variables[target]["first"], variables[target]["n_states"], p + entries[entry]["n_parents"]
     n, most_states, have_planes = 0, np.int64(0), True
     for k in range(first, first + variables[target]["n"]):
         variable = candidates[k]["variable"]
@@ -265,22 +276,22 @@ def candidates_of(row: Int, memory: Memory, setting: Setting, found: Array) -> C
             p += 1
         if variable != target and not (p < end and parents[p] == variable):
             n_states = variables[variable]["n_states"]
-            found[0, n], found[1, n], found[2, n] = variable, n_states, variables[variable]["kind"]
+            found[0, n], found[1, n], found[2, n] = variable, n_states, variables[variable]["arity"]
             found[3, n] = candidates[k]["base"] * n_classes
             most_states = max(most_states, n_states)
             have_planes = have_planes and variables[variable]["plane"] >= 0
             n += 1
-    return Counted(found[0, :n], found[1, :n], found[2, :n], found[3, :n], most_states, have_planes)
+    return Candidates(found[0, :n], found[1, :n], found[2, :n], found[3, :n], most_states, have_planes)
 
 
 @bare
-def forget(memory: Memory, setting: Setting) -> None:
+def forget(memory: Memory, data: TableData) -> None:
     """Drop all cases and histograms but those of nodes without parents; what is known of gains stays."""
-    used, n_targets = memory.used, setting.numbers[0]["n_targets"]
-    for row in range(n_targets, used[N_ROWS, 0]):
-        memory.book.rows[row]["partition"] = -1
-    last = setting.variables[memory.book.rows[n_targets - 1]["target"]]
-    used[N_PARTITIONS, 0] = used[N_CONFIGURATIONS, 0] = used[N_MASKS, 0] = 1
-    used[N_LISTED, 0] = used[KEPT, 0] = 0
-    used[N_WHERE, 0], used[N_CELLS, 0] = n_targets, memory.where[n_targets - 1] + last["n_cells"]
+    used, n_targets = memory.used, data.constants[0]["n_targets"]
+    for entry in range(n_targets, used[N_ENTRIES]):
+        memory.cache.entries[entry]["partition"] = -1
+    last = data.variables[memory.cache.entries[n_targets - 1]["target"]]
+    used[N_PARTITIONS] = used[N_CONFIGURATIONS] = used[N_MASKS] = 1
+    used[N_LISTED] = memory.progress[0]["kept"] = 0
+    used[N_WHERE], used[N_CELLS] = n_targets, memory.where[n_targets - 1] + last["n_cells"]
     memory.partitions[0]["child"] = -1

@@ -5,9 +5,20 @@ The largest part of a configuration gets its histogram by subtraction, the other
 
 import numpy as np
 
-from leafwise.kernels.arc_search import counts as cases
-from leafwise.kernels.arc_search import node_cache as book
-from leafwise.kernels.arc_search.node_cache import Memory, Scratch, Setting
+from leafwise.kernels.arc_search import counts as counting
+from leafwise.kernels.arc_search.node_cache import (
+    N_CELLS,
+    N_CONFIGURATIONS,
+    N_LISTED,
+    N_MASKS,
+    N_PARTITIONS,
+    N_WHERE,
+    Candidates,
+    Memory,
+    Scratch,
+    TableData,
+    candidates_of,
+)
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 
@@ -15,9 +26,9 @@ _LEAST_KEPT = 16  # cases: smaller configurations are counted anew as quickly as
 
 
 @inlined
-def configurations_of(row: Int, memory: Memory) -> Array:
-    """All configurations of a row."""
-    partition = memory.partitions[memory.book.rows[row]["partition"]]
+def configurations_of(entry: Int, memory: Memory) -> Array:
+    """All configurations of an entry."""
+    partition = memory.partitions[memory.cache.entries[entry]["partition"]]
     return memory.configurations[partition["first"] : partition["first"] + partition["n"]]
 
 
@@ -33,20 +44,20 @@ def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
 @inlined
 def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) -> Int:
     """A partition split by a variable, without configurations so far."""
-    child = used[book.N_PARTITIONS, 0]
-    used[book.N_PARTITIONS, 0] += 1
+    child = used[N_PARTITIONS]
+    used[N_PARTITIONS] += 1
     new = partitions[child]
-    new["origin"], new["variable"], new["first"], new["n"] = partition, variable, used[book.N_CONFIGURATIONS, 0], 0
+    new["origin"], new["variable"], new["first"], new["n"] = partition, variable, used[N_CONFIGURATIONS], 0
     new["child"], new["next"], new["is_cut"] = -1, partitions[partition]["child"], 0
     partitions[partition]["child"] = child
     return child
 
 
 @bare
-def _cut_once(partition: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+def _cut_once(partition: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
     """Cut the cases of the origin of a partition."""
-    used, n_cases, own, first = memory.used, setting.numbers[0]["n_cases"], memory.partitions[partition], 0
-    n_states = setting.variables[own["variable"]]["n_states"]
+    used, n_cases, own, first = memory.used, data.constants[0]["n_cases"], memory.partitions[partition], 0
+    n_states = data.variables[own["variable"]]["n_states"]
     configurations, places = memory.configurations[own["first"] : own["first"] + own["n"]], scratch.states[1, :n_states]
     while first < configurations.shape[0]:
         end, _ = family(first, configurations)
@@ -57,66 +68,66 @@ def _cut_once(partition: Int, memory: Memory, setting: Setting, scratch: Scratch
             new = configurations[c]
             if end == first + 1:
                 new["place"] = old["place"]
-            elif cases.is_sparse(new["size"], n_cases):
-                new["place"] = -1 - used[book.N_LISTED, 0]
-                used[book.N_LISTED, 0] += new["size"]
+            elif counting.is_sparse(new["size"], n_cases):
+                new["place"] = -1 - used[N_LISTED]
+                used[N_LISTED] += new["size"]
             else:
-                new["place"] = used[book.N_MASKS, 0]
-                used[book.N_MASKS, 0] += 1
+                new["place"] = used[N_MASKS]
+                used[N_MASKS] += 1
             places[new["code"] % n_states] = new["place"]
         if end > first + 1:
-            cases.cut(old["place"], old["size"], own["variable"], places, memory.masks, memory.lists, setting, scratch)
+            counting.cut(old["place"], old["size"], own["variable"], places, memory.masks, memory.lists, data, scratch)
         first = end
     own["is_cut"] = 1
 
 
 @bare
-def cut(partition: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """See to it that the cases of all configurations are there; rows that are counted otherwise need none."""
+def cut(partition: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """See to it that the cases of all configurations are there; entries that are counted otherwise need none."""
     partitions = memory.partitions
     while not partitions[partition]["is_cut"]:
         first = partition
         while not partitions[partitions[first]["origin"]]["is_cut"]:
             first = partitions[first]["origin"]
-        _cut_once(first, memory, setting, scratch)
+        _cut_once(first, memory, data, scratch)
 
 
 @bare
 def _cross(
-    place: Int, size: Int, target: Int, variable: Int, memory: Memory, setting: Setting, scratch: Scratch, block: Array
+    place: Int, size: Int, target: Int, variable: Int, memory: Memory, data: TableData, scratch: Scratch, block: Array
 ) -> None:
     """A target's counts for each state of a variable, in a set of cases."""
     for k in range(block.shape[0]):
         block[k] = 0
-    left, rows = scratch.left, cases.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
+    left, rows = scratch.left, counting.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
     left[0, 0], left[1, 0] = variable, 0
-    cases.add_rows(rows, target, left[0, :1], left[1, :1], np.int64(1), setting, block, np.int64(0))
+    counting.add_rows(rows, target, left[0, :1], left[1, :1], np.int64(1), data, block, np.int64(0))
 
 
 @bare
-def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """Give a new row its partition, made if need be, and the target's counts in all configurations.
+def divide(entry: Int, new: Int, variable: Int, start: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """Give a new entry its partition, made if need be, and the target's counts in all configurations.
 
-    `start` is where the variable's block begins in the histograms of the row that it is made from.
+    `start` is where the variable's block begins in the histograms of the entry that it is made from.
     """
-    used, rows, where, cells = memory.used, memory.book.rows, memory.where, memory.cells
-    partitions, configurations, target = memory.partitions, memory.configurations, rows[row]["target"]
-    n_states, n_classes = setting.variables[variable]["n_states"], setting.variables[target]["n_states"]
-    origin, begin = rows[row]["partition"], rows[row]["where"]
+    used, entries, where, cells = memory.used, memory.cache.entries, memory.where, memory.cells
+    partitions, configurations, target = memory.partitions, memory.configurations, entries[entry]["target"]
+    n_states, n_classes = data.variables[variable]["n_states"], data.variables[target]["n_states"]
+    origin, begin = entries[entry]["partition"], entries[entry]["where"]
     partition = _find_child(origin, variable, partitions)
     is_new = partition < 0
     if is_new:
         partition = _new_child(origin, variable, partitions, used)
-    rows[new]["partition"], rows[new]["where"] = partition, used[book.N_WHERE, 0]
-    rows[new]["counts"] = used[book.N_CELLS, 0]
+    entries[new]["partition"], entries[new]["where"] = partition, used[N_WHERE]
+    entries[new]["counts"] = used[N_CELLS]
     block, sizes = scratch.cells[: n_states * n_classes], scratch.states[0, :n_states]
     first = partitions[origin]["first"]
     for c in range(first, first + partitions[origin]["n"]):
         at = where[begin + c - first]
         if at < 0:
-            cut(origin, memory, setting, scratch)
+            cut(origin, memory, data, scratch)
             place, size = configurations[c]["place"], configurations[c]["size"]
-            _cross(place, size, target, variable, memory, setting, scratch, block)
+            _cross(place, size, target, variable, memory, data, scratch, block)
         for state in range(n_states):
             sizes[state] = 0
             for k in range(state * n_classes, (state + 1) * n_classes):
@@ -126,16 +137,16 @@ def divide(row: Int, new: Int, variable: Int, start: Int, memory: Memory, settin
             if sizes[state] == 0:
                 continue
             for k in range(state * n_classes, (state + 1) * n_classes):
-                cells[used[book.N_CELLS, 0]] = block[k]
-                used[book.N_CELLS, 0] += 1
+                cells[used[N_CELLS]] = block[k]
+                used[N_CELLS] += 1
             if is_new:
-                made = configurations[used[book.N_CONFIGURATIONS, 0]]
+                made = configurations[used[N_CONFIGURATIONS]]
                 made["code"] = configurations[c]["code"] * n_states + state
                 made["size"], made["origin"] = sizes[state], c - first
-                used[book.N_CONFIGURATIONS, 0] += 1
+                used[N_CONFIGURATIONS] += 1
     if is_new:
-        partitions[partition]["n"] = used[book.N_CONFIGURATIONS, 0] - partitions[partition]["first"]
-    used[book.N_WHERE, 0] += partitions[partition]["n"]
+        partitions[partition]["n"] = used[N_CONFIGURATIONS] - partitions[partition]["first"]
+    used[N_WHERE] += partitions[partition]["n"]
 
 
 @bare
@@ -150,11 +161,11 @@ def family(c: int, configurations: Array) -> tuple[int, int]:
 
 
 @bare
-def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
-    """Say where the histograms of all configurations of a new row begin; how many are to be counted."""
-    used, own, n_to_count = memory.used, setting.variables[memory.book.rows[new]["target"]], 0
+def plan(entry: Int, new: Int, memory: Memory, data: TableData) -> Int:
+    """Say where the histograms of all configurations of a new entry begin; how many are to be counted."""
+    used, own, n_to_count = memory.used, data.variables[memory.cache.entries[new]["target"]], 0
     configurations, most, n, n_large = configurations_of(new, memory), own["most_kept"], 0, 0
-    where, origins = memory.book.rows[new]["where"], memory.book.rows[row]["where"]
+    where, origins = memory.cache.entries[new]["where"], memory.cache.entries[entry]["where"]
     for c in range(configurations.shape[0]):
         n_large += configurations[c]["size"] > 1
     least = 2 if n_large <= most else _LEAST_KEPT
@@ -167,23 +178,23 @@ def plan(row: Int, new: Int, memory: Memory, setting: Setting) -> Int:
             if end == first + 1 and origin >= 0:
                 memory.where[where + c] = origin  # the same cases
             elif configurations[c]["size"] >= least and n < most:
-                memory.where[where + c] = used[book.N_CELLS, 0]
-                used[book.N_CELLS, 0] += own["n_cells"]
+                memory.where[where + c] = used[N_CELLS]
+                used[N_CELLS] += own["n_cells"]
                 n += 1
                 n_to_count += c != largest or origin < 0
         first = end
-    used[book.KEPT, 0] += n * own["n_cells"] + 2 * setting.numbers[0]["n_cases"]
+    memory.progress[0]["kept"] += n * own["n_cells"] + 2 * data.constants[0]["n_cases"]
     return n_to_count
 
 
 @bare
-def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """Count the histograms of some configurations of a new row: those that do not follow from others."""
-    rows, where, masks, lists, cells = memory.book.rows, memory.where, memory.masks, memory.lists, memory.cells
-    counted = book.candidates_of(new, memory, setting, scratch.candidates)
+def count_some(begin: Int, end: Int, entry: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """Count the histograms of some configurations of a new entry: those that do not follow from others."""
+    entries, where, masks, lists, cells = memory.cache.entries, memory.where, memory.masks, memory.lists, memory.cells
+    candidates = candidates_of(new, memory, data, scratch.candidates)
     configurations, first = configurations_of(new, memory), 0
-    target, own, counts = rows[new]["target"], rows[new]["where"], rows[new]["counts"]
-    n_classes, origins, none = setting.variables[target]["n_states"], rows[row]["where"], np.int64(0)
+    target, own, counts = entries[new]["target"], entries[new]["where"], entries[new]["counts"]
+    n_classes, origins, none = data.variables[target]["n_states"], entries[entry]["where"], np.int64(0)
     while first < configurations.shape[0]:
         last, largest = family(first, configurations)
         origin = where[origins + configurations[first]["origin"]]
@@ -191,51 +202,51 @@ def count_some(begin: Int, end: Int, row: Int, new: Int, memory: Memory, setting
             at, totals = where[own + c], counts + c * n_classes
             size, place = configurations[c]["size"], configurations[c]["place"]
             if at >= 0 and (origin < 0 or c != largest):
-                most = cases.count(
-                    place, size, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, none
+                most = counting.count(
+                    place, size, target, candidates, totals, masks, lists, data, scratch.classes, cells, cells, at, none
                 )
-                if most < counted.most_states or not counted.have_planes:
-                    cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, at)
+                if most < candidates.most_states or not candidates.have_planes:
+                    counting.count_rows(place, size, target, candidates, most, memory, data, scratch, cells, at)
         first = last
 
 
 @bare
-def count_root(root: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """Count the histogram of a row without parents, and put what variables have counted of each other in both."""
-    cells, variables, target = memory.cells, setting.variables, memory.book.rows[root]["target"]
-    counted, none = book.candidates_of(root, memory, setting, scratch.candidates), np.int64(0)
-    n_cases, n_classes, at = setting.numbers[0]["n_cases"], variables[target]["n_states"], memory.where[root]
-    shares, first = setting.numbers[0]["shares"], none
-    if shares:  # those before have counted this one
-        first = setting.candidates[target]["base"] * n_classes
-        counted = book.Counted(
-            counted.variables[target:],
-            counted.n_states[target:],
-            counted.kinds[target:],
-            counted.starts[target:],
-            counted.most_states,
-            counted.have_planes,
+def count_root(root: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """Count the histogram of an entry without parents, and put what variables have counted of each other in both."""
+    cells, variables, target = memory.cells, data.variables, memory.cache.entries[root]["target"]
+    candidates, none = candidates_of(root, memory, data, scratch.candidates), np.int64(0)
+    n_cases, n_classes, at = data.constants[0]["n_cases"], variables[target]["n_states"], memory.where[root]
+    is_once, first = data.constants[0]["counts_pairs_once"], none
+    if is_once:  # those before have counted this one
+        first = data.candidates[target]["base"] * n_classes
+        candidates = Candidates(
+            candidates.variables[target:],
+            candidates.n_states[target:],
+            candidates.arities[target:],
+            candidates.starts[target:],
+            candidates.most_states,
+            candidates.have_planes,
         )
-    totals, masks, lists = memory.book.rows[root]["counts"], memory.masks, memory.lists
-    most = cases.count(
-        none, n_cases, target, counted, totals, masks, lists, setting, scratch.classes, cells, cells, at, first
+    totals, masks, lists = memory.cache.entries[root]["counts"], memory.masks, memory.lists
+    most = counting.count(
+        none, n_cases, target, candidates, totals, masks, lists, data, scratch.classes, cells, cells, at, first
     )
-    if most < counted.most_states or not counted.have_planes:
-        cases.count_rows(none, n_cases, target, counted, most, memory, setting, scratch, cells, at)
-    for c in range(counted.variables.shape[0] if shares else 0):
-        n_states, start = counted.n_states[c], at + counted.starts[c]
-        to = memory.where[counted.variables[c]] + setting.candidates[target]["base"] * n_states
+    if most < candidates.most_states or not candidates.have_planes:
+        counting.count_rows(none, n_cases, target, candidates, most, memory, data, scratch, cells, at)
+    for c in range(candidates.variables.shape[0] if is_once else 0):
+        n_states, start = candidates.n_states[c], at + candidates.starts[c]
+        to = memory.where[candidates.variables[c]] + data.candidates[target]["base"] * n_states
         for k in range(n_classes):
             for state in range(n_states):
                 cells[to + k * n_states + state] = cells[start + state * n_classes + k]
 
 
 @bare
-def derive(row: Int, new: Int, memory: Memory, setting: Setting) -> None:
+def derive(entry: Int, new: Int, memory: Memory, data: TableData) -> None:
     """Copy the histograms of origins to their largest parts, and subtract those of the other parts that are kept."""
     configurations, cells, first = configurations_of(new, memory), memory.cells, 0
-    where, origins = memory.book.rows[new]["where"], memory.book.rows[row]["where"]
-    n_cells = setting.variables[memory.book.rows[new]["target"]]["n_cells"]
+    where, origins = memory.cache.entries[new]["where"], memory.cache.entries[entry]["where"]
+    n_cells = data.variables[memory.cache.entries[new]["target"]]["n_cells"]
     while first < configurations.shape[0]:
         end, largest = family(first, configurations)
         source, to = memory.where[origins + configurations[first]["origin"]], memory.where[where + largest]

@@ -1,38 +1,61 @@
-"""The rows of the book: made from rows with one parent less, and priced.
+"""Entries of the cache: made from entries with one parent less, counted, and scored with every arc more or less.
 
-A row that takes more memory than there is, or counting that is worth threads, is left to the caller: functions then
-return -1, and are called again after that was seen to. Whatever was finished is in the book.
+An entry that takes more memory than there is, or counting that threads should share, is left to the caller: functions
+then return -1, and are called again after that was seen to. Whatever was finished is in the cache.
 """
 
 import math
 
 import numpy as np
 
-from leafwise.kernels.arc_search import counts as cases
-from leafwise.kernels.arc_search import node_cache as book
-from leafwise.kernels.arc_search import partitions as splits
-from leafwise.kernels.arc_search.node_cache import ADDED, DELETED, Counted, Memory, Scratch, Setting
+from leafwise.kernels.arc_search import counts as counting
+from leafwise.kernels.arc_search import partitions
+from leafwise.kernels.arc_search.node_cache import (
+    ADDED,
+    DELETED,
+    MOST_TABLE_CELLS,
+    N_CELLS,
+    N_CONFIGURATIONS,
+    N_ENTRIES,
+    N_LISTED,
+    N_MASKS,
+    N_PARENTS,
+    N_PARTITIONS,
+    N_WHERE,
+    Candidates,
+    Memory,
+    Scratch,
+    TableData,
+    candidates_of,
+    clear_entry,
+    find_entry,
+    forget,
+    make_scratch,
+    new_entry,
+    parents_of,
+    without,
+)
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.scoring import dirichlet as tables
+from leafwise.kernels.scoring import dirichlet
 from leafwise.kernels.scoring.dirichlet import Exponents
 
 _MOST_MASKS = 33  # of a partition, as smaller sets are lists
-_CELL_COST, _WORTH_COST = 0.7, 8.0  # nanoseconds: to clear one and to price it; to reckon what a count is worth
+_CELL_COST, _SCORE_COST = 0.7, 8.0  # nanoseconds: to clear and score a cell; to find what a count adds to the score
 
 
 @inlined
-def _first_exponents(target: Int, setting: Setting) -> Int:
-    """The place of a target's exponents: for its table with a parent more of each kind, and as it is."""
-    return setting.variables[target]["kind"] * (setting.kinds.shape[0] + 1)
+def _first_exponents(target: Int, data: TableData) -> Int:
+    """The place of a target's exponents: for its table with a parent more of each arity, and as it is."""
+    return data.variables[target]["arity"] * (data.arities.shape[0] + 1)
 
 
 @bare
-def _set_exponents(kind: Int, target: Int, n_rows: Int, setting: Setting, exponents: Exponents) -> Int:
+def _set_exponents(arity: Int, target: Int, n_rows: Int, data: TableData, exponents: Exponents) -> Int:
     """Those of a target's table with so many rows; their place."""
-    own, place = setting.variables[target], _first_exponents(target, setting) + kind
-    cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
-    tables.set_exponents(place, own["n_states"], cell, exponents)
+    own, place = data.variables[target], _first_exponents(target, data) + arity
+    cell = own["exponent"] / (n_rows if data.constants[0]["divides_exponent"] else 1)
+    dirichlet.set_exponents(place, own["n_states"], cell, exponents)
     return place
 
 
@@ -74,177 +97,190 @@ def _merge_rows(
 
 @bare
 def _log_likelihood_without(
-    parent: Int, stride: Int, row: Int, memory: Memory, setting: Setting, scratch: Scratch
+    parent: Int, stride: Int, entry: Int, memory: Memory, data: TableData, scratch: Scratch
 ) -> float:
-    """That of a row without a parent, whose digit in the codes of configurations counts so much.
+    """That of an entry without a parent, whose digit in the codes of configurations counts so much.
 
     What memory is free is used: `_is_short` saw to it that there is enough.
     """
-    record, configurations = memory.book.rows[row], splits.configurations_of(row, memory)
-    target, radix = record["target"], setting.variables[parent]["n_states"]
-    n_classes, fewer = setting.variables[target]["n_states"], record["n_rows"] // radix
-    keys, merged = memory.where[memory.used[book.N_WHERE, 0] :], memory.cells[memory.used[book.N_CELLS, 0] :]
+    record, configurations = memory.cache.entries[entry], partitions.configurations_of(entry, memory)
+    target, radix = record["target"], data.variables[parent]["n_states"]
+    n_classes, fewer = data.variables[target]["n_states"], record["n_rows"] // radix
+    keys, merged = memory.where[memory.used[N_WHERE] :], memory.cells[memory.used[N_CELLS] :]
     room = min(fewer, 2 * configurations.shape[0] + 1)
     keys, where = keys[:room], keys[room:]
     n = _merge_rows(configurations, record["counts"], memory.cells, n_classes, stride, radix, keys, merged, where)
-    return _log_likelihood(where[:n], np.int64(1), target, fewer, merged, setting, scratch)
+    return _log_likelihood(where[:n], np.int64(1), target, fewer, merged, data, scratch)
 
 
 @bare
 def _log_likelihood(
-    where: Array, n: Int, target: Int, n_rows: Int, cells: Array, setting: Setting, scratch: Scratch
+    where: Array, n: Int, target: Int, n_rows: Int, cells: Array, data: TableData, scratch: Scratch
 ) -> float:
     """That of a table with so many rows; n of them begin at each of `where`, and the others are empty."""
     exponents = scratch.exponents
     scratch.left[0, 0], scratch.left[1, 0], scratch.sums[0] = 0, n, 0.0
     starts, n_here, sums = scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
-    at = _set_exponents(setting.kinds.shape[0], target, n_rows, setting, exponents)
-    n_classes = setting.variables[target]["n_states"]
-    tables.add_log_likelihoods(where, starts, n_here, n_classes, cells, at, starts, exponents, setting.series, sums)
+    at = _set_exponents(data.arities.shape[0], target, n_rows, data, exponents)
+    n_classes = data.variables[target]["n_states"]
+    dirichlet.add_log_likelihoods(where, starts, n_here, n_classes, cells, at, starts, exponents, data.series, sums)
     return float(sums[0])
 
 
 @bare
-def _settle_deletions(row: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """The log likelihood of a row, and what all deletions gain; digits are those of the partition's variables."""
-    record, parents, rows = memory.book.rows[row], book.parents_of(row, memory), memory.book.rows
+def _settle_deletions(entry: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """The log likelihood of an entry, and what all deletions gain; digits are those of the partition's variables."""
+    record, parents, entries = memory.cache.entries[entry], parents_of(entry, memory), memory.cache.entries
     target, n_rows, partition, stride = record["target"], record["n_rows"], record["partition"], np.int64(1)
     n = memory.partitions[partition]["n"]
-    kappa = (setting.variables[target]["n_states"] - 1) * setting.numbers[0]["log_kappa"]
+    kappa = (data.variables[target]["n_states"] - 1) * data.constants[0]["log_kappa"]
     scratch.others[0] = record["counts"]
-    now = _log_likelihood(scratch.others[:1], n, target, n_rows, memory.cells, setting, scratch)
+    now = _log_likelihood(scratch.others[:1], n, target, n_rows, memory.cells, data, scratch)
     record["log_likelihood"] = now
     for _ in range(parents.shape[0]):
         parent, k = memory.partitions[partition]["variable"], 0
-        partition, radix = memory.partitions[partition]["origin"], setting.variables[parent]["n_states"]
+        partition, radix = memory.partitions[partition]["origin"], data.variables[parent]["n_states"]
         while parents[k] != parent:
             k += 1
-        other = book.find_row(target, book.without(parents, k, scratch.others), memory)
+        other = find_entry(target, without(parents, k, scratch.others), memory)
         if other >= 0:
-            value = rows[other]["log_likelihood"]
+            value = entries[other]["log_likelihood"]
         else:
-            value = _log_likelihood_without(parent, stride, row, memory, setting, scratch)
-        refund = (n_rows // radix - n_rows) * kappa + setting.numbers[0]["arc_cost"]
-        memory.book.gains[row, DELETED, parent] = value - now + refund
+            value = _log_likelihood_without(parent, stride, entry, memory, data, scratch)
+        refund = (n_rows // radix - n_rows) * kappa + data.constants[0]["arc_cost"]
+        memory.cache.gains[entry, DELETED, parent] = value - now + refund
         stride *= radix
 
 
 @inlined
 def _price(
-    where: Array, target: Int, counted: Counted, cells: Array, setting: Setting, exponents: Exponents, sums: Array
+    where: Array, target: Int, candidates: Candidates, cells: Array, data: TableData, exponents: Exponents, sums: Array
 ) -> None:
     """Add to sums[c], for each candidate, the log likelihood of these histograms when split by it."""
-    n_classes, starts, n_states = setting.variables[target]["n_states"], counted.starts, counted.n_states
-    first, kinds = _first_exponents(target, setting), counted.kinds
-    tables.add_log_likelihoods(where, starts, n_states, n_classes, cells, first, kinds, exponents, setting.series, sums)
+    n_classes, starts, n_states = data.variables[target]["n_states"], candidates.starts, candidates.n_states
+    first, arities = _first_exponents(target, data), candidates.arities
+    dirichlet.add_log_likelihoods(
+        where, starts, n_states, n_classes, cells, first, arities, exponents, data.series, sums
+    )
 
 
 @inlined
 def _price_one(
-    c: Int, new: Int, largest: Int, counted: Counted, memory: Memory, setting: Setting, scratch: Scratch, sums: Array
+    c: Int,
+    new: Int,
+    largest: Int,
+    candidates: Candidates,
+    memory: Memory,
+    data: TableData,
+    scratch: Scratch,
+    sums: Array,
 ) -> None:
     """Count and price the c-th configuration, whose histogram is not kept, and subtract it from one that is."""
-    record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
+    record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
     target, size, place = record["target"], configurations[c]["size"], configurations[c]["place"]
     if size == 1:  # whose price is the same for all
-        rows = cases.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
-        cases.add_rows(rows, target, counted.variables, counted.starts, np.int64(-1), setting, memory.cells, largest)
+        rows = counting.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
+        counting.add_rows(
+            rows, target, candidates.variables, candidates.starts, np.int64(-1), data, memory.cells, largest
+        )
         return
-    n_classes, n_cells = setting.variables[target]["n_states"], setting.variables[target]["n_cells"]
+    n_classes, n_cells = data.variables[target]["n_states"], data.variables[target]["n_cells"]
     cells, where, totals = scratch.cells, scratch.others[:1], record["counts"] + c * n_classes
     where[0] = 0
-    most = cases.count(
+    most = counting.count(
         place,
         size,
         target,
-        counted,
+        candidates,
         totals,
         memory.masks,
         memory.lists,
-        setting,
+        data,
         scratch.classes,
         memory.cells,
         cells,
         where[0],
         where[0],
     )
-    if most < counted.most_states or not counted.have_planes:
-        cases.count_rows(place, size, target, counted, most, memory, setting, scratch, cells, where[0])
-    _price(where, target, counted, cells, setting, scratch.exponents, sums)
+    if most < candidates.most_states or not candidates.have_planes:
+        counting.count_rows(place, size, target, candidates, most, memory, data, scratch, cells, where[0])
+    _price(where, target, candidates, cells, data, scratch.exponents, sums)
     for k in range(n_cells if largest >= 0 else 0):
         memory.cells[largest + k] -= cells[k]
 
 
 @inlined
 def _price_small(
-    row: Int, new: Int, counted: Counted, memory: Memory, setting: Setting, scratch: Scratch, sums: Array
+    entry: Int, new: Int, candidates: Candidates, memory: Memory, data: TableData, scratch: Scratch, sums: Array
 ) -> None:
     """Count and price configurations whose histograms are not kept, and subtract them from the largest parts."""
-    configurations, where, first = splits.configurations_of(new, memory), memory.where, 0
-    own, origins = memory.book.rows[new]["where"], memory.book.rows[max(row, 0)]["where"]
+    configurations, where, first = partitions.configurations_of(new, memory), memory.where, 0
+    own, origins = memory.cache.entries[new]["where"], memory.cache.entries[max(entry, 0)]["where"]
     while first < configurations.shape[0]:
-        end, largest = splits.family(first, configurations)
+        end, largest = partitions.family(first, configurations)
         at = where[own + largest]
-        if row < 0 or where[origins + configurations[first]["origin"]] < 0:
+        if entry < 0 or where[origins + configurations[first]["origin"]] < 0:
             at = np.int64(-1)
         for c in range(first, end):
             if where[own + c] < 0 and (at >= 0 or configurations[c]["size"] > 1):
-                _price_one(c, new, at, counted, memory, setting, scratch, sums)
+                _price_one(c, new, at, candidates, memory, data, scratch, sums)
         first = end
 
 
 @bare
-def _set_all_exponents(row: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """Those of a row with one parent more, of each kind."""
-    record = memory.book.rows[row]
-    for kind in range(setting.kinds.shape[0]):
-        _set_exponents(kind, record["target"], record["n_rows"] * setting.kinds[kind], setting, scratch.exponents)
+def _set_all_exponents(entry: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """Those of an entry with one parent more, of each arity."""
+    record = memory.cache.entries[entry]
+    for arity in range(data.arities.shape[0]):
+        _set_exponents(arity, record["target"], record["n_rows"] * data.arities[arity], data, scratch.exponents)
 
 
 @bare
-def _set_worths(kind: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """Those of a row with one parent more, of this kind: no cell counts more than the row's own."""
-    record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
-    own, most_in_cell, most_in_row = setting.variables[record["target"]], 0, 0
+def _set_count_scores(arity: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """Those of an entry with one parent more, of this arity: no cell counts more than the entry's own."""
+    record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
+    own, most_in_cell, most_in_row = data.variables[record["target"]], 0, 0
     for c in range(configurations.shape[0]):
         most_in_row = max(most_in_row, configurations[c]["size"])
     for k in range(record["counts"], record["counts"] + configurations.shape[0] * own["n_states"]):
         most_in_cell = max(most_in_cell, memory.cells[k])
-    n_rows = record["n_rows"] * setting.kinds[kind]
-    cell = own["exponent"] / (n_rows if setting.numbers[0]["divides"] else 1)
-    tables.set_worths(cell, cell * own["n_states"], most_in_cell, most_in_row, setting.series, scratch.worths)
+    n_rows = record["n_rows"] * data.arities[arity]
+    cell = own["exponent"] / (n_rows if data.constants[0]["divides_exponent"] else 1)
+    dirichlet.set_count_scores(
+        cell, cell * own["n_states"], most_in_cell, most_in_row, data.series, scratch.count_scores
+    )
 
 
 @bare
-def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
+def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
     """Count and price whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
-    record, counted = memory.book.rows[new], book.candidates_of(new, memory, setting, scratch.candidates)
-    target, n_rows, worths = record["target"], record["n_rows"], scratch.worths
-    n_classes, last = setting.variables[target]["n_states"], min(end, counted.variables.shape[0])
-    single = setting.numbers[0]["n_cases"] * math.log(n_classes)  # all cases apart
-    cases.set_keys(book.parents_of(new, memory), target, setting, scratch.keys)
-    for kind in range(setting.kinds.shape[0]):
-        _set_worths(kind, new, memory, setting, scratch)
-        n, step = n_rows * setting.kinds[kind], n_rows * n_classes
+    record, candidates = memory.cache.entries[new], candidates_of(new, memory, data, scratch.candidates)
+    target, n_rows, count_scores = record["target"], record["n_rows"], scratch.count_scores
+    n_classes, last = data.variables[target]["n_states"], min(end, candidates.variables.shape[0])
+    single = data.constants[0]["n_cases"] * math.log(n_classes)  # all cases apart
+    counting.set_keys(parents_of(new, memory), target, data, scratch.keys)
+    for arity in range(data.arities.shape[0]):
+        _set_count_scores(arity, new, memory, data, scratch)
+        n, step = n_rows * data.arities[arity], n_rows * n_classes
         table, totals = scratch.table[: n * n_classes], scratch.table[n * n_classes : n * (n_classes + 1)]
         for c in range(begin, last):
-            if counted.kinds[c] == kind:
-                column = setting.columns[counted.variables[c]]
-                worth = cases.count_table(scratch.keys, column, step, table, worths.of[0])
-                cases.add_classes(table, n_rows, n_classes, totals)
-                worth -= tables.worth(totals, worths.of[1])
-                memory.book.gains[new, ADDED, counted.variables[c]] = worth * worths.unit[0] - single
+            if candidates.arities[c] == arity:
+                column = data.columns[candidates.variables[c]]
+                score = counting.count_table(scratch.keys, column, step, table, count_scores.of[0])
+                counting.add_classes(table, n_rows, n_classes, totals)
+                score -= dirichlet.total_score(totals, count_scores.of[1])
+                memory.cache.gains[new, ADDED, candidates.variables[c]] = score * count_scores.unit[0] - single
 
 
 @bare
-def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """What all additions gain; a row with a single case has the same log likelihood however it is split."""
-    record, configurations = memory.book.rows[new], splits.configurations_of(new, memory)
-    target, n_classes = record["target"], setting.variables[record["target"]]["n_states"]
-    n, n_single, gains = configurations.shape[0], 0, memory.book.gains
-    counted = book.candidates_of(new, memory, setting, scratch.candidates)
-    variables, n_states, sums = counted.variables, counted.n_states, scratch.sums[: counted.variables.shape[0]]
-    if memory.used[book.BY_TABLES, 0]:
+def _settle_additions(entry: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """What all additions gain; an entry with a single case has the same log likelihood however it is split."""
+    record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
+    target, n_classes = record["target"], data.variables[record["target"]]["n_states"]
+    n, n_single, gains = configurations.shape[0], 0, memory.cache.gains
+    candidates = candidates_of(new, memory, data, scratch.candidates)
+    variables, n_states, sums = candidates.variables, candidates.n_states, scratch.sums[: candidates.variables.shape[0]]
+    if memory.progress[0]["by_tables"]:
         for c in range(sums.shape[0]):
             sums[c] = gains[new, ADDED, variables[c]]
     else:
@@ -253,54 +289,54 @@ def _settle_additions(row: Int, new: Int, memory: Memory, setting: Setting, scra
             n_single += configurations[c]["size"] == 1 and where[c] < 0
         for c in range(sums.shape[0]):
             sums[c] = 0.0
-        _set_all_exponents(new, memory, setting, scratch)
-        _price_small(row, new, counted, memory, setting, scratch, sums)
-        _price(where, target, counted, memory.cells, setting, scratch.exponents, sums)
+        _set_all_exponents(new, memory, data, scratch)
+        _price_small(entry, new, candidates, memory, data, scratch, sums)
+        _price(where, target, candidates, memory.cells, data, scratch.exponents, sums)
     now = record["log_likelihood"] + n_single * math.log(n_classes)
-    kappa = record["n_rows"] * (n_classes - 1) * setting.numbers[0]["log_kappa"]
+    kappa = record["n_rows"] * (n_classes - 1) * data.constants[0]["log_kappa"]
     for c in range(sums.shape[0]):
-        gain = sums[c] - now + (n_states[c] - 1) * kappa - setting.numbers[0]["arc_cost"]
+        gain = sums[c] - now + (n_states[c] - 1) * kappa - data.constants[0]["arc_cost"]
         gains[new, ADDED, variables[c]] = gain
         record["bound"] = max(record["bound"], gain)
 
 
 @bare
-def _exchange(target: Int, parents: Array, memory: Memory, setting: Setting, scratch: Scratch) -> Int:
-    """The row of a target with one parent, from that of the parent with the target as its parent; -1 if there is none.
+def _derive_reversed(target: Int, parents: Array, memory: Memory, data: TableData, scratch: Scratch) -> Int:
+    """The entry of a target with one parent, from that of the parent given the target; -1 if there is none.
 
-    Under a prior that is fair to both directions, three variables that are all linked have one score, whatever the
-    order: so gains add up.
+    Under a score-equivalent prior, three variables that are all adjacent have one score, whatever the order: so gains
+    add up.
     """
-    other, used = scratch.others[:1], memory.used
+    other, used, capacity = scratch.others[:1], memory.used, memory.capacity
     other[0] = target
-    turned = book.find_row(parents[0], other, memory)
-    if turned < 0 or used[book.N_ROWS, 0] == used[book.N_ROWS, 1] or used[book.N_PARENTS, 0] == used[book.N_PARENTS, 1]:
+    reverse = find_entry(parents[0], other, memory)
+    if reverse < 0 or used[N_ENTRIES] == capacity[N_ENTRIES] or used[N_PARENTS] == capacity[N_PARENTS]:
         return np.int64(-1)
-    parent, rows, gains = parents[0], memory.book.rows, memory.book.gains
-    alone, alone_parent = book.find_row(target, other[:0], memory), book.find_row(parent, other[:0], memory)
-    row, n_states = book.new_row(target, parents, memory, setting.variables), setting.variables["n_states"]
+    parent, entries, gains = parents[0], memory.cache.entries, memory.cache.gains
+    alone, alone_parent = find_entry(target, other[:0], memory), find_entry(parent, other[:0], memory)
+    entry, n_states = new_entry(target, parents, memory, data.variables), data.variables["n_states"]
     gain, more = gains[alone, ADDED, parent], (n_states[parent] - 1) * (n_states[target] - 1)
-    gains[row, DELETED, parent] = -gain
-    cost = setting.numbers[0]["arc_cost"] - more * setting.numbers[0]["log_kappa"]
-    rows[row]["log_likelihood"] = rows[alone]["log_likelihood"] + gain + cost
+    gains[entry, DELETED, parent] = -gain
+    cost = data.constants[0]["arc_cost"] - more * data.constants[0]["log_kappa"]
+    entries[entry]["log_likelihood"] = entries[alone]["log_likelihood"] + gain + cost
     for third in range(n_states.shape[0]):
         if third != target and third != parent:
-            gain = gains[turned, ADDED, third] + gains[alone, ADDED, third] - gains[alone_parent, ADDED, third]
-            gains[row, ADDED, third] = gain
-            rows[row]["bound"] = max(rows[row]["bound"], gain)
-    return row
+            gain = gains[reverse, ADDED, third] + gains[alone, ADDED, third] - gains[alone_parent, ADDED, third]
+            gains[entry, ADDED, third] = gain
+            entries[entry]["bound"] = max(entries[entry]["bound"], gain)
+    return entry
 
 
 @bare
-def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: Setting) -> bool:
-    """Whether it is quicker to count a row that is split by a variable table by table than by histograms."""
-    record, n_states, n_cases = memory.book.rows[row], setting.variables["n_states"], setting.numbers[0]["n_cases"]
-    own, n_rows = setting.variables[record["target"]], record["n_rows"] * n_states[variable]
-    if n_rows * own["n_states"] * setting.kinds[-1] > book.MOST_TABLE_CELLS:
+def _is_by_tables(entry: Int, variable: Int, start: Int, memory: Memory, data: TableData) -> bool:
+    """Whether it is quicker to count an entry that is split by a variable table by table than by histograms."""
+    record, n_states, n_cases = memory.cache.entries[entry], data.variables["n_states"], data.constants[0]["n_cases"]
+    own, n_rows = data.variables[record["target"]], record["n_rows"] * n_states[variable]
+    if n_rows * own["n_states"] * data.arities[-1] > MOST_TABLE_CELLS:
         return False
-    configurations, n_left = splits.configurations_of(row, memory), n_cases
+    configurations, n_left = partitions.configurations_of(entry, memory), n_cases
     n = n_counted = min(configurations.shape[0] * n_states[variable], n_cases)
-    most, n_worths = 0, setting.kinds.shape[0] if setting.numbers[0]["divides"] else 1
+    most, n_tables = 0, data.arities.shape[0] if data.constants[0]["divides_exponent"] else 1
     for c in range(configurations.shape[0]):
         at, largest = memory.where[record["where"] + c] + start, 0
         if at >= start:  # the largest part follows from the others
@@ -312,90 +348,90 @@ def _is_by_tables(row: Int, variable: Int, start: Int, memory: Memory, setting: 
             n_left -= largest
             n_counted -= 1
         most = max(most, largest if at >= start else configurations[c]["size"])
-    by_histograms = cases.ROW_COST * own["n"] * n_left
+    by_histograms = counting.ROW_COST * own["n"] * n_left
     if own["plane"] >= 0:
-        by_plane = cases.PLANE_COST + cases.WORD_COST * setting.words.shape[1]
+        by_plane = counting.PLANE_COST + counting.WORD_COST * data.words.shape[1]
         by_histograms = min(by_histograms, by_plane * n_counted * own["n_cells"])
-    by_tables = cases.TABLE_COST * own["n"] * n_cases + _CELL_COST * (n_rows - n) * own["n_cells"]
-    by_tables += _WORTH_COST * n_worths * 2 * most
+    by_tables = counting.TABLE_COST * own["n"] * n_cases + _CELL_COST * (n_rows - n) * own["n_cells"]
+    by_tables += _SCORE_COST * n_tables * 2 * most
     return bool(by_tables < by_histograms)
 
 
 @inlined
-def _is_short(row: Int, variable: Int, by_tables: bool, memory: Memory, setting: Setting, room: Array) -> bool:
-    """Whether there is too little room to split all configurations of a row; `room` says how much it may take."""
+def _is_short(entry: Int, variable: Int, by_tables: bool, memory: Memory, data: TableData, room: Array) -> bool:
+    """Whether there is too little room to split all configurations of an entry; `room` says how much it may take."""
     record, n_cases, own = (
-        memory.book.rows[row],
-        setting.numbers[0]["n_cases"],
-        setting.variables[memory.book.rows[row]["target"]],
+        memory.cache.entries[entry],
+        data.constants[0]["n_cases"],
+        data.variables[memory.cache.entries[entry]["target"]],
     )
-    n = min(memory.partitions[record["partition"]]["n"] * setting.variables[variable]["n_states"], n_cases)
-    room[book.N_ROWS], room[book.N_PARENTS], room[book.N_PARTITIONS] = 1, record["n_parents"] + 1, 1
-    room[book.N_CONFIGURATIONS], room[book.N_WHERE] = n, 4 * n + 1
-    room[book.N_CELLS] = (3 * n + 1) * own["n_states"]
+    n = min(memory.partitions[record["partition"]]["n"] * data.variables[variable]["n_states"], n_cases)
+    room[N_ENTRIES], room[N_PARENTS], room[N_PARTITIONS] = 1, record["n_parents"] + 1, 1
+    room[N_CONFIGURATIONS], room[N_WHERE] = n, 4 * n + 1
+    room[N_CELLS] = (3 * n + 1) * own["n_states"]
     if not by_tables:
-        room[book.N_CELLS] += min(n, own["most_kept"]) * own["n_cells"]
+        room[N_CELLS] += min(n, own["most_kept"]) * own["n_cells"]
     n_uncut, partition = 1, record["partition"]
     while not memory.partitions[partition]["is_cut"]:
         n_uncut, partition = n_uncut + 1, memory.partitions[partition]["origin"]
-    room[book.N_MASKS], room[book.N_LISTED] = n_uncut * _MOST_MASKS, n_uncut * n_cases
+    room[N_MASKS], room[N_LISTED] = n_uncut * _MOST_MASKS, n_uncut * n_cases
     for k in range(room.shape[0]):
-        if memory.used[k, 0] + room[k] > memory.used[k, 1]:
+        if memory.used[k] + room[k] > memory.capacity[k]:
             return True
     return False
 
 
 @bare
-def _count_some(begin: Int, end: Int, memory: Memory, setting: Setting, scratch: Scratch) -> None:
-    """For the row that is being made: count the histograms of some configurations, or tables with some candidates."""
-    new, row = memory.used[book.PENDING, 0], memory.used[book.ORIGIN, 0]
-    if row < 0:
-        splits.count_root(new, memory, setting, scratch)
-    elif memory.used[book.BY_TABLES, 0]:
-        _count_tables(begin, end, new, memory, setting, scratch)
+def _count_some(begin: Int, end: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
+    """For the entry that is being made: count the histograms of some configurations, or tables with some candidates."""
+    new, entry = memory.progress[0]["pending"], memory.progress[0]["origin"]
+    if entry < 0:
+        partitions.count_root(new, memory, data, scratch)
+    elif memory.progress[0]["by_tables"]:
+        _count_tables(begin, end, new, memory, data, scratch)
     else:
-        splits.count_some(begin, end, row, new, memory, setting, scratch)
+        partitions.count_some(begin, end, entry, new, memory, data, scratch)
 
 
 @inlined
-def _finish(memory: Memory, setting: Setting, scratch: Scratch) -> bool:
-    """Finish the row that is being made, if there is one; False where counting for it is left to threads.
+def _finish(memory: Memory, data: TableData, scratch: Scratch) -> bool:
+    """Finish the entry that is being made, if there is one; False where counting for it is left to threads.
 
     Before all others, rows without parents are made.
     """
-    used, none = memory.used, np.int64(-1)
-    if used[book.PENDING, 0] < 0:
+    progress, none = memory.progress[0], np.int64(-1)
+    if progress["pending"] < 0:
         return True
-    new, row = used[book.PENDING, 0], used[book.ORIGIN, 0]
-    if used[book.TO_COUNT, 0] > setting.numbers[0]["worth_threads"]:
+    new, entry = progress["pending"], progress["origin"]
+    if progress["to_count"] > data.constants[0]["least_for_threads"]:
         return False
-    if used[book.TO_COUNT, 0] > 0:
-        most = max(setting.numbers[0]["n_cases"], setting.variables.shape[0])  # configurations, or candidates
-        _count_some(none + 1, most, memory, setting, scratch)
-    _settle_deletions(new, memory, setting, scratch)
-    if memory.book.rows[new]["n_parents"] < setting.numbers[0]["most_parents"] and not used[book.ONLY_CASES, 0]:
-        if row >= 0 and not used[book.BY_TABLES, 0]:
-            splits.derive(row, new, memory, setting)
-        _settle_additions(row, new, memory, setting, scratch)
-    is_last = new + 1 >= setting.numbers[0]["n_targets"]
-    used[book.PENDING, 0], used[book.BY_TABLES, 0], used[book.ONLY_CASES, 0] = none if is_last else new + 1, 0, 0
+    if progress["to_count"] > 0:
+        most = max(data.constants[0]["n_cases"], data.variables.shape[0])  # configurations, or candidates
+        _count_some(none + 1, most, memory, data, scratch)
+    _settle_deletions(new, memory, data, scratch)
+    if memory.cache.entries[new]["n_parents"] < data.constants[0]["most_parents"] and not progress["only_cases"]:
+        if entry >= 0 and not progress["by_tables"]:
+            partitions.derive(entry, new, memory, data)
+        _settle_additions(entry, new, memory, data, scratch)
+    is_last = new + 1 >= data.constants[0]["n_targets"]
+    progress["pending"], progress["by_tables"], progress["only_cases"] = none if is_last else new + 1, 0, 0
     return True
 
 
 @bare
 def _extend(
-    row: Int, variable: Int, only_cases: bool, memory: Memory, setting: Setting, scratch: Scratch, room: Array
+    entry: Int, variable: Int, only_cases: bool, memory: Memory, data: TableData, scratch: Scratch, room: Array
 ) -> bool:
-    """Begin to make the row with one parent more, of which all but the cases may be known; whether there is room."""
-    target, old, used = memory.book.rows[row]["target"], book.parents_of(row, memory), memory.used
+    """Begin to make the entry with one parent more, of which all but the cases may be known; whether there is room."""
+    target, old, progress = memory.cache.entries[entry]["target"], parents_of(entry, memory), memory.progress[0]
     parents, k = scratch.others[: old.shape[0] + 1], 0
-    may_grow = parents.shape[0] < setting.numbers[0]["most_parents"] and not only_cases
-    counted = book.candidates_of(row, memory, setting, scratch.candidates)
-    while counted.variables[k] != variable:
+    may_grow = parents.shape[0] < data.constants[0]["most_parents"] and not only_cases
+    candidates = candidates_of(entry, memory, data, scratch.candidates)
+    while candidates.variables[k] != variable:
         k += 1
-    start, k = counted.starts[k], 0
-    by_tables = may_grow and _is_by_tables(row, variable, start, memory, setting)
-    if _is_short(row, variable, by_tables, memory, setting, room):
+    start, k = candidates.starts[k], 0
+    by_tables = may_grow and _is_by_tables(entry, variable, start, memory, data)
+    if _is_short(entry, variable, by_tables, memory, data, room):
         return False
     while k < old.shape[0] and old[k] < variable:
         parents[k] = old[k]
@@ -404,100 +440,102 @@ def _extend(
     while k < old.shape[0]:
         parents[k + 1] = old[k]
         k += 1
-    new = book.find_row(target, parents, memory)
+    new = find_entry(target, parents, memory)
     if new < 0:
-        new = book.new_row(target, parents, memory, setting.variables)
+        new = new_entry(target, parents, memory, data.variables)
     elif not only_cases:
-        book.clear_row(new, memory.book)
-    splits.divide(row, new, variable, start, memory, setting, scratch)
+        clear_entry(new, memory.cache)
+    partitions.divide(entry, new, variable, start, memory, data, scratch)
     n: Int = np.int64(0)
-    n_cells = setting.variables[target]["n_cells"]
+    n_cells = data.variables[target]["n_cells"]
     if may_grow and not by_tables:
-        splits.cut(memory.book.rows[new]["partition"], memory, setting, scratch)
-        n = splits.plan(row, new, memory, setting)
+        partitions.cut(memory.cache.entries[new]["partition"], memory, data, scratch)
+        n = partitions.plan(entry, new, memory, data)
     else:
-        for k in range(memory.book.rows[new]["where"], used[book.N_WHERE, 0]):
+        for k in range(memory.cache.entries[new]["where"], memory.used[N_WHERE]):
             memory.where[k] = -1
-    used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.BY_TABLES, 0] = new, row, by_tables
-    used[book.ONLY_CASES, 0] = only_cases
-    used[book.TO_COUNT, 0] = n * n_cells * setting.words.shape[1] // 10
+    progress["pending"], progress["origin"], progress["by_tables"] = new, entry, by_tables
+    progress["only_cases"] = only_cases
+    progress["to_count"] = n * n_cells * data.words.shape[1] // 10
     if by_tables:
-        used[book.TO_COUNT, 0] = np.int64(cases.TABLE_COST * counted.variables.shape[0] * setting.numbers[0]["n_cases"])
-    n_configurations = memory.partitions[memory.book.rows[new]["partition"]]["n"]
-    used[book.WORK, 0] += used[book.TO_COUNT, 0] + 2 * n_configurations * n_cells
+        progress["to_count"] = np.int64(
+            counting.TABLE_COST * candidates.variables.shape[0] * data.constants[0]["n_cases"]
+        )
+    n_configurations = memory.partitions[memory.cache.entries[new]["partition"]]["n"]
+    progress["work"] += progress["to_count"] + 2 * n_configurations * n_cells
     return True
 
 
 @bare
 def _nearest(target: Int, parents: Array, memory: Memory, scratch: Scratch) -> tuple[Int, Int]:
-    """A row with cases, and a parent to add to it, on the way to one with these parents."""
-    left, key, rows = parents, scratch.others, memory.book.rows
+    """An entry with cases, and a parent to add to it, on the way to one with these parents."""
+    left, key, entries = parents, scratch.others, memory.cache.entries
     while True:
         for k in range(left.shape[0]):
-            row = book.find_row(target, book.without(left, k, key), memory)
-            if row >= 0 and rows[row]["partition"] >= 0:
-                return row, left[k]
+            entry = find_entry(target, without(left, k, key), memory)
+            if entry >= 0 and entries[entry]["partition"] >= 0:
+                return entry, left[k]
         left = left[: left.shape[0] - 1]
 
 
 @inlined
 def find(
-    target: Int, parents: Array, needs_cases: Int, memory: Memory, setting: Setting, scratch: Scratch, room: Array
+    target: Int, parents: Array, needs_cases: Int, memory: Memory, data: TableData, scratch: Scratch, room: Array
 ) -> Int:
-    """The row for a target with these parents, sorted; made if need be, from one with all but one of them; or -1."""
-    row: Int = np.int64(-1)
-    used, numbers, none = memory.used, setting.numbers, np.int64(-1)
-    while _finish(memory, setting, scratch):
-        if used[book.PENDING, 0] >= 0:
+    """The entry for a target with these parents, sorted; made if need be, from one with all but one of them; or -1."""
+    entry: Int = np.int64(-1)
+    progress, constants, none = memory.progress[0], data.constants[0], np.int64(-1)
+    while _finish(memory, data, scratch):
+        if progress["pending"] >= 0:
             continue
-        row = book.find_row(target, parents, memory)
-        is_known = row >= 0
-        if is_known and needs_cases and memory.book.rows[row]["partition"] < 0:
-            row = none
-        elif row < 0 and numbers[0]["exchanges"] and parents.shape[0] == 1 and not needs_cases:
-            row = _exchange(target, parents, memory, setting, scratch)
-        if row >= 0:
+        entry = find_entry(target, parents, memory)
+        is_known = entry >= 0
+        if is_known and needs_cases and memory.cache.entries[entry]["partition"] < 0:
+            entry = none
+        elif entry < 0 and constants["derives_reversed"] and parents.shape[0] == 1 and not needs_cases:
+            entry = _derive_reversed(target, parents, memory, data, scratch)
+        if entry >= 0:
             break
-        if used[book.KEPT, 0] > numbers[0]["most_kept"] and not used[book.IS_ON_THE_WAY, 0]:
-            book.forget(memory, setting)
+        if progress["kept"] > constants["most_kept"] and not progress["is_intermediate"]:
+            forget(memory, data)
         origin, parent = _nearest(target, parents, memory, scratch)
-        only_cases = bool(is_known and memory.book.rows[origin]["n_parents"] + 1 == parents.shape[0])
-        if not _extend(origin, parent, only_cases, memory, setting, scratch, room):
+        only_cases = bool(is_known and memory.cache.entries[origin]["n_parents"] + 1 == parents.shape[0])
+        if not _extend(origin, parent, only_cases, memory, data, scratch, room):
             break
-        used[book.IS_ON_THE_WAY, 0] = 1
-    if row >= 0:
-        used[book.IS_ON_THE_WAY, 0] = 0
-    return row
+        progress["is_intermediate"] = 1
+    if entry >= 0:
+        progress["is_intermediate"] = 0
+    return entry
 
 
 @jit
-def plant(targets: Array, memory: Memory, setting: Setting) -> None:
-    """Rows without parents for all targets: the first rows of the book. They are counted as they are finished."""
-    used, nobody, n_words = memory.used, np.empty(0, np.int64), memory.masks.shape[1]
-    whole, root, n_cases = memory.configurations[0], memory.partitions[0], setting.numbers[0]["n_cases"]
+def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
+    """Entries without parents for all targets, the first of the cache. They are counted as they are finished."""
+    used, progress, nobody, n_words = memory.used, memory.progress[0], np.empty(0, np.int64), memory.masks.shape[1]
+    whole, root, n_cases = memory.configurations[0], memory.partitions[0], data.constants[0]["n_cases"]
     whole["code"], whole["size"], whole["place"], whole["origin"] = 0, n_cases, 0, 0
     root["first"], root["n"], root["child"], root["next"], root["origin"], root["is_cut"] = 0, 1, -1, -1, -1, 1
-    used[book.N_PARTITIONS, 0] = used[book.N_CONFIGURATIONS, 0] = used[book.N_MASKS, 0] = 1
-    used[book.PENDING, 0], used[book.ORIGIN, 0], used[book.TO_COUNT, 0] = 0, -1, 1
+    used[N_PARTITIONS] = used[N_CONFIGURATIONS] = used[N_MASKS] = 1
+    progress["pending"], progress["origin"], progress["to_count"] = 0, -1, 1
     for word in range(n_words):
         memory.masks[0, word] = ~np.uint64(0) if 64 * (word + 1) <= n_cases else np.uint64(0)
     if n_cases & 63:
         memory.masks[0, n_cases >> 6] = ~np.uint64(0) >> np.uint64(64 - (n_cases & 63))
     for target in targets:
-        row = book.new_row(target, nobody, memory, setting.variables)
-        record, own = memory.book.rows[row], setting.variables[target]
-        record["partition"], record["counts"], record["where"] = 0, used[book.N_CELLS, 0], used[book.N_WHERE, 0]
-        cases.count_states(target, setting, memory.cells, record["counts"])
-        memory.where[used[book.N_WHERE, 0]] = used[book.N_CELLS, 0] + own["n_states"]
-        used[book.N_WHERE, 0] += 1
-        used[book.N_CELLS, 0] += own["n_states"] + own["n_cells"]
+        entry = new_entry(target, nobody, memory, data.variables)
+        record, own = memory.cache.entries[entry], data.variables[target]
+        record["partition"], record["counts"], record["where"] = 0, used[N_CELLS], used[N_WHERE]
+        counting.count_states(target, data, memory.cells, record["counts"])
+        memory.where[used[N_WHERE]] = used[N_CELLS] + own["n_states"]
+        used[N_WHERE] += 1
+        used[N_CELLS] += own["n_states"] + own["n_cells"]
 
 
 @jit
-def count_pending(begin: int, end: int, memory: Memory, setting: Setting) -> None:
-    """Count what is to count for the row that is being made; or some rows without parents."""
-    row, scratch = memory.used[book.ORIGIN, 0], book.make_scratch(setting)
-    if row >= 0:
-        _count_some(np.int64(begin), np.int64(end), memory, setting, scratch)
-    for root in range(begin, end if row < 0 else begin):
-        splits.count_root(np.int64(root), memory, setting, scratch)
+def count_pending(begin: int, end: int, memory: Memory, data: TableData) -> None:
+    """Count what is to count for the entry that is being made; or some entries without parents."""
+    entry, scratch = memory.progress[0]["origin"], make_scratch(data)
+    if entry >= 0:
+        _count_some(np.int64(begin), np.int64(end), memory, data, scratch)
+    for root in range(begin, end if entry < 0 else begin):
+        partitions.count_root(np.int64(root), memory, data, scratch)

@@ -12,6 +12,7 @@ from leafwise.kernels.compiling.references import Packed, refer
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount
 from leafwise.kernels.counting.arrays import Layout, Planes
+from leafwise.kernels.counting.planes import count_block, split_mask
 from leafwise.kernels.counting.rows import (
     RowScratch,
     count_column,
@@ -30,22 +31,7 @@ _LONG = 64  # words: planes at least so long are counted four at a time
 
 
 @inlined
-def _class_masks(
-    mask: Array, begin: Int, end: Int, target: int, words: Array, first: Array, classes: Array, totals: Array
-) -> None:
-    """Split a mask, or some words of it, by the target's states, one row of `classes` each, and count each part.
-
-    Here and below, a word's number is made one that cannot be negative, or the loop would take one word at a time.
-    """
-    for j in range(end - begin):
-        word = np.uint64(begin + j)
-        classes[0, word] = mask[word]
-    for state in range(1, totals.shape[0]):
-        plane = first[target] + state - 1
-        for j in range(end - begin):
-            word = np.uint64(begin + j)
-            classes[state, word] = mask[word] & words[plane, word]
-            classes[0, word] &= ~words[plane, word]
+def _count_classes(begin: Int, end: Int, classes: Array, totals: Array) -> None:
     for state in range(totals.shape[0]):
         n = 0
         for j in range(end - begin):
@@ -142,34 +128,15 @@ def _count_many(
     totals: Array,
     out: Array,
 ) -> None:
-    """The same for a target of any number of states: two of these at a time, as each plane is read."""
+    """The same for a target of any number of states."""
     n_classes = totals.shape[0]
     for entry in range(variables.shape[0]):
         variable = variables[entry]
-        n_states = layout_states[variable]
-        if first[variable] < 0:
-            continue
-        at = bases[entry] * n_classes
-        for k in range(n_classes):
-            out[at + k] = totals[k]
-        for state in range(1, n_states):
-            plane, row = first[variable] + state - 1, at + state * n_classes
-            for k in range(0, n_classes - 1, 2):
-                n, m = np.int64(0), np.int64(0)
-                for j in range(end - begin):
-                    word = np.uint64(begin + j)
-                    n += popcount(classes[k, word] & words[plane, word])
-                    m += popcount(classes[k + 1, word] & words[plane, word])
-                out[row + k], out[row + k + 1] = n, m
-                out[at + k] -= n
-                out[at + k + 1] -= m
-            if n_classes % 2 == 1:
-                n = np.int64(0)
-                for j in range(end - begin):
-                    word = np.uint64(begin + j)
-                    n += popcount(classes[n_classes - 1, word] & words[plane, word])
-                out[row + n_classes - 1] = n
-                out[at + n_classes - 1] -= n
+        if first[variable] >= 0:
+            at = bases[entry] * n_classes
+            for k in range(n_classes):
+                out[at + k] = totals[k]
+            count_block(layout_states[variable], first[variable], begin, end, words, n_classes, classes, out, at)
 
 
 class Scratch(NamedTuple):
@@ -237,7 +204,8 @@ def count_set(
         return
     classes = scratch.classes
     mask = mask_of_part(set_, begin, stop, cases.masks, cases.lists, classes[n_classes])
-    _class_masks(mask, first, last, target, data.words, data.first, classes, totals)
+    split_mask(mask, first, last, data.first[target], n_classes, data.words, classes)
+    _count_classes(first, last, classes, totals)
     if n_classes == 2:
         _count_binary(variables, bases, layout.n_states, data.words, first, last, data.first, classes, totals, out)
     else:

@@ -1,9 +1,9 @@
-"""Columns as bit planes: one mask for each state but the first; packed, and counted."""
+"""Columns as bit planes: one mask for each state but the first; packed, and counted, alone or by classes."""
 
 import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, inlined
-from leafwise.kernels.compiling.types import Array
+from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount, which_equal
 from leafwise.kernels.counting.arrays import Planes
 
@@ -28,6 +28,59 @@ def count_planes(n_cases: int, planes: Array, out: Array) -> None:
             n += popcount(planes[state - 1, word])
         out[state] = n
         out[0] -= n
+
+
+@bare
+def split_mask(mask: Array, begin: Int, end: Int, plane: Int, n_classes: Int, words: Array, classes: Array) -> None:
+    """Split a mask, or some words of it, by the states of the variable whose planes begin there, one class each.
+
+    Here and below, a word's number is made one that cannot be negative, or the loop would take one word at a time.
+    """
+    for j in range(end - begin):
+        word = np.uint64(begin + j)
+        classes[0, word] = mask[word]
+    for state in range(1, n_classes):
+        for j in range(end - begin):
+            word = np.uint64(begin + j)
+            here = classes[0, word] & words[plane + state - 1, word]
+            classes[state, word] = here
+            classes[0, word] ^= here
+
+
+@bare
+def count_block(
+    n_states: Int,
+    plane: Int,
+    begin: Int,
+    end: Int,
+    words: Array,
+    n_classes: Int,
+    classes: Array,
+    out: Array,
+    at: Int,
+) -> None:
+    """How many cases of each class are in each state of the variable whose planes begin there.
+
+    out[at:] has the totals of the classes to begin with. Two classes at a time, as each plane is read.
+    """
+    for state in range(1, n_states):
+        own, row = plane + state - 1, at + state * n_classes
+        for k in range(0, n_classes - 1, 2):
+            n, m = np.int64(0), np.int64(0)
+            for j in range(end - begin):
+                word = np.uint64(begin + j)
+                n += popcount(classes[k, word] & words[own, word])
+                m += popcount(classes[k + 1, word] & words[own, word])
+            out[row + k], out[row + k + 1] = n, m
+            out[at + k] -= n
+            out[at + k + 1] -= m
+        if n_classes % 2 == 1:
+            n, last = np.int64(0), n_classes - 1
+            for j in range(end - begin):
+                word = np.uint64(begin + j)
+                n += popcount(classes[last, word] & words[own, word])
+            out[row + last] = n
+            out[at + last] -= n
 
 
 @bare

@@ -1,9 +1,9 @@
-"""Complete tables: what the counts of a node are worth. Every exponent in a table is the same.
+"""Complete tables: log marginal likelihoods from counts. Every exponent in a table is the same.
 
 A sum of log gamma functions over many cells of one exponent takes no logarithms. For small counts they are products, of
 which one logarithm is taken in the end. For others they are Taylor series around the whole number next to count plus
 exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once. Where a table is
-counted as a whole, all that its counts can be worth is looked up, in whole numbers of a small unit: they add up to the
+counted as a whole, what each count adds to the score is looked up, in whole numbers of a small unit: they add up to the
 same in any order.
 """
 
@@ -31,8 +31,8 @@ class Exponents(NamedTuple):
     rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
 
 
-class Worths(NamedTuple):
-    """What counts are worth in tables of one size, in whole units: more than as many single cases apart.
+class CountScores(NamedTuple):
+    """What counts add to the score in tables of one size, in whole units: more than as many single cases apart.
 
     Of a count this is log Γ(count + exponent) / Γ(exponent) less as many times log exponent, and nothing for 0 and 1.
     """
@@ -196,9 +196,9 @@ def add_log_likelihoods(
 
 
 @part
-def make_worths(n_cases: Int) -> Worths:
+def make_count_scores(n_cases: Int) -> CountScores:
     """Room for all counts of so many cases."""
-    return Worths(np.empty((2, n_cases + 1), np.int64), np.zeros(2, np.int64), np.zeros(2), np.zeros(1))
+    return CountScores(np.empty((2, n_cases + 1), np.int64), np.zeros(2, np.int64), np.zeros(2), np.zeros(1))
 
 
 @bare
@@ -218,7 +218,9 @@ def _quick_log_gamma(x: float, series: Array) -> float:
 
 
 @bare
-def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, series: Array, to: Worths) -> None:
+def set_count_scores(
+    cell: float, row: float, most_in_cell: Int, most_in_row: Int, series: Array, to: CountScores
+) -> None:
     """Those of counts up to these, in a table with these exponents of a cell and of a row."""
     if to.exponents[0] != cell or to.exponents[1] != row:
         n_cases = to.of.shape[1]
@@ -235,8 +237,8 @@ def set_worths(cell: float, row: float, most_in_cell: Int, most_in_row: Int, ser
 
 
 @bare
-def worth(counts: Array, of: Array) -> Int:
-    """What all of these counts are worth."""
+def total_score(counts: Array, of: Array) -> Int:
+    """What all of these counts add to the score."""
     total = np.int64(0)
     for k in range(counts.shape[0]):
         total += of[np.uint64(counts[k])]
