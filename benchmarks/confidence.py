@@ -15,10 +15,10 @@ from leafwise.arc_confidence import Confidence
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.recover import RecoverySearch
-from leafwise.search.tables import TableArcSearch
-from leafwise.search.under_way import Settings
+from leafwise.search.run import Settings
+from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.table import Table
 
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "barley", "win95pts")

@@ -19,7 +19,7 @@ from benchmarks import data
 from benchmarks.classifiers import LEAST, Problem, boosting, folds, problem
 from benchmarks.report import Report, main
 from leafwise.inference.sampling import sample
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 
 TABLES = ("adult_train", "mushroom", "nursery", "car", "splice", "promoters")
 DRAWN = {"child": ("Disease", 2_000), "insurance": ("PropCost", 2_000)}

@@ -11,7 +11,7 @@ from functools import partial
 from benchmarks import data
 from benchmarks.report import Report, best_of, check, main
 from leafwise.learner import start_search
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 REPEATS = 5

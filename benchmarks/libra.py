@@ -17,7 +17,7 @@ from leafwise.experiments.density import read_parts
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
 from leafwise.network import Network
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.table import Table
 
 REPEATS = 3

@@ -18,7 +18,7 @@ from leafwise.constraints import Constraints
 from leafwise.experiments.density import read_parts
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.learner import learn
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.stacking import stacked
 from leafwise.table import Table

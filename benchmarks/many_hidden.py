@@ -15,7 +15,7 @@ from benchmarks.many import parts
 from benchmarks.report import Report, main
 from leafwise.ensembles import rows_of
 from leafwise.learner import learn
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 
 SETS = {"nltcs": (4_000, (None, 8)), "baudio": (2_000, (None,))}  # cases to learn from, and how many networks
 HIDDEN = (None, 4, 8)

@@ -11,7 +11,7 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 TABLES = ("mushroom", "nursery", "adult_train", "splice")

@@ -34,7 +34,7 @@ from leafwise.constraints import Constraints
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn, log_score
 from leafwise.network import Network
-from leafwise.search.tables import GREEDY, TableArcSearch
+from leafwise.search.table_arc_search import GREEDY, TableArcSearch
 from leafwise.table import Table
 
 TURNS, TURN = 12, 0.1  # seconds: whoever has its turn runs again and again, as the caches are its own then

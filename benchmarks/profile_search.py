@@ -24,7 +24,7 @@ REPEATS = 40
 SETS = ("plants", "kosarek", "msweb", "ad")
 PRIORS = ("auto", "kappa:0.1")
 PARTS = {"bits": "counting", "rows": "counting", "counting_together": "counting", "sets": "cutting, joining"}
-PARTS |= dict.fromkeys(("splits", "weights", "rises", "dirichlet"), "pricing")
+PARTS |= dict.fromkeys(("splits", "weights", "rises", "dirichlet"), "scoring")
 PARTS |= dict.fromkeys(
     ("numba", "schedule", "apply", "acyclic", "operators", "fallback", "expand", "leaf_lists", "regions"),
     "choosing, bookkeeping",

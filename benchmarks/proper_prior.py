@@ -55,7 +55,7 @@ def measure() -> Iterator[Report]:
         train, _, _ = read_parts(data.folder(), name)
         network = WAYS["trees (B)"].learn(train)
         n_tests, *totals = np.sum([prices(node.graph) for node in network.nodes if node is not None], axis=0)
-        check(n_tests == network.n_tests, f"{name} has {network.n_tests} tests, and {n_tests} were priced")
+        check(n_tests == network.n_tests, f"{name} has {network.n_tests} tests, and {n_tests} were scored")
         default, alike, adaptive, catalan, shape = (total / n_tests for total in totals)
         more = min(alike, adaptive) + min(catalan, shape) - default
         numbers = [default, alike, adaptive, catalan, shape, more]

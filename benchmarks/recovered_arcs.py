@@ -14,10 +14,10 @@ from benchmarks.report import Report, main
 from leafwise.experiments.recovery import distance
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.recover import RecoverySearch
-from leafwise.search.tables import TableArcSearch
-from leafwise.search.under_way import Settings
+from leafwise.search.run import Settings
+from leafwise.search.table_arc_search import TableArcSearch
 
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "barley", "win95pts")
 CASES = (500, 2_000, 10_000)

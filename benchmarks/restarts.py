@@ -11,9 +11,9 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
-from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
-from leafwise.search.under_way import SearchRun
+from leafwise.search.run import SearchRun
 from leafwise.table import Table
 
 ROUNDS = (10, 100, 1000)

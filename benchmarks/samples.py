@@ -25,7 +25,7 @@ from leafwise.kernels.counting import bits, packing, sets
 from leafwise.kernels.leaf_search import acyclic, replay, schedule, splits, weights
 from leafwise.kernels.scoring import rises
 from leafwise.learner import start_search
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 SECONDS = 4  # of samples for each data set
@@ -34,7 +34,7 @@ CALLED: tuple[Any, ...] = (  # by Python, while it searches
     *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
     *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
     *(packing.pack_columns, packing.pack_rows),
-    *(bits.count_set, splits.price_splits),  # by these
+    *(bits.count_set, splits.score_splits),  # by these
 )
 
 
@@ -68,7 +68,7 @@ def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
 def short_name(symbol: str) -> str:
     """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; what numba itself adds is `numba.`.
 
-    Of modules in a room of their own, too, the last name and the function's: `splits.price_splits`.
+    Of modules in a room of their own, too, the last name and the function's: `splits.score_splits`.
     """
     parts: list[str] = []
     rest = symbol.partition("8leafwise7kernels")[2]

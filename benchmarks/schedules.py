@@ -12,7 +12,7 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_search
-from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.table import Table
 
 SMALL = 300_000  # cells: with these, priors of several strengths are tried too

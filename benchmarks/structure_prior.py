@@ -26,7 +26,7 @@ from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 STRICTER = (0.0002, 0.0005)

@@ -16,7 +16,7 @@ from benchmarks.profile_search import count
 from benchmarks.report import Report, check, main
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 FILES = ("plants", "kosarek", "msnbc", "ad", "cwebkb", "adult_train")

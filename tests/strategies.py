@@ -18,7 +18,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import MISSING, Table, Variable, code_type
 from leafwise.workers import Workers
 

@@ -64,14 +64,14 @@ if TYPE_CHECKING:
     from leafwise.report.steps import plot_steps
     from leafwise.report.svg import Picture
     from leafwise.scores import NodeScore, NodeScores
-    from leafwise.search.edges import GraphArcSearch
-    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.graph_arc_search import GraphArcSearch
     from leafwise.search.incomplete import CompletedRound
+    from leafwise.search.leaf_search import LeafSearch
     from leafwise.search.problem import Step
     from leafwise.search.recover import RecoverySearch
     from leafwise.search.restarts import LeafSearchRestarts, Perturbation
-    from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch
-    from leafwise.search.under_way import SearchRun
+    from leafwise.search.run import SearchRun
+    from leafwise.search.table_arc_search import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch
     from leafwise.smoothing import smoothed
     from leafwise.stacking import stacked
     from leafwise.structure_priors import Arcs, Choices, Kappa
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 # Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
 _HOME = {
-    "AddArc": "search.tables",
+    "AddArc": "search.table_arc_search",
     "Advice": "errors",
     "AdvisedError": "errors",
     "Answer": "inference.query",
@@ -100,15 +100,15 @@ _HOME = {
     "Context": "inference.independence",
     "CpuCounter": "counters.cpu",
     "DecisionGraph": "decision_graph",
-    "DeleteArc": "search.tables",
+    "DeleteArc": "search.table_arc_search",
     "Description": "description",
     "DynamicNetwork": "dynamic_network",
     "Explanation": "inference.explanation",
-    "GraphArcSearch": "search.edges",
+    "GraphArcSearch": "search.graph_arc_search",
     "Importance": "inference.information",
     "InformationValue": "inference.information",
     "Kappa": "structure_priors",
-    "LeafSearch": "search.greedy",
+    "LeafSearch": "search.leaf_search",
     "LeafSearchRestarts": "search.restarts",
     "Limits": "inference.exact",
     "Merge": "operators",
@@ -126,17 +126,17 @@ _HOME = {
     "Predictions": "predictions",
     "PreparedQuery": "inference.prepared",
     "PriorNetwork": "prior_network",
-    "PutBack": "search.tables",
+    "PutBack": "search.table_arc_search",
     "ReadColumn": "description",
-    "ReverseArc": "search.tables",
-    "SearchRun": "search.under_way",
+    "ReverseArc": "search.table_arc_search",
+    "SearchRun": "search.run",
     "RelabelledMerge": "operators",
     "RecoverySearch": "search.recover",
     "ShardedCounter": "counters.sharded",
     "Step": "search.problem",
     "Symmetric": "priors",
     "Table": "table",
-    "TableArcSearch": "search.tables",
+    "TableArcSearch": "search.table_arc_search",
     "TiedLeaf": "network",
     "Tie": "operators",
     "Uniform": "priors",

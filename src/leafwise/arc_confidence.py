@@ -22,7 +22,7 @@ from leafwise.network import Network
 from leafwise.new_data import without_inference
 from leafwise.report.arc_shares import shares_picture
 from leafwise.search.recover import RecoverySearch
-from leafwise.search.under_way import Settings
+from leafwise.search.run import Settings
 from leafwise.table import Table, many
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def averaged(network: Network, data: Any) -> Network:
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> from leafwise.learner import learn
-    >>> from leafwise.search.greedy import LeafSearch
+    >>> from leafwise.search.leaf_search import LeafSearch
     >>> cases, new = sample(alarm(), 500, seed=1), sample(alarm(), 2000, seed=2)
     >>> trees = learn(cases, search=LeafSearch("CB"), structure_prior="kappa:0.3")
     >>> [round(float(found.log_probabilities(new).mean()), 2) for found in (trees, averaged(trees, cases))]

@@ -30,7 +30,7 @@ from leafwise.formats import json
 from leafwise.inference.likelihood import log_probabilities_by_turns
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
-from leafwise.search.under_way import Resumable
+from leafwise.search.run import Resumable
 from leafwise.smoothing import counts_of, smoothed_means, smoothings
 from leafwise.stacking import em_weights
 from leafwise.structure_priors import StructurePrior

@@ -74,8 +74,8 @@ from leafwise.mixture import Mixture
 from leafwise.network import Network
 from leafwise.new_data import is_missing, without_inference
 from leafwise.predictions import log_posteriors, mixture_log_posteriors
-from leafwise.search.greedy import LeafSearch
-from leafwise.search.under_way import Settings
+from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.run import Settings
 from leafwise.table import Table, Variable, code_type
 
 Floats = NDArray[np.float64]

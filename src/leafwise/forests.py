@@ -35,9 +35,9 @@ from leafwise.network import Network, Node
 from leafwise.predictions import log_joint, log_posteriors
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import ParameterPrior, Symmetric, parameter_prior
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.run import Settings, parting_or_sharing
 from leafwise.search.samples import Sample, search_samples
-from leafwise.search.under_way import Settings, parting_or_sharing
 from leafwise.smoothing import counts_of, node_counts, smoothed_means
 from leafwise.structure_priors import StructurePrior
 from leafwise.structure_priors import structure_prior as structure_prior_of

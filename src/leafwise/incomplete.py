@@ -18,8 +18,8 @@ from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
 from leafwise.search.problem import Problem
 from leafwise.search.recover import RecoverySearch
-from leafwise.search.tables import TableArcSearch
-from leafwise.search.under_way import Resumable, Settings
+from leafwise.search.run import Resumable, Settings
+from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.table import MOST_STATES, Table, Variable, code_type
 from leafwise.workers import Workers
 

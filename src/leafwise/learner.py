@@ -32,11 +32,11 @@ from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScores, score_with, scored_exponents
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.problem import Problem
-from leafwise.search.tables import TableArcSearch
+from leafwise.search.run import Resumable, SearchRun, Settings, parting_or_sharing
+from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.search.tied import begin_tied
-from leafwise.search.under_way import Resumable, SearchRun, Settings, parting_or_sharing
 from leafwise.series import read_series, windows
 from leafwise.smoothing import counts_of
 from leafwise.stacking import stacked as with_stacked_leaves

@@ -20,7 +20,7 @@ _SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond, what is lost to rounding 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """All exponents one, whatever the leaf: the paper's uniform scoring function. Counts alone price everything."""
+    """All exponents one, whatever the leaf: the paper's uniform scoring function. Counts alone decide every gain."""
 
     def __str__(self) -> str:
         return "uniform"

@@ -28,7 +28,7 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
     >>> from leafwise.learner import learn
-    >>> from leafwise.search.greedy import LeafSearch
+    >>> from leafwise.search.leaf_search import LeafSearch
     >>> cases = sample(alarm(), 500, seed=1)
     >>> network = learn(cases, target="HRBP", search=LeafSearch("B"), prior="uniform", structure_prior="kappa:0.027")
     >>> network.nodes[8].probabilities[1].round(2).tolist()

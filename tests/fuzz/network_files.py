@@ -18,7 +18,7 @@ from leafwise.formats import json as own
 from leafwise.learner import learn
 from leafwise.mixture import Mixture
 from leafwise.network import Network
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 
 FORMATS = {
     "json": "json", "bif": "bif", "xmod": "xmod", "libra": "bn", "xmlbif": "xmlbif", "xdsl": "xdsl", "net": "net",

@@ -23,7 +23,7 @@ from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
-from leafwise.search import greedy, histograms, leaves
+from leafwise.search import histograms, leaf_search, leaves
 
 
 @examples(60)
@@ -94,7 +94,7 @@ def test_every_search(search, prior, tmp_path):
 
 @pytest.mark.parametrize("search", [LeafSearch(threads=2), LeafSearch("CBMO"), LeafSearch("BM", "best-first")])
 def test_halves_of_batches(search, monkeypatch):
-    """Where counting and pricing overlap, as on a GPU: half of a batch is counted while the other is priced."""
+    """Where counting and scoring overlap, as on a GPU: half of a batch is counted while the other is scored."""
     table = sample(alarm(), 500, seed=5)
     usual = learn(table, search=search)
     monkeypatch.setattr(ShardedCounter, "overlaps", True)
@@ -118,7 +118,7 @@ def test_merges_made_ahead_save_rounds(prior, monkeypatch):
     table = Table([Variable(f"x{k}", ("off", "on")) for k in range(11)], np.vstack([on, total]))
     usual, n_rounds = learn(table, prior=prior, target="x10"), []
     for n in (0, 1, 8):
-        monkeypatch.setattr(greedy, "_MERGES_AHEAD", n)
+        monkeypatch.setattr(leaf_search, "_MERGES_AHEAD", n)
         search = start_search(shards(table, np.random.default_rng(n), 2), prior=prior, target="x10")
         search.run()
         assert search.network == usual

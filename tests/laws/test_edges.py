@@ -10,7 +10,7 @@ from strategies import examples, free, generators, random_rules, random_setup, r
 import leafwise
 from leafwise import Constraints, GraphArcSearch, LeafSearch
 from leafwise.examples import alarm
-from leafwise.search.tables import AddArc
+from leafwise.search.table_arc_search import AddArc
 
 
 def begun(table, setup, **limits):

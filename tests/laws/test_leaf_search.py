@@ -15,8 +15,8 @@ from leafwise.counters import cpu
 from leafwise.examples import alarm
 from leafwise.kernels.leaf_search import schedule, splits
 from leafwise.search import histograms, leaves
-from leafwise.search.greedy import SCHEDULES, LeafSearch
-from leafwise.search.kept import same_leaves
+from leafwise.search.best_networks import same_leaves
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.table import Table, Variable
 
 
@@ -222,13 +222,13 @@ def test_room_to_work_in_is_that_of_the_layout():
         now = search._other or search._leaves
         if search._other is not None and search._leaves._scratches:
             search._leaves._scratches.clear()  # as if no thread had come before
-        rooms = [getattr(scratch, "fields", scratch).pricing.own.split_bounds for scratch in now._scratches]
+        rooms = [getattr(scratch, "fields", scratch).scoring.own.split_bounds for scratch in now._scratches]
         seen += [room.shape[2] >= now._layout.n_rows.max() for room in rooms]
     assert len(seen) > 2
     assert all(seen)
 
 
-@pytest.mark.parametrize("name", ["plant", "again", "advance", "with_nodes_of", "_begin_anew", "drop", "release"])
+@pytest.mark.parametrize("name", ["add_initial", "again", "advance", "with_nodes_of", "_begin_anew", "drop", "release"])
 def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch):
     """When nothing gains without partial splits, another search may have the better graphs, and the cases in them."""
     random, table, settings = np.random.default_rng(6), repeated_states(), LeafSearch("CBIMO", threads=1)

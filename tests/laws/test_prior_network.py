@@ -15,11 +15,11 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.regions import Region, bits_of
-from leafwise.search.edges import GraphArcSearch
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.graph_arc_search import GraphArcSearch
 from leafwise.search.histograms import make_layout
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
-from leafwise.search.tables import TableArcSearch
+from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.table import Table, Variable, code_type
 
 

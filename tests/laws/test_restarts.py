@@ -17,8 +17,8 @@ from leafwise.examples import alarm
 from leafwise.inference.sampling import sample
 from leafwise.learner import learn, log_score, start_search
 from leafwise.priors import parameter_prior
-from leafwise.search.greedy import SCHEDULES, LeafSearch
-from leafwise.search.kept import same_leaves
+from leafwise.search.best_networks import same_leaves
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.search.problem import Problem
 from leafwise.search.restarts import LeafSearchRestarts, LeafSearchRestartsRun
 from leafwise.structure_priors import Kappa

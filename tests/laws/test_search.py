@@ -17,7 +17,7 @@ from leafwise.counters import cpu
 from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.network import Network
-from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.table import Table, Variable
 
 LIMITS = {"max_cases": 120, "max_assignments": 200}

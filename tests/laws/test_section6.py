@@ -18,7 +18,7 @@ from strategies import random_table as any_table
 
 import leafwise
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, OrderedSplit, PartialSplit
-from leafwise.search.greedy import LeafSearchRun
+from leafwise.search.leaf_search import LeafSearchRun
 from leafwise.table import Table
 
 

@@ -38,7 +38,7 @@ from leafwise.network import Network
 from leafwise.priors import parameter_prior
 from leafwise.search import table_nodes
 from leafwise.search.problem import Problem
-from leafwise.search.tables import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch, TableArcSearchRun
+from leafwise.search.table_arc_search import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import structure_prior
 from leafwise.workers import Workers
 

@@ -13,7 +13,7 @@ import leafwise
 from leafwise import GraphArcSearch, LeafSearchRestarts, RecoverySearch, TableArcSearch, learn, start_search
 from leafwise.case_weights import stacked
 from leafwise.examples import alarm
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 

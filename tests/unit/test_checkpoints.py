@@ -196,7 +196,7 @@ def test_a_round_under_way_is_taken_up_again(tmp_path, monkeypatch):
     whole = start_search(table, search=settings)
     whole.run()
     path, seen = tmp_path / "run.checkpoint", set()
-    monkeypatch.setattr("leafwise.search.under_way.MOMENT", -1.0)
+    monkeypatch.setattr("leafwise.search.run.MOMENT", -1.0)
     for number in range(40):
         search, n_told = start_search(table, search=settings, checkpoint=path, every=1e9), 0
 

@@ -210,11 +210,11 @@ def test_required_arcs_are_there_though_they_do_not_matter():
 def test_what_is_charged_is_counted_while_graphs_are_drawn(operators):
     search = start_search(sample(alarm(), 2000, seed=1), search=LeafSearch(operators), prior="uniform")
     search.run()
-    drawing, graphs = search._reduced(charges=True)
-    whole, problem = search._draw(search.n_steps).graphs, search._problem
+    replayed, graphs = search._reduced(charges=True)
+    whole, problem = search._replay(search.n_steps).graphs, search._problem
     assert len(whole.tests) > len(graphs.tests)
-    for row, drawn in enumerate((whole, drawing.graphs)):
+    for row, drawn in enumerate((whole, replayed.graphs)):
         for target in problem.targets:
-            charged = (counted[row, target] for counted in drawing.charged)
+            charged = (counted[row, target] for counted in replayed.charged)
             cost = problem.structure_prior.cost(*charged, int(problem.n_candidates[target]))
             assert -cost == pytest.approx(problem.log_prior(target, drawn.graph(target)))

@@ -18,8 +18,8 @@ from leafwise.inference.completion import Completions
 from leafwise.network import Network, Node
 from leafwise.own_tests import OwnTests
 from leafwise.scores import score_as_learned
-from leafwise.search.greedy import LeafSearch
 from leafwise.search.incomplete import expectation_maximization
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothed
 from leafwise.structure_priors import Kappa
 from leafwise.table import Table

@@ -8,7 +8,7 @@ from strategies import generators
 from leafwise.kernels.compiling.jit import jit
 from leafwise.kernels.leaf_search import regions as kernels
 from leafwise.regions import Region
-from leafwise.search.planting import read_region
+from leafwise.search.initial_graphs import read_region
 
 
 @jit

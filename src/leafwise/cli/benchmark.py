@@ -74,7 +74,7 @@ def density(
     if results is not None:
         check_output(results)
     from leafwise.experiments.density import density, density_of_mixtures, density_report, mixture_report
-    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.leaf_search import LeafSearch
 
     try:
         with telling() as tell:

@@ -14,7 +14,7 @@ from leafwise.cli.progress import asked_to_stop, telling
 
 if TYPE_CHECKING:
     from leafwise.arc_confidence import Confidence
-    from leafwise.search.under_way import Settings
+    from leafwise.search.run import Settings
     from leafwise.table import Table
 
 
@@ -62,9 +62,9 @@ def confidence(
     from leafwise.arc_confidence import Confidence, halves
     from leafwise.encoding import read
     from leafwise.new_data import without_inference
-    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.leaf_search import LeafSearch
     from leafwise.search.recover import RecoverySearch
-    from leafwise.search.tables import TableArcSearch
+    from leafwise.search.table_arc_search import TableArcSearch
 
     with without_inference():
         table = read(list(data), **reading)

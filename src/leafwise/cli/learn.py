@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from leafwise.ensembles import MixtureRun
     from leafwise.mixture import Mixture
     from leafwise.network import Network
-    from leafwise.search.under_way import SearchRun, Settings
+    from leafwise.search.run import SearchRun, Settings
     from leafwise.table import Table
 
 EXAMPLES = ("alarm",)
@@ -526,11 +526,11 @@ def _search(
 
 
 def _settings(request: Request) -> "Settings":
-    from leafwise.search.edges import GraphArcSearch
-    from leafwise.search.greedy import LeafSearch
+    from leafwise.search.graph_arc_search import GraphArcSearch
+    from leafwise.search.leaf_search import LeafSearch
     from leafwise.search.recover import RecoverySearch
     from leafwise.search.restarts import LeafSearchRestarts
-    from leafwise.search.tables import TableArcSearch
+    from leafwise.search.table_arc_search import TableArcSearch
 
     if request.search == "tables":
         return TableArcSearch(max_steps=request.steps, seconds=request.seconds, threads=request.threads)

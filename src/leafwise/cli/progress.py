@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from leafwise.ensembles import MixtureRun
-    from leafwise.search.under_way import SearchRun
+    from leafwise.search.run import SearchRun
 
 SECONDS_BETWEEN_UPDATES = 0.1
 SECONDS_OF_ONE_CTRL_C = 1.0  # pressed twice within this, it was meant once

@@ -17,9 +17,9 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import log_score, start_search
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import LeafSearch
-from leafwise.search.tables import GREEDY
-from leafwise.search.under_way import Settings
+from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.run import Settings
+from leafwise.search.table_arc_search import GREEDY
 from leafwise.table import Table
 
 N_CASES = 1000

@@ -6,9 +6,9 @@ from leafwise.experiments.published import OPERATORS
 from leafwise.experiments.sequences import CLASS
 from leafwise.learner import start_search
 from leafwise.report.tables import Report
-from leafwise.search.greedy import SCHEDULES, LeafSearch
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.search.restarts import LeafSearchRestarts
-from leafwise.search.under_way import Settings
+from leafwise.search.run import Settings
 from leafwise.table import Table
 
 Scores = dict[str, dict[str, tuple[float, ...]]]  # by prior, then by search; relative to C

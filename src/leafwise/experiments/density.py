@@ -21,7 +21,7 @@ from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import start_mixture, start_search
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.smoothing import smoothings
 from leafwise.table import Table, Variable
 

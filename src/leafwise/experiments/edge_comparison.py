@@ -9,9 +9,9 @@ from leafwise.experiments.alarm_tables import N_CASES
 from leafwise.inference.sampling import sample
 from leafwise.learner import start_search
 from leafwise.report.tables import Report
-from leafwise.search.edges import GraphArcSearch
-from leafwise.search.greedy import LeafSearch
-from leafwise.search.under_way import Settings
+from leafwise.search.graph_arc_search import GraphArcSearch
+from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.run import Settings
 
 KINDS = {"trees (B)": "B", "graphs (CBM)": "CBM"}
 

@@ -11,10 +11,10 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learn
 from leafwise.network import Network
 from leafwise.report.tables import Report
-from leafwise.search.greedy import LeafSearch
+from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.recover import RecoverySearch
-from leafwise.search.tables import GREEDY, TableArcSearch
-from leafwise.search.under_way import Settings
+from leafwise.search.run import Settings
+from leafwise.search.table_arc_search import GREEDY, TableArcSearch
 
 FORMER = f"kappa:{1 / 37:.6f}"  # what `auto` was, among the 37 variables
 SEARCHES: dict[str, tuple[Settings, str, str]] = {

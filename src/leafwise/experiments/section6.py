@@ -23,8 +23,8 @@ from leafwise.inference.sampling import sample
 from leafwise.learner import learn, log_score, start_search
 from leafwise.network import Network, Node
 from leafwise.report.tables import Report
-from leafwise.search.greedy import LeafSearch
-from leafwise.search.under_way import SearchRun
+from leafwise.search.leaf_search import LeafSearch
+from leafwise.search.run import SearchRun
 from leafwise.series import Series, lagged, windows
 from leafwise.table import Table, Variable
 

@@ -28,7 +28,7 @@ from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem
-from leafwise.search.under_way import Resumable, Settings
+from leafwise.search.run import Resumable, Settings
 
 FORMAT, VERSION = "leafwise-checkpoint", 4
 EVERY = 60.0

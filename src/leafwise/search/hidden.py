@@ -12,7 +12,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.inference.holes import Codes
 from leafwise.kernels.parameters import mixtures
 from leafwise.network import Network, Node
-from leafwise.search.under_way import Resumable
+from leafwise.search.run import Resumable
 from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]

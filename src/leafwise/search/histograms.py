@@ -17,7 +17,7 @@ _ROOM = 3 * 2**20  # cells, 12 MB, to begin with: memory is not touched before i
 # ever was. Without this one a search may find its memory gone, and touch it anew: up to a tenth of its time.
 np.empty(2**25 - 2**16, np.uint8)
 _PLENTY = 2**24  # cells, 64 MB: beyond that, histograms that may not be needed again are given back,
-_TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are priced; up to four times as many where the
+_TOO_MANY = 2**29  # ... and beyond that, 2 GB, all of them, once they are scored; up to four times as many where the
 # table has more cells, since to count again takes longer there
 _TIMES, _TIMES_IF_LARGE = 16, 256  # as much room as the first of them take: to copy gigabytes into more takes seconds,
 _SHARE = 1 / 4  # ... but no more of the machine's memory

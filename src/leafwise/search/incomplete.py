@@ -24,7 +24,7 @@ from leafwise.network import Network
 from leafwise.own_expansion import TooManyCombinations
 from leafwise.scores import score_as_learned, score_with
 from leafwise.search.problem import Problem
-from leafwise.search.under_way import Resumable, Settings
+from leafwise.search.run import Resumable, Settings
 from leafwise.structure_priors import Kappa
 from leafwise.table import count_states
 from leafwise.tied_leaves import Rows, first_exponents, later_rows, pooled, with_rows, without_ties_of

@@ -1,4 +1,4 @@
-"""The leaves of all nodes under search: their cases, histograms and prices, and the log of the steps that led here.
+"""The leaves of all nodes under search: their cases, histograms and gains, and the log of the steps that led here.
 
 Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something that it has not: room, what
 a prior network has to say of new leaves, or, if the rows are not in this process, their counts. Python gives it that,
@@ -30,10 +30,10 @@ from leafwise.kernels.leaf_search import acyclic, expand, replay, schedule, spli
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
 from leafwise.regions import Region
-from leafwise.search.growth import Deletion, Drawing
 from leafwise.search.histograms import Histograms, make_layout
-from leafwise.search.planting import Planted, planted_names, planted_sets, read_region, tests_above
-from leafwise.search.prices import Prices
+from leafwise.search.initial_graphs import InitialLeaves, initial_names, initial_sets, read_region, tests_above
+from leafwise.search.replayed_graphs import Deletion, ReplayedGraphs
+from leafwise.search.score_tables import ScoreTables
 from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
@@ -45,8 +45,8 @@ _MORE_THREADS, _LONG = 8, 3 * 10**7  # ... so many if rows are here, and cases t
 _NODES_A_THREAD = 24  # ... more if each has so many nodes: they wait for each other, and that takes time too,
 _CELLS_A_THREAD = 1_500_000  # ... or so many cells of the table, which they count together
 _SERVED_A_THREAD = 2  # where rows are elsewhere: nodes whose leaves have just been counted, and which go on
-_WEIGHING_NS = 150.0  # to price one state of a candidate under a prior network,
-_PRICING_NS = 4.0  # ... and under other priors
+_WEIGHING_NS = 150.0  # to score one state of a candidate under a prior network,
+_SCORING_NS = 4.0  # ... and under other priors
 _FEW_CASES = 50_000  # of which a thread's room is copied
 _LOOKING_NS = 200.0  # to look at a leaf
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
@@ -62,7 +62,7 @@ class Leaves:
         self,
         counter: Counter,
         workers: Workers,
-        prices: Prices,
+        tables: ScoreTables,
         operators: str,
         parts: bool,
         rules: state.Rules,
@@ -73,9 +73,9 @@ class Leaves:
         scratches: list[Any],
     ) -> None:
         self.rules, self._scratches, self._operators = rules, scratches, operators
-        self._counter, self._workers, self._prior = counter, workers, prices.prior
+        self._counter, self._workers, self._prior = counter, workers, tables.prior
         self._local, self._session = counter.local, counter.session()
-        self._prices, self._costs, n = prices, prices.costs, len(layout.n_states)
+        self._score_tables, self._costs, n = tables, tables.costs, len(layout.n_states)
         self.records = np.empty(max(_LEAVES_A_NODE * n, _LEAVES), state.LEAF)
         self._first, self.given = 0, np.zeros(0, np.int64)  # of its records; those whose cases another search has
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
@@ -91,7 +91,7 @@ class Leaves:
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
         self._later: Callable[[], NDArray[np.int32]] | None = None  # counts that another thread has asked for
-        self._names = planted_names()
+        self._names = initial_names()
         self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
         self._totals[state.N_WORDS] = 1
@@ -110,14 +110,14 @@ class Leaves:
         self.nodes = np.zeros(n, state.NODE)
         for field in ("head", "tail", "split_leaf", "merge_leaf", "merged", "first_pending", "last_pending"):
             self.nodes[field] = -1
-        self.nodes["n_states"], self.nodes["n_candidates"] = self._prices.n_states, n_candidates
+        self.nodes["n_states"], self.nodes["n_candidates"] = self._score_tables.n_states, n_candidates
         self.nodes["max_children"] = self.rules.most_children
         self._allowed, self.is_parent = parents.allowed.copy(), parents.is_parent.copy()
         self._above, self._below, self._tested = np.zeros((3, n, n_words), np.uint64)
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._committed = np.zeros(_STEPS, np.int64)
-        self._priced = True  # since all nodes last looked for their best leaves
+        self._scored = True  # since all nodes last looked for their best leaves
         self._n_served = len(targets)  # nodes whose leaves were last counted or weighed by the host
 
     @property
@@ -137,7 +137,7 @@ class Leaves:
     @property
     def log_likelihood(self) -> float:
         """Of all leaves, before the first step."""
-        return math.fsum(self.records["log_likelihood"][: self._n_planted].tolist())
+        return math.fsum(self.records["log_likelihood"][: self._n_initial].tolist())
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
         """The committed steps from one to another."""
@@ -155,10 +155,10 @@ class Leaves:
         deletions: list[Deletion],
         reduces: bool,
         log_ways: NDArray[np.float64] | None = None,
-    ) -> Drawing:
+    ) -> ReplayedGraphs:
         """The graphs after so many steps, some parents having been deleted on the way."""
         given = self.n_records, self._regions, self._layout.n_states, reduces, log_ways
-        return Drawing.of(start, self.steps(0, n_steps), deletions, *given)
+        return ReplayedGraphs.of(start, self.steps(0, n_steps), deletions, *given)
 
     def groups(self, number: int) -> tuple[int, ...]:
         """To which child each state goes that a committed split tests."""
@@ -189,7 +189,7 @@ class Leaves:
         numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
         return [[place, leaf[0], leaf[1], numbers[leaf[2]]] for place, leaf in enumerate(own) if leaf[0]]
 
-    def plant(
+    def add_initial(
         self,
         graphs: Mapping[int, DecisionGraph],
         others: Integers,
@@ -202,33 +202,33 @@ class Leaves:
         `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
         these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, in a local counter.
         """
-        planted = Planted.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
+        initial = InitialLeaves.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         sets = self._planted_sets(graphs, others) if sets is None else np.append(sets, np.full(len(others), EVERYTHING))
-        targets = planted.targets
+        targets = initial.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),
             self.histograms.pool.sizes[self.nodes["size_class"][targets]].sum(),
             self.nodes["n_states"][targets].sum(),
-            len(planted.words),
-            len(planted.arcs),
+            len(initial.words),
+            len(initial.arcs),
         )
         self._make_room()
-        self._regions[1 : 1 + len(planted.words)] = planted.words
-        self._arcs[: len(planted.arcs)] = planted.arcs
-        self._totals[state.N_WORDS] += len(planted.words)
-        self._totals[state.N_ARCS] += len(planted.arcs)
+        self._regions[1 : 1 + len(initial.words)] = initial.words
+        self._arcs[: len(initial.arcs)] = initial.arcs
+        self._totals[state.N_WORDS] += len(initial.words)
+        self._totals[state.N_ARCS] += len(initial.arcs)
         for target, graph in graphs.items():
             self._note_tests(target, graph)
         self._make_ready()
         now = self._state(self._no_cases)  # which may still be being laid out
-        schedule.add_initial_leaves(targets, sets, planted.places, now)
+        schedule.add_initial_leaves(targets, sets, initial.places, now)
         if self._parents.is_parent.view(np.bool_).any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
         for record, states, part, partition in pieces:
             n_outcomes = 2 if part else states.bit_count()
             for field, value in zip(_PIECE, (states, part, partition, n_outcomes), strict=True):
                 self.records[field][record] = value
-        self._n_planted, self._is_priced = len(targets), False
+        self._n_initial, self._is_scored = len(targets), False
         self._set_limits()
 
     def _planted_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
@@ -236,7 +236,7 @@ class Leaves:
         if not graphs and self._local is not None and self._local.shown is None:
             return np.full(len(others), EVERYTHING)
         roots = self._roots([*graphs, *others.tolist()])
-        names = planted_sets(graphs, self._session, self._layout.n_states, self._names, roots[: len(graphs)])
+        names = initial_sets(graphs, self._session, self._layout.n_states, self._names, roots[: len(graphs)])
         all_names = np.array(names + roots[len(graphs) :], np.int64)
         return all_names if self._local is None else self._local.take(self._session, all_names)
 
@@ -266,14 +266,14 @@ class Leaves:
 
     def begin_to_part(self) -> None:
         """From now on leaves may be parted, too: nothing gains without that."""
-        self.parts = self._priced = True
+        self.parts = self._scored = True
         schedule.start_afresh(self.targets, self._state())
 
-    def price_planted(self) -> None:
+    def score_initial(self) -> None:
         """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
-        if self.n_steps == 0 and not self._is_priced:
+        if self.n_steps == 0 and not self._is_scored:
             self.advance(0, math.inf)
-            self._is_priced = True
+            self._is_scored = True
 
     def counts(self, records: Integers) -> NDArray[Any]:
         """The target's counts in each of these leaves, of targets with the same number of states: in cases."""
@@ -295,7 +295,7 @@ class Leaves:
         new._start(targets, parents, True, n_candidates)
         new._layout = make_layout(parents.allowed | parents.is_parent, self._layout.n_states, targets)
         new.histograms = self.histograms.with_layout(new._layout, new.nodes)
-        new.plant({}, targets)
+        new.add_initial({}, targets)
         return new
 
     @property
@@ -317,7 +317,7 @@ class Leaves:
         chosen[list(graphs)] = True
         new.targets, new._parents, new._session, new._first = self.targets, self._parents, self._session, self._first
         new._scratches, new._pattern = self._scratches, self._pattern
-        new._n_planted, new._is_priced, new._totals = self._n_planted, True, other._totals.copy()
+        new._n_initial, new._is_scored, new._totals = self._n_initial, True, other._totals.copy()
         new._n_released = int(new._totals[state.N_DROPPED])
         new._totals[state.N_JOINED :] = 0  # nothing waits for counts any more: its session ends
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
@@ -335,7 +335,7 @@ class Leaves:
         return new
 
     def _begin_anew(self, chosen: NDArray[np.bool_], n_cells: int) -> None:
-        """Forget all prices, and all histograms but the first n_cells of them; leaves may be parted from now on.
+        """Forget all gains, and all histograms but the first n_cells of them; leaves may be parted from now on.
 
         The leaves of chosen targets are yet to be counted: what is below a target in the network it cannot test again.
         """
@@ -363,7 +363,7 @@ class Leaves:
 
     def close(self) -> None:
         """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
-        self.price_planted()
+        self.score_initial()
         self.release()
 
     def release(self) -> None:
@@ -389,7 +389,7 @@ class Leaves:
         full = n_parents >= self.rules.most_parents
         allowed[full] &= is_parent[full]
         was_allowed = self._allowed & ~_matrix(self._below)
-        self._priced = True
+        self._scored = True
         changed = np.flatnonzero((allowed & ~above.T > was_allowed).any(axis=1))
         schedule.start_afresh(changed[self.nodes["head"][changed] >= 0], self._state())
         self._note_tests(target, graph)
@@ -435,11 +435,11 @@ class Leaves:
     def _run(self, n_steps: int) -> int:
         """Let all threads search until the one that leads must look up."""
         self._shared[state.NEXT] = state.CLOSED
-        shared, priced, now = self._shared, self._priced, self._state()
+        shared, scored, now = self._shared, self._scored, self._state()
 
         def search(leads: bool) -> int:
             with nullcontext(own) if leads else self._scratch() as scratch:
-                return schedule.advance(leads, n_steps, self._counter.lookahead, priced, now, scratch)
+                return schedule.advance(leads, n_steps, self._counter.lookahead, scored, now, scratch)
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
@@ -449,11 +449,11 @@ class Leaves:
             shared[state.OVER] = 1
             self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
             self._owners = np.zeros(len(self.nodes), np.int64)
-        self._priced = False
+        self._scored = False
         return status
 
     def _scoring(self) -> state.Scoring:
-        costs, table = self._costs, self._prices.rises
+        costs, table = self._costs, self._score_tables.rises
         return state.Scoring(
             self._layout,
             self._allowed,
@@ -463,7 +463,7 @@ class Leaves:
             table.cells,
             table.totals,
             table.multiples,
-            *self._prices.per_variable,
+            *self._score_tables.per_variable,
             float(self._prior.equivalent_sample_size) if isinstance(self._prior, Bdeu) else 0.0,
             float(costs.log_kappa),
             float(costs.shared),
@@ -507,10 +507,10 @@ class Leaves:
             return
         fields = self._fields(self._no_cases)  # the first time, cases are laid out meanwhile
         now, scratch = Packed(fields), expand.make_scratch(fields, "O" in self._operators)
-        pricing = Packed(scratch.pricing)
-        calls: list[tuple[Any, ...]] = [(splits.price_splits, 0, 0, 0, now, pricing)]
+        scoring = Packed(scratch.scoring)
+        calls: list[tuple[Any, ...]] = [(splits.score_splits, 0, 0, 0, now, scoring)]
         if "O" in self._operators:
-            calls.append((splits.price_parted, 0, 0, 0, 0, 0, now, pricing))
+            calls.append((splits.score_parted, 0, 0, 0, 0, 0, now, scoring))
         if self._local is not None:
             calls.append(bits.call(self._layout, fields.cases))
         ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the longest last
@@ -580,15 +580,15 @@ class Leaves:
         self._wanted[:] = 0
 
     def _serve(self) -> None:
-        """Fill in and price what waits for counts or weights."""
+        """Fill in and score what waits for counts or weights."""
         if not (self.rules.weighs or self.rules.remote):
             return
         self._wait_for_counts()
         totals = self._totals
-        to_price, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
+        to_score, split, merged = (self._waiting[row, : totals[state.N_STALE + row]] for row in range(3))
         n_children = self._splits["n_children"][split]
         children = self._splits["first_child"][split].repeat(n_children) + count_up(n_children)
-        batch = np.concatenate([to_price, self.nodes["merged"][merged], children]).astype(np.int64)
+        batch = np.concatenate([to_score, self.nodes["merged"][merged], children]).astype(np.int64)
         targets, now = np.unique(self.records["target"][batch]), self._state()
         self._n_served = len(targets) or self._n_served  # none: room was short
         if self.rules.remote:
@@ -596,18 +596,18 @@ class Leaves:
         if isinstance(self._prior, PriorNetwork):
             if len(batch):
                 self._weigh(batch, self._prior)
-                self._priced = True
+                self._scored = True
         else:
             costs = _LOOKING_NS * self.nodes["n_leaves"][targets]
             self._workers.run(lambda begin, end: schedule.refresh_nodes(targets, begin, end, now), costs)
-        totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without prices
+        totals[state.N_STALE : state.N_MERGED + 1] = 0  # only now: an interrupt must not leave leaves without gains
         if self.histograms.are_plenty:
             schedule.free_spent(batch, now)
 
     def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
         """Have sets of cases joined, cut and counted for these leaves, the last of which are children of splits.
 
-        If exponents do not come from the host, they are priced at once.
+        If exponents do not come from the host, they are scored at once.
         """
         self._join_sets()
         records = self.records
@@ -628,7 +628,7 @@ class Leaves:
         is_new[np.isin(batch, np.append(self._splits["first_child"][split] + largest, whole))] = False
         of_each = np.append(np.ones(len(batch) - len(children), np.int64), self._splits["n_children"][split])
         if len(batch):
-            self._count_and_price(batch, np.append(0, np.cumsum(of_each)), np.flatnonzero(is_new), split, largest, now)
+            self._count_and_score(batch, np.append(0, np.cumsum(of_each)), np.flatnonzero(is_new), split, largest, now)
         self._release_dropped()
 
     def _join_sets(self) -> None:
@@ -638,14 +638,14 @@ class Leaves:
             self._session.join(*joined.T.copy())
             self._totals[state.N_JOINED] = 0
 
-    def _count_and_price(
+    def _count_and_score(
         self, batch: Integers, begins: Integers, new: Integers, split: Integers, largest: Integers, now: Any
     ) -> None:
-        """Have the new ones of these leaves counted, and price all, group by group: a group begins at each of `begins`.
+        """Have the new ones of these leaves counted, and score all, group by group: a group begins at each of `begins`.
 
-        Where a counter can do the one while we do the other, half of them is counted while the rest is priced.
+        Where a counter can do the one while we do the other, half of them is counted while the rest is scored.
         """
-        sizes, places, prices = self._sizes(batch), np.full(len(batch), -1), not self.rules.weighs
+        sizes, places, scores = self._sizes(batch), np.full(len(batch), -1), not self.rules.weighs
         cuts = [0, len(begins) - 1]
         if self._counter.overlaps and len(new) >= _WORTH_HALVING:
             middle = int(np.searchsorted(begins, new[len(new) // 2], "right")) - 1
@@ -668,11 +668,11 @@ class Leaves:
                 self._later = self._workers.ahead(partial(counted, end, cuts[-1]))
 
             def fill_in(some: int, others: int, begin: int = begin, counts: NDArray[np.int32] = counts) -> None:
-                given = batch, begins, split, largest, places, counts, begin + some, begin + others, prices, now
+                given = batch, begins, split, largest, places, counts, begin + some, begin + others, scores, now
                 with self._scratch() as scratch:
                     expand.fill_in(*given, scratch)
 
-            costs = _PRICING_NS * np.add.reduceat(sizes[first : begins[end]], begins[begin:end] - first)
+            costs = _SCORING_NS * np.add.reduceat(sizes[first : begins[end]], begins[begin:end] - first)
             self._workers.run(fill_in, costs)
         self._later = None
 
@@ -706,7 +706,7 @@ class Leaves:
 
         def weigh(begin: int, end: int) -> None:
             with self._scratch() as scratch:
-                weights.price_by_weights(batch, begin, end, cells, starts, now, scratch)
+                weights.score_by_weights(batch, begin, end, cells, starts, now, scratch)
 
         self._workers.run(weigh, np.array([_WEIGHING_NS * len(row) for row in rows]))
 

@@ -19,10 +19,10 @@ from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.network import Network
 from leafwise.priors import Bdeu
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.search.tables import TableArcSearch, TableArcSearchRun
-from leafwise.search.under_way import check_inner
+from leafwise.search.run import check_inner
+from leafwise.search.table_arc_search import TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import Arcs
 from leafwise.workers import Workers
 

@@ -19,11 +19,11 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.scores import node_score
-from leafwise.search.greedy import SCHEDULES, LeafSearch, LeafSearchRun
-from leafwise.search.kept import Kept, Nodes, nodes_of, plain_nodes
-from leafwise.search.perturbing import Moves, perturbed
+from leafwise.search.best_networks import BestNetworks, Nodes, nodes_of, plain_nodes
+from leafwise.search.leaf_search import SCHEDULES, LeafSearch, LeafSearchRun
+from leafwise.search.perturbation import Moves, perturbed
 from leafwise.search.problem import Problem, Step
-from leafwise.search.under_way import Run, check_numbers, check_operators, now_and_then
+from leafwise.search.run import Run, check_numbers, check_operators, now_and_then
 from leafwise.workers import Workers
 
 Progress = Callable[[Any], None]
@@ -104,7 +104,7 @@ class LeafSearchRestartsRun(Run):
             self._schedules += [schedule for schedule in SCHEDULES if schedule not in self._schedules]
         self._turns: list[int] = []
         self._tried: dict[int, set[int]] = {target: set() for target in problem.targets}
-        self._kept = Kept(settings.keep)
+        self._kept = BestNetworks(settings.keep)
         self._nodes: Nodes = ()
         self._scores: dict[int, float] = {}
         self.n_rounds = self.n_steps = 0

@@ -15,8 +15,8 @@ from leafwise.counters.counter import LocalCounter
 from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Node
 from leafwise.priors import ParameterPrior
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
-from leafwise.search.planting import planted_names, planted_sets
+from leafwise.search.initial_graphs import initial_names, initial_sets
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem
 from leafwise.structure_priors import StructurePrior
 from leafwise.table import count_states
@@ -47,7 +47,7 @@ def search_samples(
     for copy, graph in graphs.items():
         rules.is_parent[copy, list(graph.tested)] = 1
     roots = counter.name_sets(session, [sample.rows for sample in samples])
-    names = planted_sets(graphs, session, count_states(counter.variables), planted_names(), roots)
+    names = initial_sets(graphs, session, count_states(counter.variables), initial_names(), roots)
     sets = counter.take(session, np.array(names, np.int64))
     n_candidates = rules.allowed.sum(axis=1, dtype=np.int64)
     problem = Problem(counter.variables, tuple(targets), prior, structure_prior, rules, n_candidates, graphs)

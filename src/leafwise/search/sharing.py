@@ -19,7 +19,7 @@ from leafwise.operators import RelabelledMerge, Tie
 from leafwise.own_tests import OwnTests
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
-from leafwise.search.greedy import LeafSearchRun
+from leafwise.search.leaf_search import LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.structure_priors import Costs, Partners, log_pairings, log_prior_of_tie
 from leafwise.table import Variable
@@ -114,7 +114,7 @@ class SameSize:
             np.zeros((n, 2 + size), np.int64),
             np.zeros(n),
         )
-        self._prices = _prices(blocks, labels, costs, operators, adds)
+        self._costs = _costs(blocks, labels, costs, operators, adds)
         self._trees = _trees(self._groups)
         self._n_looked_for = -1  # -1: there are no trees yet
         self._is_over = False
@@ -138,16 +138,16 @@ class SameSize:
 
     def look_ahead(self) -> None:
         """A moment of work."""
-        groups, trees, prices = self._groups, self._trees, self._prices
+        groups, trees, costs = self._groups, self._trees, self._costs
         if self._n_looked_for < 0:
-            sharing.plant(groups, trees, prices)
+            sharing.build_trees(groups, trees, costs)
             self._n_looked_for = 0
         elif self._n_looked_for < len(self.owners):
             end = min(self._n_looked_for + _CHUNK, len(self.owners))
-            sharing.look_for_all(self._n_looked_for, end, groups, trees, prices)
+            sharing.look_for_all(self._n_looked_for, end, groups, trees, costs)
             self._n_looked_for = end
         else:
-            self._is_over = not sharing.share(self._n_known + _CHUNK, groups, trees, prices)
+            self._is_over = not sharing.share(self._n_known + _CHUNK, groups, trees, costs)
 
     def operator(self, step: int) -> RelabelledMerge | Tie:
         """A step as a value, by the first leaves of both groups."""
@@ -174,7 +174,7 @@ class SameSize:
             group = []
             for leaf in leaves:
                 counts[slots[leaf]] += self.counts[leaf]
-                exponents[slots[leaf]] += self.exponents[leaf] if self._prices.adds or leaf == leader else 0.0
+                exponents[slots[leaf]] += self.exponents[leaf] if self._costs.adds or leaf == leader else 0.0
                 states = np.empty(size, np.int64)
                 states[slots[leaf]] = self.states[leaf]
                 group.append(TiedLeaf(*self.owners[leaf], tuple(states[order].tolist())))
@@ -270,13 +270,13 @@ def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any
     return Node.with_own_tests(OwnTests.learned(node.own.graph, counts, exponents, variable), node.parents)
 
 
-def _prices(blocks: Sequence[Block], labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.Prices:
+def _costs(blocks: Sequence[Block], labels: Labels, costs: Costs, operators: str, adds: bool) -> sharing.SharingCosts:
     size, charges, partners = len(blocks[0].states), costs.shared > 0, labels.partners(blocks)
     within, across = np.zeros(max(block.variable for block in blocks) + 1), np.zeros(labels.n)
     for block in blocks if charges else ():
         within[block.variable] = partners.log_within(block.variable, size)
         across[block.labels] = partners.log_across(block.variable, block.states)
-    return sharing.Prices(
+    return sharing.SharingCosts(
         -(size - 1) * costs.log_kappa,
         float(costs.shared),
         within,

@@ -1,8 +1,8 @@
-"""The complete tables of nodes under search: memory for the kernels that count and price them, and threads.
+"""The complete tables of nodes under search: memory for the kernels that count and score them, and threads.
 
-A complete table is a decision graph whose every leaf is split alike. So the histograms of a node's configurations price
-all arcs into it at once, and adding one cuts every configuration, of whose parts the largest follows by subtraction.
-What was found out about a node with certain parents is kept: searches come back to them again and again.
+A complete table is a decision graph whose every leaf is split alike. So the histograms of a node's configurations give
+the gains of all arcs into it at once, and adding one cuts every configuration, of whose parts the largest follows by
+subtraction. What was found out about a node with certain parents is kept: searches come back to it again and again.
 """
 
 import math

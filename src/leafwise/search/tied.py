@@ -16,7 +16,7 @@ from leafwise.counters.counter import Counter
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.own_tests import OwnTests
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers

@@ -153,7 +153,7 @@ def _settle_deletions(entry: Int, memory: Memory, data: TableData, scratch: Scra
 
 
 @inlined
-def _price(
+def _score(
     where: Array, target: Int, candidates: Candidates, cells: Array, data: TableData, exponents: Exponents, sums: Array
 ) -> None:
     """Add to sums[c], for each candidate, the log likelihood of these histograms when split by it."""
@@ -165,7 +165,7 @@ def _price(
 
 
 @inlined
-def _price_one(
+def _score_one(
     c: Int,
     new: Int,
     largest: Int,
@@ -175,10 +175,10 @@ def _price_one(
     scratch: Scratch,
     sums: Array,
 ) -> None:
-    """Count and price the c-th configuration, whose histogram is not kept, and subtract it from one that is."""
+    """Count and score the c-th configuration, whose histogram is not kept, and subtract it from one that is."""
     record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
     target, size, place = record["target"], configurations[c]["size"], configurations[c]["place"]
-    if size == 1:  # whose price is the same for all
+    if size == 1:  # whose score is the same for all
         rows = counting.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
         counting.add_rows(
             rows, target, candidates.variables, candidates.starts, np.int64(-1), data, memory.cells, largest
@@ -204,16 +204,16 @@ def _price_one(
     )
     if most < candidates.most_states or not candidates.have_planes:
         counting.count_rows(place, size, target, candidates, most, memory, data, scratch, cells, where[0])
-    _price(where, target, candidates, cells, data, scratch.exponents, sums)
+    _score(where, target, candidates, cells, data, scratch.exponents, sums)
     for k in range(n_cells if largest >= 0 else 0):
         memory.cells[largest + k] -= cells[k]
 
 
 @inlined
-def _price_small(
+def _score_small(
     entry: Int, new: Int, candidates: Candidates, memory: Memory, data: TableData, scratch: Scratch, sums: Array
 ) -> None:
-    """Count and price configurations whose histograms are not kept, and subtract them from the largest parts."""
+    """Count and score configurations whose histograms are not kept, and subtract them from the largest parts."""
     configurations, where, first = partitions.configurations_of(new, memory), memory.where, 0
     own, origins = memory.cache.entries[new]["where"], memory.cache.entries[max(entry, 0)]["where"]
     while first < configurations.shape[0]:
@@ -223,7 +223,7 @@ def _price_small(
             at = np.int64(-1)
         for c in range(first, end):
             if where[own + c] < 0 and (at >= 0 or configurations[c]["size"] > 1):
-                _price_one(c, new, at, candidates, memory, data, scratch, sums)
+                _score_one(c, new, at, candidates, memory, data, scratch, sums)
         first = end
 
 
@@ -253,7 +253,7 @@ def _set_count_scores(arity: Int, new: Int, memory: Memory, data: TableData, scr
 
 @bare
 def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Count and price whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
+    """Count and score whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
     record, candidates = memory.cache.entries[new], candidates_of(new, memory, data, scratch.candidates)
     target, n_rows, count_scores = record["target"], record["n_rows"], scratch.count_scores
     n_classes, last = data.variables[target]["n_states"], min(end, candidates.variables.shape[0])
@@ -290,8 +290,8 @@ def _settle_additions(entry: Int, new: Int, memory: Memory, data: TableData, scr
         for c in range(sums.shape[0]):
             sums[c] = 0.0
         _set_all_exponents(new, memory, data, scratch)
-        _price_small(entry, new, candidates, memory, data, scratch, sums)
-        _price(where, target, candidates, memory.cells, data, scratch.exponents, sums)
+        _score_small(entry, new, candidates, memory, data, scratch, sums)
+        _score(where, target, candidates, memory.cells, data, scratch.exponents, sums)
     now = record["log_likelihood"] + n_single * math.log(n_classes)
     kappa = record["n_rows"] * (n_classes - 1) * data.constants[0]["log_kappa"]
     for c in range(sums.shape[0]):

@@ -19,16 +19,16 @@ from leafwise.kernels.leaf_search.leaf_lists import (
     drop_children_of,
     drop_fallback,
     drop_merged,
+    forget_all_scores,
+    forget_scores,
     free_histogram,
     link,
     relink,
     unlink,
-    unprice,
-    unprice_all,
 )
 from leafwise.kernels.leaf_search.operators import best_split, is_stale, merge_prior, refresh
 from leafwise.kernels.leaf_search.own_values import n_kids, n_outcomes, part_cost
-from leafwise.kernels.leaf_search.splits import copy_split, given_back, is_tested, may_test, price_splits
+from leafwise.kernels.leaf_search.splits import copy_split, given_back, is_tested, may_test, score_splits
 from leafwise.kernels.leaf_search.state import (
     MERGE_STEP,
     N_SLOTS,
@@ -76,7 +76,7 @@ def set_costs(node: Any, scoring: Scoring) -> None:
 
 @bare
 def _reset_costs(target: int, state: State) -> None:
-    """The costs after a change; where a test of another variable became cheaper than leaves expected, price them again.
+    """The costs after a change; where a test of another variable became cheaper than leaves expected, score them again.
 
     The last candidates are cheap, since there are few sets that leave out only one or two.
     """
@@ -85,7 +85,7 @@ def _reset_costs(target: int, state: State) -> None:
     set_costs(node, state.scoring)
     if node["untested_cost"] < expected:
         node["version"] += 1
-        unprice_all(target, state)
+        forget_all_scores(target, state)
 
 
 @bare
@@ -97,7 +97,7 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, state
         at = node["head"]
         while at >= 0:
             leaf = state.leaves[at]
-            if leaf["max_children"] < most:  # priced when there was less room: its gain is no upper bound
+            if leaf["max_children"] < most:  # scored when there was less room: its gain is no upper bound
                 leaf["gain"], leaf["max_children"] = np.inf, -1
             at = leaf["next"]
     refresh(target, gone, gone_too, first_new, state)
@@ -111,7 +111,7 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
     """A variable is tested for the first time in the leaf's graph: see whether the leaf would rather test it, too.
 
     What it would gain is at most what the best split on an untested variable gained. A tie goes to the smaller
-    variable, as if both had been priced at once.
+    variable, as if both had been scored at once.
     """
     leaf, old, new = state.leaves[at], state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
     drop_fallback(at, state)
@@ -124,12 +124,12 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
     elif leaf["histogram"] >= 0 and not state.rules.weighs:
         before = old["variable"], old["kind"], old["state"], old["part"], old["piece"]
         first, n = old["first_child"], old["n_children"]
-        price_splits(at, TESTED, variable, state, scratch.pricing)
+        score_splits(at, TESTED, variable, state, scratch.scoring)
         if before != (old["variable"], old["kind"], old["state"], old["part"], old["piece"]) and first >= 0:
             drop(first, n, state)
             old["first_child"] = -1
     else:
-        unprice(at, state)
+        forget_scores(at, state)
 
 
 @inlined
@@ -150,7 +150,7 @@ def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bo
                     _offer_tested(at, variable, state, scratch)
                     state.leaves[at]["version"] = node["version"]
                 elif state.leaves[at]["max_children"] >= 0:
-                    unprice(at, state)
+                    forget_scores(at, state)
                 at = state.leaves[at]["next"]
         _reset_costs(target, state)
     return is_first
@@ -185,7 +185,7 @@ def _apply_split(at: Int, state: State, scratch: Scratch) -> None:
     step["is_first_test"] = _note_test(target, split["variable"], state, scratch)
     for child in range(split["first_child"], split["first_child"] + split["n_children"]):
         if state.leaves[child]["version"] != node["version"]:
-            unprice(child, state)
+            forget_scores(child, state)
     _leaves_changed(target, at, np.int64(NO_LEAF), split["first_child"], state)
 
 
@@ -204,7 +204,7 @@ def _apply_merge(target: int, state: State) -> None:
     link(new, state)
     node["merged"] = -1
     if state.leaves[new]["version"] != node["version"]:
-        unprice(new, state)
+        forget_scores(new, state)
     _leaves_changed(target, at, other, new, state)
 
 
@@ -262,9 +262,9 @@ def roll_back(target: int, first: int, state: State) -> None:
         node["first_pending"] = -1
     drop_merged(node, state)
     node["merges_known"] = 0
-    if node["n_tested"] < n_tested:  # leaves were priced when more variables were tested
+    if node["n_tested"] < n_tested:  # leaves were scored when more variables were tested
         node["version"] += 1
-        unprice_all(target, state)
+        forget_all_scores(target, state)
     _reset_costs(target, state)
     _leaves_changed(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
 

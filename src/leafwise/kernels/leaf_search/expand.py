@@ -1,10 +1,10 @@
-"""What operators make: the new leaves of a node, with their cases, their histograms and their prices.
+"""What operators make: the new leaves of a node, with their cases, their histograms and their best splits.
 
 After a split only the smaller children are counted; the largest is the parent less the others. After a merge histograms
 add. Several threads make leaves at the same time, each for other nodes: what they take from is behind a lock.
 
 Where the rows are elsewhere (`rules.remote`), new leaves are planned and wait: the host has their sets cut, joined and
-counted, many at a time, and has them priced. A set is then named by the number of its leaf, plus one, as no name may
+counted, many at a time, and has them scored. A set is then named by the number of its leaf, plus one, as no name may
 come twice.
 """
 
@@ -40,14 +40,14 @@ from leafwise.kernels.leaf_search.own_values import (
 )
 from leafwise.kernels.leaf_search.regions import cut_region, has_state, join_regions, mask_words, share_of
 from leafwise.kernels.leaf_search.splits import (
-    PricingScratch,
+    ScoringScratch,
     base_of,
     child_of,
     clear_split,
     gains_nothing,
     histogram_of,
-    make_pricing_scratch,
-    price_splits,
+    make_scoring_scratch,
+    score_splits,
 )
 from leafwise.kernels.leaf_search.state import (
     COMPLETE,
@@ -71,14 +71,14 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 
-LEAVES_TO_PRICE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of State.waiting
+LEAVES_TO_SCORE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of State.waiting
 
 
 class Scratch(NamedTuple):
     """Where one thread works."""
 
     counting: bits.Scratch
-    pricing: PricingScratch
+    scoring: ScoringScratch
     groups: Array  # for each state of a split's variable: the child it goes to
     sizes: Array  # for each child: how many cases it gets
     fill: Array  # for each child: how many it has so far
@@ -93,7 +93,7 @@ def make_scratch(state: State, parts: bool) -> Scratch:
     most_states = max(2, n_states.max())
     return Scratch(
         bits.make_scratch(cases.n_cases, n_states, cases.data),
-        make_pricing_scratch(state.scoring, parts),
+        make_scoring_scratch(state.scoring, parts),
         np.empty(most_states, np.int64),
         np.empty(most_states + 2, np.int64),
         np.empty(most_states + 2, np.int64),
@@ -240,20 +240,20 @@ def _wait(row: Int, what: Int, state: State) -> None:
 
 @bare
 def _find_splits(at: Int, state: State, scratch: Scratch) -> None:
-    price_splits(at, UNTESTED, -1, state, scratch.pricing)
+    score_splits(at, UNTESTED, -1, state, scratch.scoring)
     choose_split(at, state.nodes[state.leaves[at]["target"]], state)
     scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
 
 
 @bare
-def price(at: Int, state: State, scratch: Scratch) -> None:
+def score_leaf(at: Int, state: State, scratch: Scratch) -> None:
     """Find the best splits of a leaf that is counted."""
     _find_splits(at, state, scratch)
     free_if_spent(at, state)
 
 
 @inlined
-def price_again(at: Int, state: State, scratch: Scratch) -> bool:
+def score_again(at: Int, state: State, scratch: Scratch) -> bool:
     """Find the best splits of a leaf that is there. False: not yet, since room is short or it waits for the host."""
     leaf = state.leaves[at]
     drop_children(at, state)
@@ -263,9 +263,9 @@ def price_again(at: Int, state: State, scratch: Scratch) -> bool:
     if not has_histogram(leaf, state, scratch):
         return False
     if state.rules.weighs or not is_counted(leaf, state):
-        _wait(np.int64(LEAVES_TO_PRICE), at, state)
+        _wait(np.int64(LEAVES_TO_SCORE), at, state)
         return False
-    price(at, state, scratch)
+    score_leaf(at, state, scratch)
     return True
 
 
@@ -276,7 +276,7 @@ def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> Non
         split["variable"],
         state.scoring.layout.n_states,
         state.regions,
-        scratch.pricing.region.mask,
+        scratch.scoring.region.mask,
     )
     for k in range(mask_words(n_states[variable])):
         mask[k] = np.uint64(0)
@@ -343,7 +343,7 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
     for value in range(n_states):
         if is_partial:
             groups[value] = n - 1
-            if has_state(scratch.pricing.region.mask, np.int64(0), np.int64(value)):
+            if has_state(scratch.scoring.region.mask, np.int64(0), np.int64(value)):
                 groups[value] = n_before
                 n_before += 1
         else:
@@ -358,7 +358,7 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
 @inlined
 def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scratch) -> None:
     """Where the new leaves are; and, for a partial complete split, which states can occur, for whoever replays it."""
-    n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.pricing.region.mask
+    n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.scoring.region.mask
     variable, to = split["variable"], state.leaves[first]["region"]
     if split["part"] != 0:
         for new in range(first, first + split["n_children"]):
@@ -460,13 +460,13 @@ def _keep_whole(leaf: Any, states: Int, whole: Any, state: State, scratch: Scrat
 
 @bare
 def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
-    """The leaves that one of the leaf's splits makes, priced or waiting for the host; unless room is short."""
+    """The leaves that one of the leaf's splits makes, scored or waiting for the host; unless room is short."""
     leaf, split, cases = state.leaves[at], state.splits[N_SLOTS * at + slot], state.cases
     if not has_histogram(leaf, state, scratch):
         return
     if state.rules.remote and not leaf["is_counted"]:
         drop_children(at, state)
-        _wait(np.int64(LEAVES_TO_PRICE), at, state)
+        _wait(np.int64(LEAVES_TO_SCORE), at, state)
         return
     n, n_states = split["n_children"], state.scoring.layout.n_states[split["variable"]]
     _plan_split(leaf, split, state, scratch)
@@ -503,7 +503,7 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
         _wait(np.int64(LEAVES_WITH_CHILDREN), N_SLOTS * at + slot, state)
     else:
         for child in range(first, first + n):
-            price(child, state, scratch)
+            score_leaf(child, state, scratch)
 
 
 @inlined
@@ -537,7 +537,7 @@ def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
 
 @bare
 def make_union(first: Int, second: Int, state: State, scratch: Scratch) -> Int:
-    """The leaf that merging two leaves makes, yet to be priced, and perhaps to be counted elsewhere; -1: no room."""
+    """The leaf that merging two leaves makes, yet to be scored, and perhaps to be counted elsewhere; -1: no room."""
     one, two, cases = state.leaves[first], state.leaves[second], state.cases
     if not state.rules.remote:
         scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
@@ -565,7 +565,7 @@ def make_union(first: Int, second: Int, state: State, scratch: Scratch) -> Int:
             two["n_boxes"],
             state.scoring.layout.n_states,
             merged["region"],
-            scratch.pricing.region,
+            scratch.scoring.region,
         )
         merged["n_boxes"], merged["n_words"] = n_boxes, end - merged["region"]
         set_exponent(merged, state)
@@ -591,13 +591,13 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
         _wait(np.int64(NODES_WITH_MERGED), target, state)
         return False
     else:
-        price(new, state, scratch)
+        score_leaf(new, state, scratch)
     return True
 
 
 @bare
 def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> None:
-    """A leaf that a search begins with, yet to be counted and priced: where it is, and which tests lead to it."""
+    """A leaf that a search begins with, yet to be counted and scored: where it is, and which tests lead to it."""
     number = add_leaf(target, cases, state)
     leaf = state.leaves[number]
     leaf["region"], leaf["n_boxes"], leaf["n_words"], leaf["tests"], leaf["n_tests"] = (
@@ -682,11 +682,11 @@ def fill_in(
     counts: Array,
     begin: int,
     end: int,
-    prices: bool,
+    scores: bool,
     state: State,
     scratch: Scratch,
 ) -> None:
-    """Write histograms that were counted elsewhere to where they belong, and price their leaves while they are at hand.
+    """Write histograms that were counted elsewhere to where they belong, and score their leaves while they are at hand.
 
     Leaves come in groups, of which the last are the children of splits: what was not counted follows by subtraction.
     Histograms are given back later, when nobody will do this again after an interrupt.
@@ -699,6 +699,6 @@ def fill_in(
         if k >= n_others:
             at = splits[k - n_others]
             _subtract(state.leaves[at // N_SLOTS], state.splits[at], largest[k - n_others], state)
-        if prices:
+        if scores:
             for j in range(begins[k], begins[k + 1]):
                 _find_splits(leaves[j], state, scratch)

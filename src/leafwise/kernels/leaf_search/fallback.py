@@ -12,7 +12,7 @@ from leafwise.kernels.compiling.types import Int
 from leafwise.kernels.leaf_search.expand import Scratch, has_histogram
 from leafwise.kernels.leaf_search.leaf_lists import drop_children_of, drop_fallback
 from leafwise.kernels.leaf_search.operators import best_split, choose_split
-from leafwise.kernels.leaf_search.splits import copy_split, given_back, may_test, price_splits
+from leafwise.kernels.leaf_search.splits import copy_split, given_back, may_test, score_splits
 from leafwise.kernels.leaf_search.state import FALLBACK, N_SLOTS, TESTED, UNTESTED, State
 from leafwise.kernels.scoring.dirichlet import TIE
 
@@ -39,7 +39,7 @@ def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> In
             return none
         drop_children_of(fallback, state)
         state.scoring.allowed[target, contested] = 0
-        price_splits(at, FALLBACK, -1, state, scratch.pricing)
+        score_splits(at, FALLBACK, -1, state, scratch.scoring)
         state.scoring.allowed[target, contested] = 1
         leaf["excluded"] = contested
     back = given_back(leaf, state.scoring)

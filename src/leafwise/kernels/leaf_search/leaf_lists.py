@@ -169,17 +169,17 @@ def drop_merged(node: Any, state: State) -> None:
 
 
 @bare
-def unprice(at: Int, state: State) -> None:
-    """Forget the leaf's prices, and what was made ahead for it."""
+def forget_scores(at: Int, state: State) -> None:
+    """Forget the gains of the leaf's splits, and what was made ahead for it."""
     drop_children(at, state)
     drop_ahead(at, state)
     state.leaves[at]["gain"], state.leaves[at]["max_children"] = np.inf, -1
 
 
 @bare
-def unprice_all(target: int, state: State) -> None:
+def forget_all_scores(target: int, state: State) -> None:
     """The same for all leaves of a node."""
     at = state.nodes[target]["head"]
     while at >= 0:
-        unprice(at, state)
+        forget_scores(at, state)
         at = state.leaves[at]["next"]

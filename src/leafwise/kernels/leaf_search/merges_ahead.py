@@ -10,7 +10,7 @@ from typing import Any
 
 from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.leaf_search.expand import Scratch, is_counted, make_children, make_union, price
+from leafwise.kernels.leaf_search.expand import Scratch, is_counted, make_children, make_union, score_leaf
 from leafwise.kernels.leaf_search.leaf_lists import drop_ahead
 from leafwise.kernels.leaf_search.operators import best_split, is_stale
 from leafwise.kernels.leaf_search.state import State
@@ -45,14 +45,14 @@ def _make_ahead(at: Int, least: float, state: State, scratch: Scratch) -> bool:
     leaf = state.leaves[at]
     other, version = leaf["partner"], state.nodes[leaf["target"]]["version"]
     is_there = leaf["ahead"] >= 0 and leaf["ahead_with"] == other
-    if not is_there or state.leaves[leaf["ahead"]]["version"] != version:  # which would be priced again
+    if not is_there or state.leaves[leaf["ahead"]]["version"] != version:  # which would be scored again
         drop_ahead(at, state)
         if not is_counted(leaf, state) or not is_counted(state.leaves[other], state):
             return True
         new = make_union(at, other, state, scratch)
         if new < 0:
             return False
-        price(new, state, scratch)
+        score_leaf(new, state, scratch)
         leaf["ahead"], leaf["ahead_with"] = new, other
     union = state.leaves[leaf["ahead"]]
     if union["gain"] > 0.0 and union["gain"] >= least and not is_stale(leaf["ahead"], state):

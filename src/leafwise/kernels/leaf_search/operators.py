@@ -32,7 +32,7 @@ def best_split(at: Int, state: State) -> Any:
 
 @bare
 def is_stale(at: Int, state: State) -> bool:
-    """Whether the leaf, which gains, is yet to be priced, or its split is not what it was; its gain is a bound then."""
+    """Whether the leaf, which gains, is yet to be scored, or its split is not what it was; its gain is a bound then."""
     leaf = state.leaves[at]
     target = leaf["target"]
     if leaf["max_children"] != state.nodes[target]["max_children"]:
@@ -196,7 +196,7 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, state: State)
     node = state.nodes[target]
     rules = state.rules
     _refresh_split(target, state)
-    if node["split_gain"] == np.inf:  # some leaf is yet to be priced, or even to be counted
+    if node["split_gain"] == np.inf:  # some leaf is yet to be scored, or even to be counted
         node["merges_known"] = 0
     elif rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
         _refresh_merge(target, gone, gone_too, first_new, state)
@@ -211,7 +211,7 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, state: State)
 
 @bare
 def refresh_node(target: int, state: State) -> None:
-    """The node's best operators after prices changed."""
+    """The node's best operators after gains changed."""
     refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
 
 
@@ -243,7 +243,7 @@ def note_most(target: int, state: State) -> None:
 
 @bare
 def refresh_all(state: State) -> None:
-    """All nodes' best operators, after leaves were priced."""
+    """All nodes' best operators, after leaves were scored."""
     for k in range(state.targets.shape[0]):
         refresh_node(state.targets[k], state)
         note_next(state.targets[k], state)

@@ -1,4 +1,4 @@
-"""Prices where a graph tests its own variable: of pieces of a distribution, and of parting a leaf into pieces.
+"""ScoreTables where a graph tests its own variable: of pieces of a distribution, and of parting a leaf into pieces.
 
 A leaf is about some of its target's states, a mask of bits (`states`; 0: all). To part it by a mask A makes a *switch*
 (is it in A, or not?), a leaf about A, unless that is a single state, and a leaf about the rest. A switch has A for its
@@ -41,7 +41,7 @@ _SLACK = 1e-7  # of bounds: more than is lost to rounding
 
 
 class OwnScratch(NamedTuple):
-    """Where one thread prices pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
+    """Where one thread scores pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
 
     n: Array  # outcomes, masks, states that the leaf is about; and whether all candidates have bounds
     states: Array  # those that are listed,
@@ -367,7 +367,7 @@ def _bound_level(level: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> No
 
 @bare
 def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own: OwnScratch) -> None:
-    """Make ready to price a leaf with these counts: its parts, and what its pieces are worth before."""
+    """Make ready to score a leaf with these counts: its parts, and what its pieces are worth before."""
     r = scoring.layout.n_states[leaf["target"]]
     own.n[0] = own.n[1] = own.n[3] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
@@ -563,7 +563,7 @@ def _can_win(split: Any, parts: Int, kind: Int, value: Int, block: Block, own: O
 
 
 @bare
-def _price_ordered(
+def _score_ordered(
     split: Any, leaf: Any, block: Block, parts: Int, most: Int, scoring: Scoring, own: OwnScratch
 ) -> None:
     """Offer all splits below a state of a variable; missing cells on either side."""
@@ -595,7 +595,7 @@ def _add_up_children(n_values: Int, leaf: Any, scoring: Scoring, own: OwnScratch
 
 
 @bare
-def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
+def score_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
     """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
     variable, n_values, is_added = block.variable, scoring.layout.n_states[block.variable], not block.is_bounded
     for value in range(n_values):
@@ -621,7 +621,7 @@ def price_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scorin
                     rows = _Rows(child, n_values, np.int64(2), np.int64(2))
                     _offer(split, leaf, variable, kind, np.int64(value), rows, parts == 1, most, scoring, own)
         if scoring.ordered and scoring.n_ordered[variable] > 2:
-            _price_ordered(split, leaf, block, parts, most, scoring, own)
+            _score_ordered(split, leaf, block, parts, most, scoring, own)
 
 
 class _Bound(NamedTuple):

@@ -38,10 +38,10 @@ from leafwise.kernels.leaf_search.expand import (
     is_counted,
     make_children,
     make_merged,
-    price_again,
+    score_again,
 )
 from leafwise.kernels.leaf_search.fallback import is_contested, slot_to_prepare, take_fallback
-from leafwise.kernels.leaf_search.leaf_lists import drop, drop_merged, free_if_spent, unprice_all
+from leafwise.kernels.leaf_search.leaf_lists import drop, drop_merged, forget_all_scores, free_if_spent
 from leafwise.kernels.leaf_search.merges_ahead import make_merges_ahead
 from leafwise.kernels.leaf_search.operators import (
     best_next,
@@ -102,7 +102,7 @@ def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
 
 @inlined
 def _needs_answers(at: Int, state: State) -> bool:
-    """Whether what the leaf needs next comes from the host: weights, or counts; to price what is counted does not."""
+    """Whether what the leaf needs next comes from the host: weights, or counts; to score what is counted does not."""
     rules = state.rules
     return rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
 
@@ -142,7 +142,7 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
                 return
             waits, following = True, state.leaves[at]["next"]
         if is_stale(at, state):
-            if take_fallback(at, state) or price_again(at, state, scratch):
+            if take_fallback(at, state) or score_again(at, state, scratch):
                 refresh_node(target, state)
                 following = at
             continue
@@ -243,7 +243,7 @@ def _take_step(target: int, state: State, scratch: Scratch) -> int:
 def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
     """Commit best steps until there are n_steps, none gains, or the best is not pending (NEEDS_HOST).
 
-    It is never at its limit while leaves are yet to be priced: their gains are infinite.
+    It is never at its limit while leaves are yet to be scored: their gains are infinite.
     """
     n_ended = -1
     while True:
@@ -329,9 +329,9 @@ def _needs_host(state: State) -> bool:
 
 
 @bare
-def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
+def _advance(leads: bool, n_steps: int, share: float, scored: bool, state: State, scratch: Scratch) -> int:
     shared, status = state.shared, NEEDS_HOST
-    if leads and priced:
+    if leads and scored:
         refresh_all(state)
     while True:
         if leads:
@@ -361,20 +361,20 @@ def _advance(leads: bool, n_steps: int, share: float, priced: bool, state: State
 
 
 @jit
-def advance(leads: bool, n_steps: int, share: float, priced: bool, state: State, scratch: Scratch) -> int:
+def advance(leads: bool, n_steps: int, share: float, scored: bool, state: State, scratch: Scratch) -> int:
     """Commit steps until there are n_steps, none gains, or the leader must look up.
 
-    One thread leads, and the others come to help, with the same state. `priced`: leaves were priced since the last
+    One thread leads, and the others come to help, with the same state. `scored`: leaves were scored since the last
     call.
     """
     scratch = refer(scratch)
     scratch.spent[0] = 0.0
-    return _advance(leads, n_steps, share, priced, refer(state), scratch)
+    return _advance(leads, n_steps, share, scored, refer(state), scratch)
 
 
 @jit
 def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State) -> None:
-    """Records for the leaves that a search begins with, which hold these sets; there is room. All are yet to price.
+    """Records for the leaves that a search begins with, which hold these sets; there is room. All are yet to be scored.
 
     `places` has, for each, where its region begins, its boxes and words, and where the tests are that lead to it.
     """
@@ -387,7 +387,7 @@ def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State
 
 @jit
 def refresh_nodes(targets: Array, begin: int, end: int, state: State) -> None:
-    """The best operators of these nodes, after some of their leaves were priced."""
+    """The best operators of these nodes, after some of their leaves were scored."""
     state = refer(state)
     for k in range(begin, end):
         refresh_node(targets[k], state)
@@ -412,13 +412,13 @@ def drop_leaves(leaves: Array, state: State) -> None:
 
 @jit
 def start_afresh(targets: Array, state: State) -> None:
-    """Forget what these nodes were about to do, and all their prices."""
+    """Forget what these nodes were about to do, and all their gains."""
     state = refer(state)
     for k in range(targets.shape[0]):
         node = state.nodes[targets[k]]
         if node["first_pending"] >= 0:
             roll_back(targets[k], node["first_pending"], state)
         node["version"] += 1
-        unprice_all(targets[k], state)
+        forget_all_scores(targets[k], state)
         drop_merged(node, state)
         set_costs(node, state.scoring)

@@ -52,7 +52,7 @@ class Groups(NamedTuple):
     log_gains: Array
 
 
-class Prices(NamedTuple):
+class SharingCosts(NamedTuple):
     """What sharing gives back and costs."""
 
     back: float  # for the parameters
@@ -170,47 +170,47 @@ def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: T
 
 
 @bare
-def _pairings_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> float:
+def _pairings_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> float:
     """What members of b, of its first one's variable, will pay for other states than the first leaf of a in a slot."""
     paid, leaf = 0.0, b
     while leaf != NOBODY:
         if groups.variables[leaf] == groups.variables[a]:
             if groups.labels[leaf] != groups.labels[a]:
-                paid += prices.paired
+                paid += costs.paired
             else:
                 for k in range(groups.sizes[a]):
                     if _slot_after(a, b, groups.places[leaf, k], sorts, groups, trees) != k:
-                        paid += prices.permuted
+                        paid += costs.permuted
                         break
         leaf = groups.next_member[leaf]
     return paid
 
 
 @bare
-def _price(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> float:
+def _cost_of_joining(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> float:
     """What the structure prior gives for b becoming part of a."""
-    back, tied = prices.back - prices.shared, prices.tied[groups.labels[a]]
+    back, tied = costs.back - costs.shared, costs.tied[groups.labels[a]]
     if groups.variables[a] != groups.variables[b]:
-        chosen = prices.chosen[groups.variables[b]]
+        chosen = costs.chosen[groups.variables[b]]
         return back - tied - groups.n_same[b] * (tied - chosen) + groups.pairings[b]
-    moved = groups.n_far[b] * (tied - prices.tied[groups.labels[b]]) + prices.chosen[groups.variables[a]]
-    if prices.paired == 0.0:
+    moved = groups.n_far[b] * (tied - costs.tied[groups.labels[b]]) + costs.chosen[groups.variables[a]]
+    if costs.paired == 0.0:
         return back - moved
-    return back - moved - (_pairings_after(a, b, sorts, groups, trees, prices) - groups.pairings[b])
+    return back - moved - (_pairings_after(a, b, sorts, groups, trees, costs) - groups.pairings[b])
 
 
 @bare
-def gain_of(one: Int, other: Int, groups: Groups, trees: Trees, prices: Prices) -> tuple[float, bool]:
+def gain_of(one: Int, other: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> tuple[float, bool]:
     """What two groups gain as one, and whether their slots are sorted for that."""
     a, b = min(one, other), max(one, other)
     if groups.variables[a] != groups.variables[b]:
-        likelihood = _likelihood_gain(a, b, False, groups, trees, prices.adds)
-        return likelihood + _price(a, b, False, groups, trees, prices), False
-    likelihood = _likelihood_gain(a, b, True, groups, trees, prices.adds)
-    best, sorts = likelihood + _price(a, b, True, groups, trees, prices), True
+        likelihood = _likelihood_gain(a, b, False, groups, trees, costs.adds)
+        return likelihood + _cost_of_joining(a, b, False, groups, trees, costs), False
+    likelihood = _likelihood_gain(a, b, True, groups, trees, costs.adds)
+    best, sorts = likelihood + _cost_of_joining(a, b, True, groups, trees, costs), True
     if groups.labels[a] == groups.labels[b] and _is_symmetric(a, groups) and _is_symmetric(b, groups):
-        likelihood = _likelihood_gain(a, b, False, groups, trees, prices.adds)
-        gain = likelihood + _price(a, b, False, groups, trees, prices)
+        likelihood = _likelihood_gain(a, b, False, groups, trees, costs.adds)
+        gain = likelihood + _cost_of_joining(a, b, False, groups, trees, costs)
         if gain > best - TIE:
             best, sorts = gain, False
     return best, sorts
@@ -238,16 +238,16 @@ def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
 
 
 @bare
-def _refund(view: Int, group: Int, groups: Groups, prices: Prices) -> float:
-    """The most that the price of joining may fall by what is in a group already."""
-    tied = prices.tied[groups.labels[group]]
+def _refund(view: Int, group: Int, groups: Groups, costs: SharingCosts) -> float:
+    """The most that the cost of joining may fall by what is in a group already."""
+    tied = costs.tied[groups.labels[group]]
     if view == RELABELLED:
         return groups.pairings[group] + groups.n_far[group] * tied
-    return groups.pairings[group] + groups.n_same[group] * max(prices.chosen[groups.variables[group]] - tied, 0.0)
+    return groups.pairings[group] + groups.n_same[group] * max(costs.chosen[groups.variables[group]] - tied, 0.0)
 
 
 @bare
-def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Make a box hold a group, too; its least and most shares are in the place of the middle and of half the width."""
     least, most, total, exponents = trees.shares[node], trees.half_widths[node], 0.0, 0.0
     for k in range(groups.sizes[group]):
@@ -262,7 +262,7 @@ def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, price
     trees.most_total[node] = max(trees.most_total[node], total)
     trees.most_exponents[node] = max(trees.most_exponents[node], exponents)
     trees.constant[node] = max(trees.constant[node], trees.priors[group])
-    trees.refunds[node] = max(trees.refunds[node], _refund(view, group, groups, prices))
+    trees.refunds[node] = max(trees.refunds[node], _refund(view, group, groups, costs))
 
 
 @bare
@@ -277,26 +277,26 @@ def _close_box(node: Int, trees: Trees) -> None:
 
 
 @bare
-def _set_box(node: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _set_box(node: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     least, most = trees.shares[node], trees.half_widths[node]
     for k in range(len(least)):
         least[k], most[k], trees.least_exponents[node, k] = np.inf, 0.0, np.inf
     trees.least_total[node], trees.most_total[node], trees.most_exponents[node] = np.inf, 0.0, 0.0
     trees.constant[node], trees.refunds[node] = -np.inf, 0.0
     for at in range(trees.begins[node], trees.ends[node]):
-        _widen(node, view, trees.members[view, at], groups, trees, prices)
+        _widen(node, view, trees.members[view, at], groups, trees, costs)
     _close_box(node, trees)
 
 
 @bare
-def _grow(group: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _grow(group: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Make all boxes hold a group that has grown where it was: it is not far from there."""
     node, place = trees.roots[view, trees.classes[view, group]], trees.places[view, group]
     while node != NOBODY:
         least, most = trees.shares[node], trees.half_widths[node]
         for k in range(len(least)):
             least[k], most[k] = least[k] - most[k], least[k] + most[k]
-        _widen(node, view, group, groups, trees, prices)
+        _widen(node, view, group, groups, trees, costs)
         _close_box(node, trees)
         child = trees.children[node]
         node = child + (place >= trees.begins[child + 1]) if child != NOBODY else NOBODY
@@ -323,7 +323,7 @@ def _cut(node: Int, view: Int, groups: Groups, trees: Trees) -> None:
 
 
 @jit
-def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
+def build_trees(groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Trees of all groups that there are, anew."""
     n, n_nodes = len(groups.sizes), 0
     trees.in_tree[:], trees.roots[:] = 0, NOBODY
@@ -332,7 +332,7 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
         if groups.numbers[group] != NOBODY:
             _set_weights(group, groups, trees)
     for view in range(2):
-        if not (prices.ties if view == TIED else prices.relabels):
+        if not (costs.ties if view == TIED else costs.relabels):
             continue
         there = np.flatnonzero(groups.numbers != NOBODY)
         there = there[np.argsort(trees.classes[view][there], kind="mergesort")]
@@ -348,7 +348,7 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
             trees.begins[n_nodes], trees.ends[n_nodes] = begin, end
             todo, n_nodes = n_nodes, n_nodes + 1
             while todo < n_nodes:
-                _set_box(todo, view, groups, trees, prices)
+                _set_box(todo, view, groups, trees, costs)
                 trees.children[todo] = NOBODY
                 first, last = trees.begins[todo], trees.ends[todo]
                 if last - first > _BUCKET:
@@ -366,7 +366,7 @@ def plant(groups: Groups, trees: Trees, prices: Prices) -> None:
 
 @bare
 def _bound(
-    node: Int, view: Int, b: Int, own: float, slopes: Array, groups: Groups, trees: Trees, prices: Prices
+    node: Int, view: Int, b: Int, own: float, slopes: Array, groups: Groups, trees: Trees, costs: SharingCosts
 ) -> float:
     """At least what group b gains with anyone in a box; `own` is F of its weights, `slopes` is room to work in."""
     size, weight = groups.sizes[b], trees.least_total[node]
@@ -375,7 +375,7 @@ def _bound(
     for k in range(size):
         slot = k if view == TIED else trees.orders[b, k]
         count, exponent, least = groups.counts[b, slot], groups.exponents[b, slot], trees.least_exponents[node, k]
-        more = count + (exponent if prices.adds else max(exponent - least, 0.0))
+        more = count + (exponent if costs.adds else max(exponent - least, 0.0))
         share = trees.shares[node, k]
         slopes[k] = 0.0
         if more > 0.0:
@@ -389,13 +389,13 @@ def _bound(
         most += more
         total += count
         exponents += exponent
-        if prices.adds:
+        if costs.adds:
             prior += _rise(least, exponent)
     steep /= 1.0 - outside
     value += steep * outside
     for k in range(size):
         value += abs(slopes[k] - steep) * trees.half_widths[node, k]
-    if prices.adds:
+    if costs.adds:
         total += exponents
         constant = trees.priors[b] - prior + _rise(trees.most_exponents[node], exponents)
     else:
@@ -404,19 +404,19 @@ def _bound(
     value -= log_gamma(weight + total) - trees.total_log_gamma[node]
     growth += most - total
     value += growth * math.log(trees.most_total[node] / weight)
-    price = prices.back - prices.shared
-    price -= prices.tied[groups.labels[b]] if view == TIED else prices.chosen[groups.variables[b]]
-    return value - own + constant + price + max(trees.refunds[node], _refund(view, b, groups, prices)) + _SLACK
+    cost = costs.back - costs.shared
+    cost -= costs.tied[groups.labels[b]] if view == TIED else costs.chosen[groups.variables[b]]
+    return value - own + constant + cost + max(trees.refunds[node], _refund(view, b, groups, costs)) + _SLACK
 
 
 @bare
-def _offer(x: Int, y: Int, view: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _offer(x: Int, y: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """See whether y is a better partner for x."""
     if y == x or groups.numbers[y] == NOBODY or groups.numbers[y] > groups.numbers[x]:
         return
     if (groups.variables[x] == groups.variables[y]) != (view == RELABELLED):
         return
-    gain, _ = gain_of(x, y, groups, trees, prices)
+    gain, _ = gain_of(x, y, groups, trees, costs)
     best, present = groups.gains[x], groups.partner[x]
     if gain > best + TIE or (gain > best - TIE and present != NOBODY and _is_before(x, y, x, present, groups)):
         groups.gains[x], groups.partner[x], groups.partner_number[x] = gain, y, groups.numbers[y]
@@ -430,13 +430,13 @@ def _is_before(a: Int, b: Int, c: Int, d: Int, groups: Groups) -> bool:
 
 
 @part
-def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _look_for(x: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Find the best partner of a group among those made before."""
     groups.gains[x], groups.partner[x] = 0.0, NOBODY
     own, stack = trees.values[x] + trees.priors[x], np.empty(128, np.int64)
     bounds, slopes = np.empty(128), np.empty(groups.counts.shape[1])
     for view in range(2):
-        if not (prices.ties if view == TIED else prices.relabels):
+        if not (costs.ties if view == TIED else costs.relabels):
             continue
         root, depth = trees.roots[view, trees.classes[view, x]], 0
         if root != NOBODY:
@@ -451,10 +451,10 @@ def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
                 for at in range(trees.begins[node], trees.ends[node]):
                     y = trees.members[view, at]
                     if trees.in_tree[view, y]:
-                        _offer(x, y, view, groups, trees, prices)
+                        _offer(x, y, view, groups, trees, costs)
                 continue
-            first = _bound(child, view, x, own, slopes, groups, trees, prices)
-            second = _bound(child + 1, view, x, own, slopes, groups, trees, prices)
+            first = _bound(child, view, x, own, slopes, groups, trees, costs)
+            second = _bound(child + 1, view, x, own, slopes, groups, trees, costs)
             better = child if first >= second else child + 1
             stack[depth], bounds[depth] = 2 * child + 1 - better, min(first, second)
             stack[depth + 1], bounds[depth + 1] = better, max(first, second)
@@ -464,21 +464,21 @@ def _look_for(x: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
 
 
 @jit
-def look_for_all(begin: Int, end: Int, groups: Groups, trees: Trees, prices: Prices) -> None:
+def look_for_all(begin: Int, end: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Find the best partners of some groups."""
     for x in range(begin, end):
         if groups.numbers[x] != NOBODY:
-            _look_for(x, groups, trees, prices)
+            _look_for(x, groups, trees, costs)
 
 
 # Steps
 
 
 @bare
-def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Prices) -> None:
+def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
     """Make b a part of a."""
     if groups.variables[a] == groups.variables[b]:
-        groups.pairings[a] += _pairings_after(a, b, sorts, groups, trees, prices)
+        groups.pairings[a] += _pairings_after(a, b, sorts, groups, trees, costs)
     leaf = b
     while leaf != NOBODY:
         for k in range(groups.sizes[a]):
@@ -489,7 +489,7 @@ def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, prices: Pri
     for k in range(groups.sizes[a]):
         slot = _slot_after(a, b, k, sorts, groups, trees)
         groups.counts[a, slot] += groups.counts[b, k]
-        if prices.adds:
+        if costs.adds:
             groups.exponents[a, slot] += groups.exponents[b, k]
     groups.next_member[groups.last_member[a]] = b
     groups.last_member[a] = groups.last_member[b]
@@ -523,7 +523,7 @@ def _note(x: Int, groups: Groups, tops: Array, width: Int) -> None:
 
 
 @jit
-def share(most: Int, groups: Groups, trees: Trees, prices: Prices) -> bool:
+def share(most: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> bool:
     """Take steps until there are so many in the log; whether there may be more."""
     width = max(int(np.sqrt(len(groups.gains))), 1)
     n_blocks = (len(groups.gains) + width - 1) // width
@@ -536,26 +536,26 @@ def share(most: Int, groups: Groups, trees: Trees, prices: Prices) -> bool:
             return False
         y = groups.partner[x]
         if groups.numbers[y] != groups.partner_number[x]:
-            _look_for(x, groups, trees, prices)
+            _look_for(x, groups, trees, costs)
             _note(x, groups, tops, width)
             continue
         a, b = min(x, y), max(x, y)
-        gain, sorts = gain_of(a, b, groups, trees, prices)
+        gain, sorts = gain_of(a, b, groups, trees, costs)
         step = groups.totals[N_STEPS]
         groups.log[step, 0], groups.log[step, 1], groups.log_gains[step] = a, b, gain
         for k in range(groups.sizes[a]):
             groups.log[step, 2 + k] = _slot_after(a, b, k, sorts, groups, trees)
         groups.totals[N_STEPS] = step + 1
-        _join(a, b, sorts, groups, trees, prices)
+        _join(a, b, sorts, groups, trees, costs)
         _set_weights(a, groups, trees)
         for view in range(2):
             trees.in_tree[view, b] = 0
-            if prices.ties if view == TIED else prices.relabels:
-                _grow(a, view, groups, trees, prices)
+            if costs.ties if view == TIED else costs.relabels:
+                _grow(a, view, groups, trees, costs)
         groups.totals[N_MOVED] += 1
         if groups.totals[N_MOVED] > _MOVED + len(groups.sizes) // _MOVED_SHARE:
-            plant(groups, trees, prices)
-        _look_for(a, groups, trees, prices)
+            build_trees(groups, trees, costs)
+        _look_for(a, groups, trees, costs)
         _note(a, groups, tops, width)
         _note(b, groups, tops, width)
     return True

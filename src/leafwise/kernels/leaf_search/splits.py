@@ -20,7 +20,7 @@ from leafwise.kernels.leaf_search.own_values import (
     begin_pieces,
     bound_pieces,
     make_own_scratch,
-    price_pieces,
+    score_pieces,
 )
 from leafwise.kernels.leaf_search.regions import RegionScratch, find_shares, forget_tested, make_region_scratch
 from leafwise.kernels.leaf_search.state import (
@@ -46,8 +46,8 @@ N_OWN_ROWS = 6
 _NONE, _ALL = -1, -2  # in the place of a variable
 
 
-class PricingScratch(NamedTuple):
-    """Where one thread prices."""
+class ScoringScratch(NamedTuple):
+    """Where one thread scores leaves."""
 
     rises: Rises  # of a leaf, under BDeu
     region: RegionScratch
@@ -57,8 +57,8 @@ class PricingScratch(NamedTuple):
     own: OwnScratch
 
 
-def make_pricing_scratch(scoring: Scoring, parts: bool) -> PricingScratch:
-    """Room to price any leaf, and its pieces if it may be parted."""
+def make_scoring_scratch(scoring: Scoring, parts: bool) -> ScoringScratch:
+    """Room to score any leaf, and its pieces if it may be parted."""
     n_states = scoring.layout.n_states
     n_rows = 4 * (scoring.arities.max() + 1) + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
     rises = Rises(
@@ -72,7 +72,7 @@ def make_pricing_scratch(scoring: Scoring, parts: bool) -> PricingScratch:
     )
     prefix, sizes = np.empty((2, n_states.max()), np.int64)
     scores, own = np.empty(n_states.max()), make_own_scratch(scoring.layout, parts)
-    return PricingScratch(rises, make_region_scratch(n_states), prefix, sizes, scores, own)
+    return ScoringScratch(rises, make_region_scratch(n_states), prefix, sizes, scores, own)
 
 
 @bare
@@ -111,7 +111,7 @@ def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
 
 
 @bare
-def _score(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any, rises: Rises) -> float:
+def _log_likelihood(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any, rises: Rises) -> float:
     """Equation 5 for the counts from `at` on, which are n together."""
     value = 0.0
     if n < rises.lengths[cell]:
@@ -125,7 +125,9 @@ def _score(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any
 
 
 @bare
-def _score_of_rest(counts: Array, at: Int, totals: Array, n: Int, cell: Int, total: Int, rises: Rises) -> float:
+def _log_likelihood_of_rest(
+    counts: Array, at: Int, totals: Array, n: Int, cell: Int, total: Int, rises: Rises
+) -> float:
     """Equation 5 for what is left of the totals, n together."""
     value = 0.0
     if n < rises.lengths[cell]:
@@ -209,7 +211,7 @@ class _Candidate(NamedTuple):
 
 
 @bare
-def _price_ordered(
+def _score_ordered(
     split: Any,
     leaf: Any,
     candidate: _Candidate,
@@ -220,7 +222,7 @@ def _price_ordered(
     most: Int,
     scoring: Scoring,
     rises: Rises,
-    scratch: PricingScratch,
+    scratch: ScoringScratch,
 ) -> None:
     """All splits below a state of one variable whose states have an order; missing cells on either side."""
     n_classes, variable, r = totals.shape[0], candidate.variable, candidate.n_states
@@ -247,14 +249,14 @@ def _price_ordered(
                 )
                 _set_part(of_part, own, n_classes, rises)
                 cell, total, rest_cell, rest_total = last + _CELL, last + _TOTAL, last + _REST_CELL, last + _REST_TOTAL
-            after = _score(prefix, np.int64(0), n_classes, n_below, cell, total, rises)
-            after += _score_of_rest(prefix, np.int64(0), totals, n - n_below, rest_cell, rest_total, rises)
+            after = _log_likelihood(prefix, np.int64(0), n_classes, n_below, cell, total, rises)
+            after += _log_likelihood_of_rest(prefix, np.int64(0), totals, n - n_below, rest_cell, rest_total, rises)
             kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
             offer(split, after - leaf["log_likelihood"] + extra, variable, kind, np.int64(state), np.int64(2), most)
 
 
 @bare
-def _price_variable(
+def _score_variable(
     split: Any,
     leaf: Any,
     candidate: _Candidate,
@@ -263,7 +265,7 @@ def _price_variable(
     most: Int,
     scoring: Scoring,
     rises: Rises,
-    scratch: PricingScratch,
+    scratch: ScoringScratch,
 ) -> None:
     """All splits on one variable."""
     n_classes, at, r = totals.shape[0], candidate.at, candidate.n_states
@@ -289,7 +291,7 @@ def _price_variable(
         if sizes[state] > 0:
             if by_share:
                 _set_part(of_all * shares[first + state] / n_classes, leaf["exponent"], n_classes, rises)
-            scores[state] = _score(counts, at + state * n_classes, n_classes, sizes[state], cell, total, rises)
+            scores[state] = _log_likelihood(counts, at + state * n_classes, n_classes, sizes[state], cell, total, rises)
         after += scores[state]
     if scoring.complete:
         gain = after - leaf["log_likelihood"] + (n_possible - 1) * per_child + fixed
@@ -300,11 +302,13 @@ def _price_variable(
                 if by_share:
                     _set_part(of_all * shares[first + state] / n_classes, leaf["exponent"], n_classes, rises)
                 here, left = at + state * n_classes, n - sizes[state]
-                after = scores[state] + _score_of_rest(counts, here, totals, left, rest_cell, rest_total, rises)
+                after = scores[state] + _log_likelihood_of_rest(
+                    counts, here, totals, left, rest_cell, rest_total, rises
+                )
                 gain = after - leaf["log_likelihood"] + per_child + fixed
                 offer(split, gain, candidate.variable, np.int64(ONE_STATE), state, np.int64(2), most)
     if scoring.ordered and scoring.n_ordered[candidate.variable] > 2:
-        _price_ordered(split, leaf, candidate, counts, totals, n, per_child + fixed, most, scoring, rises, scratch)
+        _score_ordered(split, leaf, candidate, counts, totals, n, per_child + fixed, most, scoring, rises, scratch)
 
 
 @bare
@@ -331,7 +335,7 @@ def histogram_of(leaf: Any, state: State) -> Array:
 
 
 @bare
-def _candidate(variable: Int, base: Int, leaf: Any, scoring: Scoring, scratch: PricingScratch) -> _Candidate:
+def _candidate(variable: Int, base: Int, leaf: Any, scoring: Scoring, scratch: ScoringScratch) -> _Candidate:
     target = leaf["target"]
     n_classes, n_states = scoring.layout.n_states[target], scoring.layout.n_states[variable]
     restricted = scratch.region.is_tested[variable] != 0
@@ -351,7 +355,7 @@ def _totals_of(target: Int, counts: Array, layout: Layout) -> Array:
 
 
 @bare
-def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scoring, scratch: PricingScratch) -> Block:
+def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scoring, scratch: ScoringScratch) -> Block:
     return Block(
         variable,
         counts,
@@ -368,7 +372,7 @@ def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scor
 
 @inlined
 def _bound_candidates(
-    leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: PricingScratch
+    leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: ScoringScratch
 ) -> None:
     """Note what splits on each candidate can gain, of pieces, too; nothing, if another surely gains more."""
     scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
@@ -392,8 +396,8 @@ def _bound_candidates(
 
 
 @separate
-def price_parted(
-    at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: PricingScratch
+def score_parted(
+    at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: ScoringScratch
 ) -> None:
     """Splits of the pieces that a leaf can be parted into, on one variable; _NONE, _ALL: make ready for some, or all.
 
@@ -410,18 +414,18 @@ def price_parted(
         if has_tables and own.n[3] == 0:
             own.bounds[variable] = bound_pieces(leaf, block, most, scoring, own).most
         if not has_tables or own.bounds[variable] > split["gain"]:
-            price_pieces(split, leaf, block, most, scoring, own)
+            score_pieces(split, leaf, block, most, scoring, own)
 
 
 @inlined
-def _begin_parted(at: Int, state: State, scratch: PricingScratch) -> None:
+def _begin_parted(at: Int, state: State, scratch: ScoringScratch) -> None:
     scratch.own.n[0] = 0
     if state.scoring.own:
-        price_parted(at, 0, _NONE, 0, 0, state, scratch)
+        score_parted(at, 0, _NONE, 0, 0, state, scratch)
 
 
 @bare
-def _price_candidate(
+def _score_candidate(
     at: Int,
     slot: Int,
     variable: Int,
@@ -431,19 +435,19 @@ def _price_candidate(
     most: Int,
     state: State,
     rises: Rises,
-    scratch: PricingScratch,
+    scratch: ScoringScratch,
 ) -> None:
     """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
     if scratch.own.n[0] > 0:
-        price_parted(at, slot, variable, base, most, state, scratch)
+        score_parted(at, slot, variable, base, most, state, scratch)
     else:
         leaf, split = state.leaves[at], state.splits[N_SLOTS * at + slot]
         candidate = _candidate(variable, base, leaf, state.scoring, scratch)
-        _price_variable(split, leaf, candidate, counts, totals, most, state.scoring, rises, scratch)
+        _score_variable(split, leaf, candidate, counts, totals, most, state.scoring, rises, scratch)
 
 
 @inlined
-def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScratch) -> None:
+def _set_log_likelihood(leaf: Any, totals: Array, scoring: Scoring, scratch: ScoringScratch) -> None:
     """The log marginal likelihood of the leaf itself."""
     n_classes, n = totals.shape[0], _total(totals, np.int64(0), totals.shape[0])
     for k in range(n_classes):
@@ -455,10 +459,12 @@ def _score_leaf(leaf: Any, totals: Array, scoring: Scoring, scratch: PricingScra
     elif scoring.equivalent_sample_size > 0.0:
         rises, last = scratch.rises, scratch.rises.lengths.shape[0] - N_OWN_ROWS
         _set_rises(leaf, n, scoring, rises)
-        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, n, last + _OWN_CELL, last + _OWN_TOTAL, rises)
+        leaf["log_likelihood"] = _log_likelihood(
+            totals, np.int64(0), n_classes, n, last + _OWN_CELL, last + _OWN_TOTAL, rises
+        )
     else:
         row, row_of_total = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
-        leaf["log_likelihood"] = _score(totals, np.int64(0), n_classes, n, row, row_of_total, scoring.rises)
+        leaf["log_likelihood"] = _log_likelihood(totals, np.int64(0), n_classes, n, row, row_of_total, scoring.rises)
 
 
 @bare
@@ -505,7 +511,7 @@ def threshold_of_tested(leaf: Any, node: Any, scoring: Scoring) -> float:
 
 
 @inlined
-def _find_restrictions(leaf: Any, state: State, scratch: PricingScratch) -> Int:
+def _find_restrictions(leaf: Any, state: State, scratch: ScoringScratch) -> Int:
     """Note which variables the tests on the way restrict; how many."""
     if not state.rules.tracks_regions or leaf["region"] == 0:
         return np.int64(0)
@@ -587,12 +593,12 @@ def _next_candidate(
 
 
 @inlined
-def _is_pair(variable: Int, pair: _Pair, scoring: Scoring, scratch: PricingScratch) -> bool:
+def _is_pair(variable: Int, pair: _Pair, scoring: Scoring, scratch: ScoringScratch) -> bool:
     return pair.is_on and scoring.layout.n_states[variable] == 2 and scratch.region.is_tested[variable] == 0
 
 
 @bare
-def _price_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array, most: Int, is_complete: bool) -> bool:
+def _score_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array, most: Int, is_complete: bool) -> bool:
     """Offer the split of a binary target on a binary variable; whether it is the best now."""
     zeros, ones = pair.zeros, pair.ones
     c, d = np.int64(counts[here + 2]), np.int64(counts[here + 3])
@@ -616,7 +622,7 @@ def _which_may_gain(first: Int, few: Int, n: Int, counts: Array) -> Any:
 
 
 @inlined
-def _price_pairs(
+def _score_pairs(
     at: Int, split: Any, few: Int, most_few: Int, pair: _Pair, counts: Array, most: Int, state: State
 ) -> None:
     """Offer the splits on all variables that the node's graph does not test, where all are binary.
@@ -640,8 +646,8 @@ def _price_pairs(
 
 
 @inlined
-def _price_tested(
-    at: Int, pair: _Pair, counts: Array, totals: Array, most: Int, state: State, rises: Rises, scratch: PricingScratch
+def _score_tested(
+    at: Int, pair: _Pair, counts: Array, totals: Array, most: Int, state: State, rises: Rises, scratch: ScoringScratch
 ) -> None:
     """Offer the splits on all variables that the node's graph tests."""
     leaf, split = state.leaves[at], state.splits[N_SLOTS * at + TESTED]
@@ -656,9 +662,9 @@ def _price_tested(
             if not may_test(target, variable, scoring):
                 continue
             if _is_pair(variable, pair, scoring, scratch):
-                _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
+                _score_pair(split, variable, 2 * base, pair, counts, most, scoring.complete)
             else:
-                _price_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
+                _score_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
 
 
 @inlined
@@ -689,7 +695,7 @@ def gains_nothing(at: Int, state: State) -> bool:
 
 
 @inlined
-def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> None:
+def _score_all(at: Int, slot: Int, state: State, scratch: ScoringScratch) -> None:
     """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
@@ -697,19 +703,19 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     counts, most = histogram_of(leaf, state), node["max_children"]
     totals = _totals_of(target, counts, layout)
     _begin_parted(at, state, scratch)
-    _score_leaf(leaf, totals, scoring, scratch)
+    _set_log_likelihood(leaf, totals, scoring, scratch)
     n_restricted = _find_restrictions(leaf, state, scratch)
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     pair = _pair_of(leaf, totals, scoring, rises)
     threshold, threshold_tested = threshold_of(leaf, node, scoring), threshold_of_tested(leaf, node, scoring)
     least = min(threshold, threshold_tested) if slot != FALLBACK else threshold
     if scratch.own.n[0] > 0 and -leaf["log_likelihood"] > least:
-        price_parted(at, 0, _ALL, 0, most, state, scratch)
+        score_parted(at, 0, _ALL, 0, most, state, scratch)
     if slot != FALLBACK:
         leaf["max_children"], leaf["version"] = most, node["version"]
         clear_split(state.splits[N_SLOTS * at + TESTED], threshold_tested)
         if node["n_tested"] > 0 and _can_gain(state.splits[N_SLOTS * at + TESTED], leaf):
-            _price_tested(at, pair, counts, totals, most, state, rises, scratch)
+            _score_tested(at, pair, counts, totals, most, state, rises, scratch)
     split = state.splits[N_SLOTS * at + slot]
     clear_split(split, threshold)
     few: Int = np.int64(1)
@@ -723,7 +729,7 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
     if pair.is_on:
         few = _fewest(split, few, most_few, pair)
         if scoring.has_all_pairs and n_restricted == 0:  # so there is nothing to forget
-            _price_pairs(at, split, few, most_few, pair, counts[: 4 * (end - entry)], most, state)
+            _score_pairs(at, split, few, most_few, pair, counts[: 4 * (end - entry)], most, state)
             return
     while entry < end:
         if pair.is_on:
@@ -735,14 +741,14 @@ def _price_all(at: Int, slot: Int, state: State, scratch: PricingScratch) -> Non
         if not may_test(target, variable, scoring) or is_tested(target, variable, state.tested):
             continue
         if not _is_pair(variable, pair, scoring, scratch):
-            _price_candidate(at, slot, variable, base, counts, totals, most, state, rises, scratch)
-        elif _price_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
+            _score_candidate(at, slot, variable, base, counts, totals, most, state, rises, scratch)
+        elif _score_pair(split, variable, 2 * base, pair, counts, most, scoring.complete):
             few = _fewest(split, few, most_few, pair)
     forget_tested(n_restricted, scratch.region)
 
 
 @inlined
-def _price_one(at: Int, variable: Any, state: State, scratch: PricingScratch) -> None:
+def _score_one(at: Int, variable: Any, state: State, scratch: ScoringScratch) -> None:
     """Offer the splits of a leaf on one variable that the node's graph tests now."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
@@ -757,19 +763,19 @@ def _price_one(at: Int, variable: Any, state: State, scratch: PricingScratch) ->
     known = split["gain"]
     if variable < split["variable"]:  # then it has a tie
         split["gain"] -= 2.0 * TIE
-    _price_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
+    _score_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
     if split["variable"] != variable:
         split["gain"] = known
     forget_tested(n_restricted, scratch.region)
 
 
 @separate
-def price_splits(at: Int, slot: Int, variable: Int, state: State, scratch: PricingScratch) -> None:
+def score_splits(at: Int, slot: Int, variable: Int, state: State, scratch: ScoringScratch) -> None:
     """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one.
 
     If it is TESTED: offer those on one variable, which the node's graph tests now.
     """
     if slot == TESTED:
-        _price_one(at, variable, state, scratch)
+        _score_one(at, variable, state, scratch)
     else:
-        _price_all(at, slot, state, scratch)
+        _score_all(at, slot, state, scratch)

@@ -17,7 +17,7 @@ from leafwise.kernels.scoring.rises import Rises
 LEAF = np.dtype(
     [
         # what is looked at again and again comes first: it is in one cache line
-        ("gain", np.float64),  # of the best split; 0: none gains, inf: to be priced; may be a bound (is_stale)
+        ("gain", np.float64),  # of the best split; 0: none gains, inf: to be scored; may be a bound (is_stale)
         ("merge_gain", np.float64),  # of the best merge with a later leaf of the node; perhaps a bound (`partner`)
         ("log_likelihood", np.float64),  # log marginal likelihood of the leaf's cases
         ("next", np.int64),  # in the node's list
@@ -34,8 +34,8 @@ LEAF = np.dtype(
         ("partition", np.int64),  # of a switch: the leaf that was parted; else -1
         ("n_outcomes", np.int64),  # that it has a distribution of
         ("slot", np.int64),  # which of its splits is the best
-        ("max_children", np.int64),  # the limit under which it was priced; -1: yet to be priced
-        ("version", np.int64),  # of the node, when it was priced
+        ("max_children", np.int64),  # the limit under which it was scored; -1: yet to be scored
+        ("version", np.int64),  # of the node, when it was scored
         ("excluded", np.int64),  # the variable that the fallback split leaves out; -1: no fallback is known
         ("histogram", np.int64),  # where it begins; -1: there is none, and it is counted when needed
         ("is_counted", np.int64),  # whether the host has filled it in; only where it is the host who counts
@@ -154,11 +154,11 @@ class Pool(NamedTuple):
     sizes: Array
     used: Array  # so many cells, and so many of the leaves' own counts
     plenty: int  # cells: beyond that, histograms that may not be needed again are given back,
-    too_many: int  # ... and beyond that all of them, once they are priced, if rows are here to count again
+    too_many: int  # ... and beyond that all of them, once they are scored, if rows are here to count again
 
 
 class Scoring(NamedTuple):
-    """What prices depend on besides counts: priors, operators, and what may be tested."""
+    """What gains depend on besides counts: priors, operators, and what may be tested."""
 
     layout: Layout
     allowed: Array  # allowed[target, variable]: may the target's graph test the variable, as long as there is no cycle?
@@ -203,7 +203,7 @@ class State(NamedTuple):
     steps: Array  # all steps, pending ones among them, in the order they were applied
     committed: Array  # the numbers of those that are committed, in order
     dropped: Array  # leaves that will not be needed again
-    waiting: Array  # for the host: leaves to price again, leaves with new children, nodes with a new merged leaf
+    waiting: Array  # for the host: leaves to score again, leaves with new children, nodes with a new merged leaf
     joined: Array  # sets of cases that the host shall join: the two, and the name of their union
     totals: Array
     wanted: Array
@@ -229,7 +229,7 @@ class Rules(NamedTuple):
     most_children: int  # of any split at all
     runs_ahead: bool  # false where what a node may do depends on its own size
     stop_at_merge: bool  # come back after each merge, to look for parents that no longer matter
-    weighs: bool  # exponents come from the host: new leaves wait for them before they are priced
+    weighs: bool  # exponents come from the host: new leaves wait for them before they are scored
     remote: bool  # counts come from the host, too, since the rows are elsewhere
     merges_ahead: int  # that a node which waits for counts gets ready
     tracks_regions: bool  # exponents, or the ways to split, depend on where a leaf is

@@ -1,4 +1,4 @@
-"""Prices under a prior network: the exponents of a leaf and of its would-be children come from the host.
+"""ScoreTables under a prior network: the exponents of a leaf and of its would-be children come from the host.
 
 They are laid out like the leaf's histogram, whose last row is the leaf itself; zero marks what cannot occur.
 """
@@ -13,7 +13,7 @@ from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.leaf_search.expand import Scratch
 from leafwise.kernels.leaf_search.operators import choose_split
-from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, price_pieces
+from leafwise.kernels.leaf_search.own_values import WHOLE, Block, begin_pieces, score_pieces
 from leafwise.kernels.leaf_search.splits import (
     clear_split,
     histogram_of,
@@ -87,7 +87,7 @@ def _two(split: Any, gain: float, chosen: Array, cells: Array, own: Array, total
 
 
 @part
-def _price_variable(
+def _score_variable(
     split: Any,
     leaf: Any,
     variable: int,
@@ -131,12 +131,12 @@ def _price_variable(
 
 
 @jit
-def price_by_weights(
+def score_by_weights(
     batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State, scratch: Scratch
 ) -> None:
     """Find the best splits of each leaf in the batch; its weights begin at starts[b]."""
     state = refer(state)
-    layout, pieces = state.scoring.layout, refer(scratch).pricing.own
+    layout, pieces = state.scoring.layout, refer(scratch).scoring.own
     for b in range(begin, end):
         at = batch[b]
         leaf = state.leaves[at]
@@ -164,7 +164,7 @@ def price_by_weights(
                 last = first + layout.n_states[variable] * n_classes
                 split = state.splits[N_SLOTS * at + slot]
                 if pieces.n[0] == 0:
-                    _price_variable(
+                    _score_variable(
                         split,
                         leaf,
                         variable,
@@ -188,5 +188,5 @@ def price_by_weights(
                         False,
                         False,
                     )
-                    price_pieces(split, leaf, block, node["max_children"], state.scoring, pieces)
+                    score_pieces(split, leaf, block, node["max_children"], state.scoring, pieces)
         choose_split(at, node, state)

@@ -1,4 +1,4 @@
-"""What prices depend on besides counts: the priors, and tables of log gamma functions for compiled code."""
+"""What gains depend on besides counts: the priors, and tables of log gamma functions for compiled code."""
 
 import math
 from functools import lru_cache
@@ -21,7 +21,7 @@ _ALIKE = 64  # cases more or less
 _SHORTER = 2**14  # counts in the tables of several states together
 
 
-class Prices(NamedTuple):
+class ScoreTables(NamedTuple):
     """The same for a search, and for those of fewer targets, or candidates."""
 
     prior: ParameterPrior
@@ -39,7 +39,7 @@ class Prices(NamedTuple):
         n_states: Integers,
         counter: Counter,
         with_pieces: bool,
-    ) -> "Prices":
+    ) -> "ScoreTables":
         costs = structure_prior.costs
         rises = _rises(prior, n_states, counter.n_cases, counter.unit, with_pieces)
         return cls(prior, costs, n_states, rises, _per_variable(variables, n_states, costs.tests))

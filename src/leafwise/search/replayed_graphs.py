@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.drawn_nodes import DrawnGraphs
 from leafwise.kernels.leaf_search import replay
 from leafwise.kernels.leaf_search.state import COMPLETE, ONE_STATE
+from leafwise.learned_nodes import LearnedGraphs
 from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, OrderedSplit, PartialSplit
 
 Integers = NDArray[np.int64]
@@ -18,7 +18,7 @@ _PIECES = ("switch", "part", "rest")
 Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
 
 
-class Drawing:
+class ReplayedGraphs:
     """The graphs of all targets after some steps."""
 
     def __init__(self, drawn: replay.Replayed, charged: replay.Charged) -> None:
@@ -35,7 +35,7 @@ class Drawing:
         n_states: Integers,
         reduces: bool,
         log_ways: NDArray[np.float64] | None,
-    ) -> "Drawing":
+    ) -> "ReplayedGraphs":
         """The graphs after these steps; `reduces`: without tests that tell nothing.
 
         `log_ways`: of each variable, if what the structure prior charges for is to be counted, before that and after.
@@ -67,10 +67,10 @@ class Drawing:
         return records
 
     @cached_property
-    def graphs(self) -> DrawnGraphs:
+    def graphs(self) -> LearnedGraphs:
         """The graphs of the targets."""
         begin, tests, _, first_kids, kids = self._drawn
-        return DrawnGraphs(begin, tests, first_kids, kids)
+        return LearnedGraphs(begin, tests, first_kids, kids)
 
 
 def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> replay.Start:

@@ -12,7 +12,7 @@ from network_strategies import networks
 from strategies import make_table
 
 from leafwise import Constraints, DecisionGraph, LeafSearch, Network, Variable, dag, start_search
-from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
+from leafwise.learned_nodes import LearnedGraphs, LearnedNodes, network_of
 from leafwise.network import Node
 
 RANDOM = np.random.default_rng(1)
@@ -56,8 +56,8 @@ def drawn_from(network):
         r: (RANDOM.integers(0, 9, (sum(sizes), r)), RANDOM.random((sum(sizes), r)) + 0.1) for r, sizes in leaves.items()
     }
     begin, tests, first, children, arcs = (np.array(part, np.int64) for part in (begin, tests, first, children, arcs))
-    graphs = DrawnGraphs(begin, tests, first, children)
-    return DrawnNodes(np.array(n_states), graphs, arcs, ranks(arcs, len(n_states)), numbers)
+    graphs = LearnedGraphs(begin, tests, first, children)
+    return LearnedNodes(np.array(n_states), graphs, arcs, ranks(arcs, len(n_states)), numbers)
 
 
 def ranks(arcs, n):
@@ -198,7 +198,7 @@ def test_wrong_ranks_prove_nothing():
 def test_every_fault_of_a_graph_is_found(tests, children):
     first = np.cumsum([0, *map(len, children), 0])
     kids = np.array([child for row in children for child in row])
-    graphs = DrawnGraphs(np.array([0, 0, len(tests), len(tests) + 1]), np.array([*tests, -1]), first, kids)
+    graphs = LearnedGraphs(np.array([0, 0, len(tests), len(tests) + 1]), np.array([*tests, -1]), first, kids)
     assert not is_accepted(lambda: graphs.made()[1].validate([2, 2, 2]))
     assert not graphs.are_valid(np.array([2, 2, 2]))
 

@@ -17,10 +17,10 @@ from leafwise.counters.counter import Counter
 from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
-from leafwise.search.greedy import LeafSearch, LeafSearchRun
+from leafwise.search.leaf_search import LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem, Step
-from leafwise.search.tables import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
-from leafwise.search.under_way import Run, check_inner, check_operators
+from leafwise.search.run import Run, check_inner, check_operators
+from leafwise.search.table_arc_search import AddArc, Change, DeleteArc, ReverseArc, count_changes, operators_of, plain
 from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted

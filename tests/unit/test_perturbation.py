@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from network_strategies import assignments, sized_graphs
 
 from leafwise.decision_graph import LEAF, DecisionGraph
-from leafwise.search.kept import same_leaves
-from leafwise.search.perturbing import Moves, collapse, cut, cuttable, perturbed, without_impossible_arcs
+from leafwise.search.best_networks import same_leaves
+from leafwise.search.perturbation import Moves, collapse, cut, cuttable, perturbed, without_impossible_arcs
 
 SEEDS = st.integers(0, 2**32 - 1)
 

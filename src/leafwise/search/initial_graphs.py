@@ -15,12 +15,12 @@ from leafwise.regions import Box, Region, bits_of
 Integers = NDArray[np.int64]
 
 
-def planted_names() -> Iterator[int]:
+def initial_names() -> Iterator[int]:
     """Those of sets that are there before a search begins: -1, -2, ...; it names its own by the numbers of leaves."""
     return count(-1, -1)
 
 
-class Planted(NamedTuple):
+class InitialLeaves(NamedTuple):
     """The leaves of some graphs, one behind the other, and then targets with a leaf alone."""
 
     targets: Integers
@@ -36,7 +36,7 @@ class Planted(NamedTuple):
         n_states: Integers,
         with_regions: bool,
         known: Sequence[Sequence[int]] = (),
-    ) -> "Planted":
+    ) -> "InitialLeaves":
         """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one.
 
         `known`: the regions of all leaves of the graphs, each as its number of boxes and its words.
@@ -112,7 +112,7 @@ def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Inte
     return Region(tuple(boxes))
 
 
-def planted_sets(
+def initial_sets(
     graphs: Mapping[int, DecisionGraph],
     session: Session,
     n_states: Integers,

@@ -1,4 +1,4 @@
-"""From a search's drawing to a network: arrays with the graphs, parents and leaves of all variables, checked at once.
+"""What a search has learned, as arrays: the graphs, parents and leaves of all variables, checked at once.
 
 Knows networks, and nothing of how one is learned.
 """
@@ -22,10 +22,10 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnGraphs:
+class LearnedGraphs:
     """The decision graphs of all variables; a variable may have none.
 
-    >>> graphs = DrawnGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
+    >>> graphs = LearnedGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
     >>> graphs.made() == {0: DecisionGraph.complete([1], [2, 2]), 2: DecisionGraph.single()}
     True
     >>> graphs.are_valid(np.array([2, 2, 2])), graphs.are_valid(np.array([2, 3, 2]))
@@ -38,7 +38,7 @@ class DrawnGraphs:
     children: Integers  # ... nodes, numbered from the root of their graph
 
     @classmethod
-    def of(cls, graphs: Mapping[int, DecisionGraph], n_variables: int) -> "DrawnGraphs":
+    def of(cls, graphs: Mapping[int, DecisionGraph], n_variables: int) -> "LearnedGraphs":
         """These graphs, each of the variable named."""
         own = [graphs[variable] for variable in range(n_variables) if variable in graphs]
         sizes = [len(graphs[variable].tests) if variable in graphs else 0 for variable in range(n_variables)]
@@ -112,20 +112,20 @@ def _distinct(numbers: Integers) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnNodes:
+class LearnedNodes:
     """What the nodes of a network are made of.
 
     >>> none = np.zeros(0, np.int64)
-    >>> single = DrawnGraphs(np.array([0, 1, 1]), np.array([LEAF]), np.array([0, 0]), none)
+    >>> single = LearnedGraphs(np.array([0, 1, 1]), np.array([LEAF]), np.array([0, 0]), none)
     >>> leaves = {2: (np.array([[0, 2]]), np.ones((1, 2)))}
-    >>> drawn = DrawnNodes(np.array([2, 2]), single, none, np.array([0, 1]), leaves)
-    >>> coin, other = drawn.made()
-    >>> coin.probabilities.tolist(), other, drawn.are_sound()
+    >>> learned = LearnedNodes(np.array([2, 2]), single, none, np.array([0, 1]), leaves)
+    >>> coin, other = learned.made()
+    >>> coin.probabilities.tolist(), other, learned.are_sound()
     ([[0.25, 0.75]], None, True)
     """
 
     n_states: Integers  # of the variables
-    graphs: DrawnGraphs
+    graphs: LearnedGraphs
     arcs: Integers  # n_variables * i + j where j is a parent of i, sorted
     ranks: Integers  # of the variables: parents come before their children
     leaves: Mapping[int, tuple[Integers, Floats]]  # by number of states: counts and exponents, graph after graph
@@ -178,8 +178,8 @@ class DrawnNodes:
         )
 
 
-def network_of(variables: tuple[Variable, ...], drawn: DrawnNodes, **others: Any) -> Network:
-    """The network of the drawn nodes, which are made when somebody asks for them."""
-    if np.array_equal(count_states(variables), drawn.n_states) and drawn.are_sound():
-        return Network.with_nodes_later(variables, drawn.made, **others)
-    return Network(variables, drawn.made(), **others)  # which says what is wrong
+def network_of(variables: tuple[Variable, ...], nodes: LearnedNodes, **others: Any) -> Network:
+    """The network of these nodes, which are made when somebody asks for them."""
+    if np.array_equal(count_states(variables), nodes.n_states) and nodes.are_sound():
+        return Network.with_nodes_later(variables, nodes.made, **others)
+    return Network(variables, nodes.made(), **others)  # which says what is wrong

@@ -15,7 +15,7 @@ _SAME_SCORE = 1e-6  # networks whose scores differ by more are not compared: the
 _MOST_WALKS = 10_000
 
 
-class Kept:
+class BestNetworks:
     """So many nodes-and-score pairs, the best first; of networks that say the same the first is kept."""
 
     def __init__(self, most: int) -> None:

@@ -19,22 +19,29 @@ from leafwise import dag
 from leafwise.constraints import NO_LIMIT
 from leafwise.counters.counter import Counter
 from leafwise.decision_graph import DecisionGraph
-from leafwise.drawn_nodes import DrawnGraphs, DrawnNodes, network_of
 from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.leaf_search import replay, state
 from leafwise.kernels.leaf_search.own_values import MOST_STATES
 from leafwise.kernels.scoring.dirichlet import TIE
+from leafwise.learned_nodes import LearnedGraphs, LearnedNodes, network_of
 from leafwise.network import Network, Node
 from leafwise.operators import Operator
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu
-from leafwise.search.growth import Deletion, Drawing, operator, single_leaves, start_of, with_single_leaves
 from leafwise.search.leaves import Leaves
 from leafwise.search.own_form import own_tests
-from leafwise.search.prices import Prices
 from leafwise.search.problem import Problem, Step
-from leafwise.search.taken import Taken
-from leafwise.search.under_way import MOMENT, Run, check_numbers
+from leafwise.search.replayed_graphs import (
+    Deletion,
+    ReplayedGraphs,
+    operator,
+    single_leaves,
+    start_of,
+    with_single_leaves,
+)
+from leafwise.search.run import MOMENT, Run, check_numbers
+from leafwise.search.saved_state import SavedState
+from leafwise.search.score_tables import ScoreTables
 from leafwise.structure_priors import LOG_SHARED, Choices, n_sets
 from leafwise.workers import Workers
 
@@ -111,16 +118,16 @@ class LeafSearchRun(Run):
         before: Mapping[str, Any] | None = None,
         sets: NDArray[np.int64] | None = None,  # of the leaves it begins with, in a local counter
     ) -> None:
-        taken = Taken() if before is None else Taken.of(before)
+        taken = SavedState() if before is None else SavedState.of(before)
         super().__init__(problem, counter, taken.seconds)
         self.settings, self._workers = settings, workers
         self._scratches: list[Any] = []  # of threads, for this layout
         given = problem.prior, problem.structure_prior, problem.variables, problem.n_states
-        self._prices = Prices.of(*given, counter, "O" in settings.operators)
+        self._score_tables = ScoreTables.of(*given, counter, "O" in settings.operators)
         with self._clock:
             self._begin(taken, sets)
 
-    def _begin(self, taken: Taken, sets: NDArray[np.int64] | None) -> None:
+    def _begin(self, taken: SavedState, sets: NDArray[np.int64] | None) -> None:
         """Make all ready to go on from there."""
         problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
         if counter.local is not None:
@@ -149,7 +156,7 @@ class LeafSearchRun(Run):
         leaves = Leaves(
             counter,
             workers,
-            self._prices,
+            self._score_tables,
             settings.operators,
             "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
             rules,
@@ -160,7 +167,7 @@ class LeafSearchRun(Run):
             self._scratches,
         )
         others = _others(problem.targets, start)
-        leaves.plant(start, others, taken.regions, taken.pieces, sets)
+        leaves.add_initial(start, others, taken.regions, taken.pieces, sets)
         self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
         self._other: Leaves | None = None  # the second look at some graphs, while it is under way
         self._deleted: list[Deletion] = []
@@ -223,7 +230,7 @@ class LeafSearchRun(Run):
     @property
     def n_parameters(self) -> int:
         if "O" in self.settings.operators:
-            return int((self._leaves.records["n_outcomes"][self._draw(self._leaves.n_steps).leaves] - 1).sum())
+            return int((self._leaves.records["n_outcomes"][self._replay(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
     @property
@@ -245,7 +252,7 @@ class LeafSearchRun(Run):
 
     def _log_likelihood_before(self) -> float:
         """Before the first of all steps."""
-        self._price()
+        self._score()
         return self._taken.log_likelihood if self._taken.graphs else self._log_likelihood_of_first
 
     @cached_property
@@ -273,19 +280,19 @@ class LeafSearchRun(Run):
     @property
     def network(self) -> Network:
         """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
-        drawing, graphs = self._reduced(isinstance(self._problem.structure_prior, Choices))
-        leaves, arcs = drawing.leaves, self._arcs(graphs)
-        told = self._told(graphs, leaves, len(arcs), self._log_prior_left_out(drawing, graphs))
+        replayed, graphs = self._reduced(isinstance(self._problem.structure_prior, Choices))
+        leaves, arcs = replayed.leaves, self._arcs(graphs)
+        told = self._told(graphs, leaves, len(arcs), self._log_prior_left_out(replayed, graphs))
         variables, about = self._problem.variables, self._problem.about(told)
         if (graphs.tests == replay.OWN).any():
             return Network.with_nodes_later(variables, self._nodes(graphs, leaves), **about)
-        return network_of(variables, self._drawn_nodes(graphs, leaves, arcs), **about)
+        return network_of(variables, self._learned_nodes(graphs, leaves, arcs), **about)
 
     @property
     def nodes(self) -> tuple[Node | None, ...]:
         """The nodes of the network, in less time than it takes to make that."""
-        drawing, graphs = self._reduced()
-        return self._nodes(graphs, drawing.leaves)()
+        replayed, graphs = self._reduced()
+        return self._nodes(graphs, replayed.leaves)()
 
     def node(self, target: int) -> Node:
         """One node as it is now."""
@@ -295,8 +302,8 @@ class LeafSearchRun(Run):
 
     def node_log_scores(self) -> dict[int, float]:
         """What each node, without what does not matter in it, adds to the log score."""
-        drawing, graphs = self._reduced()
-        return self._whole_scores(graphs.made(), drawing.leaves, self._problem.targets, self._leaves.records)[0]
+        replayed, graphs = self._reduced()
+        return self._whole_scores(graphs.made(), replayed.leaves, self._problem.targets, self._leaves.records)[0]
 
     def _log_priors(
         self,
@@ -342,13 +349,13 @@ class LeafSearchRun(Run):
         if not targets or problem.start or self.settings.delete_parents:
             before.begin_to_part()
             return
-        self._price()  # while the other search goes on, this one must not
+        self._score()  # while the other search goes on, this one must not
         self._other = before.again(np.array(targets), problem.parents._replace(allowed=parents))
 
     def _end_other(self, other: Leaves) -> None:
         """Go on, with partial splits, from the better graphs, if the other search has any; if interrupted, anew."""
         try:
-            other.price_planted()
+            other.score_initial()
             self._take_better(other)
         finally:
             self._other = None
@@ -356,13 +363,13 @@ class LeafSearchRun(Run):
 
     def _take_better(self, other: Leaves) -> None:
         """Go on, with partial splits, from the better graph of each node."""
-        before, anew, mine = self._leaves, other.targets, self._draw(self._leaves.n_steps)
+        before, anew, mine = self._leaves, other.targets, self._replay(self._leaves.n_steps)
         its = other.draw(single_leaves(anew, other.roots), other.n_steps, [], False)
-        graphs, its_graphs = ({t: drawn.graphs.graph(t) for t in anew.tolist()} for drawn in (mine, its))
+        graphs, its_graphs = ({t: found.graphs.graph(t) for t in anew.tolist()} for found in (mine, its))
         targets = [t for t in graphs if graphs[t] != its_graphs[t]]
         (scores, priors), (its_scores, its_priors) = (
-            self._whole_scores(own, drawn.leaves, targets, other.records)
-            for own, drawn in ((graphs, mine), (its_graphs, its))
+            self._whole_scores(own, found.leaves, targets, other.records)
+            for own, found in ((graphs, mine), (its_graphs, its))
         )
         chosen = {t: its_graphs[t] for t in targets if its_scores[t] > scores[t] + TIE}
         if not chosen:
@@ -371,7 +378,7 @@ class LeafSearchRun(Run):
         gain, log_prior = (
             math.fsum(new[t] - old[t] for t in chosen) for new, old in ((its_scores, scores), (its_priors, priors))
         )
-        come, gone = (drawn.leaves[self._are_of(chosen, drawn.leaves, other.records)] for drawn in (its, mine))
+        come, gone = (found.leaves[self._are_of(chosen, found.leaves, other.records)] for found in (its, mine))
         leaves = before.with_nodes_of(other, come, chosen)
         n = leaves.n_steps
         taken = replace(self._taken, n_steps=self.n_steps - n, n_merges=self.n_merges - leaves.n_merges)
@@ -399,13 +406,13 @@ class LeafSearchRun(Run):
         """What it takes to go on from here, in plain values."""
         if self.settings.delete_parents:
             self._delete_parents()
-        drawing = self._draw(self._leaves.n_steps)
-        graphs = drawing.graphs
+        replayed = self._replay(self._leaves.n_steps)
+        graphs = replayed.graphs
         parts = graphs.begin, graphs.tests, graphs.first, graphs.children
         return {
             "graphs": [part.tolist() for part in parts],
-            "regions": self._leaves.region_words(drawing.leaves),
-            "pieces": self._leaves.pieces(drawing.leaves),
+            "regions": self._leaves.region_words(replayed.leaves),
+            "pieces": self._leaves.pieces(replayed.leaves),
             "parts": self._leaves.parts,
             "arcs": np.argwhere(self._leaves.is_parent)[:, ::-1].tolist(),
             "n_steps": self.n_steps,
@@ -428,7 +435,7 @@ class LeafSearchRun(Run):
         return dict(self.network.learned)
 
     def _told(
-        self, graphs: DrawnGraphs, leaves: NDArray[np.int64], n_arcs: int, log_prior_left_out: float
+        self, graphs: LearnedGraphs, leaves: NDArray[np.int64], n_arcs: int, log_prior_left_out: float
     ) -> dict[str, Any]:
         how = {"operators": self.settings.operators, "schedule": self.settings.schedule, **self._problem.counted}
         n_steps, n_merges = self.n_steps, self.n_merges
@@ -446,20 +453,20 @@ class LeafSearchRun(Run):
         }
         return self._summary(how, n_tests, n_steps, taken, found)
 
-    def _reduced(self, charges: bool = False) -> tuple[Drawing, DrawnGraphs]:
-        """All graphs as they are now, as drawn, and without what does not matter; their leaves are the same."""
-        drawing = self._draw(self._leaves.n_steps, reduces=True, charges=charges)
-        return drawing, self._without_irrelevant(drawing.graphs)
+    def _reduced(self, charges: bool = False) -> tuple[ReplayedGraphs, LearnedGraphs]:
+        """All graphs as they are now, whole, and without what does not matter; their leaves are the same."""
+        replayed = self._replay(self._leaves.n_steps, reduces=True, charges=charges)
+        return replayed, self._without_irrelevant(replayed.graphs)
 
-    def _nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
+    def _nodes(self, graphs: LearnedGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
         """What makes all nodes, when they are asked for; some graphs may test their own variable."""
         parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
         if not parted:
-            return self._drawn_nodes(graphs, leaves, self._arcs(graphs)).made
+            return self._learned_nodes(graphs, leaves, self._arcs(graphs)).made
         made, n, owners = graphs.made(), len(self._n_states), graphs.owners_of_leaves
         all_parents = dag.parents_at(self._arcs(graphs), n)
-        plain = DrawnGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
-        others = self._drawn_nodes(plain, leaves[~np.isin(owners, parted)], self._arcs(plain))
+        plain = LearnedGraphs.of({t: graph for t, graph in made.items() if t not in parted}, n)
+        others = self._learned_nodes(plain, leaves[~np.isin(owners, parted)], self._arcs(plain))
         parts = [self._with_pieces(made[target], target, leaves[owners == target]) for target in parted]
 
         def make() -> tuple[Node | None, ...]:
@@ -477,13 +484,13 @@ class LeafSearchRun(Run):
         held = self._leaves.counts(leaves), self._exponents(leaves, r)
         return graph, target, dict(zip(graph.leaves, about, strict=True)), *held
 
-    def _drawn_nodes(self, graphs: DrawnGraphs, leaves: NDArray[np.int64], arcs: NDArray[np.int64]) -> DrawnNodes:
+    def _learned_nodes(self, graphs: LearnedGraphs, leaves: NDArray[np.int64], arcs: NDArray[np.int64]) -> LearnedNodes:
         n_states = self._n_states[graphs.owners_of_leaves]
         groups = {r: leaves[n_states == r] for r in set(n_states.tolist())}
         numbers = {r: (self._leaves.counts(own), self._exponents(own, r)) for r, own in groups.items()}
-        return DrawnNodes(self._n_states, graphs, arcs, self._leaves.n_ancestors, numbers)
+        return LearnedNodes(self._n_states, graphs, arcs, self._leaves.n_ancestors, numbers)
 
-    def _arcs(self, graphs: DrawnGraphs) -> NDArray[np.int64]:
+    def _arcs(self, graphs: LearnedGraphs) -> NDArray[np.int64]:
         """The places of arcs from all that is tested, and of those that must be there."""
         fixed = self._problem.parents.fixed
         if not fixed.view(np.bool_).any():
@@ -493,7 +500,7 @@ class LeafSearchRun(Run):
         arcs: NDArray[np.int64] = np.union1d(graphs.tested, dag.arc_places(own))
         return arcs
 
-    def _without_irrelevant(self, graphs: DrawnGraphs) -> DrawnGraphs:
+    def _without_irrelevant(self, graphs: LearnedGraphs) -> LearnedGraphs:
         """The graphs without tests of variables of which no change changes the leaf."""
         if self._leaves.n_merges == 0 and not (self._problem.start or self._taken.graphs):
             return graphs  # trees: each test sends cases to two leaves or more
@@ -519,21 +526,21 @@ class LeafSearchRun(Run):
                 graph = graph.simplified()
                 own = tuple(replay.OWN if test >= n_variables else test for test in graph.tests)
                 changed[target] = DecisionGraph(own, graph.children)
-        return DrawnGraphs.of({**graphs.made(), **changed}, n_variables) if changed else graphs
+        return LearnedGraphs.of({**graphs.made(), **changed}, n_variables) if changed else graphs
 
-    def _log_prior_left_out(self, drawing: Drawing, graphs: DrawnGraphs) -> float:
+    def _log_prior_left_out(self, replayed: ReplayedGraphs, graphs: LearnedGraphs) -> float:
         """What the structure prior gains by leaving out of the graphs what does not matter."""
-        prior, log_prior, drawn = self._problem.structure_prior, self._problem.log_prior, drawing.graphs
+        prior, log_prior, whole = self._problem.structure_prior, self._problem.log_prior, replayed.graphs
         if not isinstance(prior, Choices):  # others charge for leaves, of which none is left out
             return 0.0
-        before, now = ([*rows, self._problem.n_candidates] for rows in zip(*drawing.charged, strict=True))
+        before, now = ([*rows, self._problem.n_candidates] for rows in zip(*replayed.charged, strict=True))
         changed = np.flatnonzero(now[0] < before[0])
         rows = [zip(*(of_each[changed].tolist() for of_each in counted), strict=True) for counted in (before, now)]
         gained = [prior.cost(*one) - prior.cost(*other) for one, other in zip(*rows, strict=True)]
-        if graphs is not drawn:
+        if graphs is not whole:
             n_tests = np.bincount(graphs.owners[graphs.tests >= 0], minlength=len(self._n_states))
             fewer = np.flatnonzero(n_tests < now[0]).tolist()
-            gained += [log_prior(t, graphs.graph(t)) - log_prior(t, drawn.graph(t)) for t in fewer]
+            gained += [log_prior(t, graphs.graph(t)) - log_prior(t, whole.graph(t)) for t in fewer]
         return math.fsum(gained)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
@@ -548,19 +555,19 @@ class LeafSearchRun(Run):
 
     def _leaves_of(self, target: int, n_steps: int) -> list[int]:
         """The records of a node's leaves after so many steps."""
-        leaves = self._draw(n_steps).leaves
+        leaves = self._replay(n_steps).leaves
         own: list[int] = leaves[self._leaves.records["target"][leaves] == target].tolist()
         return own
 
-    def _price(self) -> None:
-        """See to it that the leaves it began with are priced."""
+    def _score(self) -> None:
+        """See to it that the leaves it began with are scored."""
         with self._clock:
-            self._leaves.price_planted()
+            self._leaves.score_initial()
 
-    def _draw(self, n_steps: int, reduces: bool = False, charges: bool = False) -> Drawing:
-        self._price()
+    def _replay(self, n_steps: int, reduces: bool = False, charges: bool = False) -> ReplayedGraphs:
+        self._score()
         gone = [deletion for deletion in self._deleted if deletion[0] <= n_steps]
-        log_ways = self._prices.per_variable[2] if charges else None
+        log_ways = self._score_tables.per_variable[2] if charges else None
         return self._leaves.draw(self._graphs, n_steps, gone, reduces, log_ways)
 
     def _advance(self, n: int) -> None:
@@ -601,19 +608,19 @@ class LeafSearchRun(Run):
         target = int(step["target"])
         if step["other"] >= 0:
             parents = np.flatnonzero(self._leaves.is_parent[target] > self._problem.parents.kept[target]).tolist()
-            graph = self._draw(n_steps).graphs.graph(target)
+            graph = self._replay(n_steps).graphs.graph(target)
             as_variables, n_values = _with_pieces_as_variables(graph, self._n_states.tolist())
             gone = sorted(set(parents).difference(as_variables.relevant_parents(n_values)))
             if gone:
                 before, deleted = self._deleted, [(n_steps, target, variable) for variable in gone]
                 self._deleted = [*before, *(deletion for deletion in deleted if deletion not in before)]
-                drawing = self._draw(n_steps)
-                left = drawing.graphs.graph(target)
+                replayed = self._replay(n_steps)
+                left = replayed.graphs.graph(target)
                 refund = self._problem.log_prior(target, left) - self._problem.log_prior(target, graph)
                 if refund < -TIE:
                     self._deleted = before
                 else:
-                    self._leaves.delete_parents(target, gone, left, drawing.records(target))
+                    self._leaves.delete_parents(target, gone, left, replayed.records(target))
                     self._refund += refund
         self._n_examined = n_steps
 

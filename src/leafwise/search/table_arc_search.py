@@ -23,8 +23,8 @@ from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem, Step
+from leafwise.search.run import Run, check_numbers, now_and_then
 from leafwise.search.table_nodes import Configurations, Exponents, TableNodes
-from leafwise.search.under_way import Run, check_numbers, now_and_then
 from leafwise.structure_priors import Arcs, Kappa
 from leafwise.table import count_states
 from leafwise.workers import Workers

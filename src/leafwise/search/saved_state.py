@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.decision_graph import DecisionGraph
-from leafwise.drawn_nodes import DrawnGraphs
+from leafwise.learned_nodes import LearnedGraphs
 
 Words = list[int]  # the number of a region's boxes, and the words it is made of
 
 
 @dataclass(frozen=True)
-class Taken:
+class SavedState:
     """The steps before a search went on. Graphs keep tests that do not matter, and leaves their order and regions."""
 
     graphs: Mapping[int, DecisionGraph] = field(default_factory=dict)
@@ -32,9 +32,9 @@ class Taken:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, state: Mapping[str, Any]) -> "Taken":
+    def of(cls, state: Mapping[str, Any]) -> "SavedState":
         """From plain values."""
-        graphs = DrawnGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
+        graphs = LearnedGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
         return cls(**{**state, "graphs": graphs.made()})
 
     def is_parent(self, n: int) -> NDArray[np.uint8]:
