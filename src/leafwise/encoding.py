@@ -83,7 +83,8 @@ def read(
     `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
     `encoding`: such as "utf-16" or "cp1252"; found out if None.
     `na`: words for missing cells, besides those of text files: empty cells and the bare words ? NA N/A NaN nan null
-    NULL (quoted, they are labels). In frames and arrays nulls, NaN, None and empty texts are missing.
+    NULL (quoted, they are labels); -999 is the number, however it is written. In frames and arrays nulls, NaN, None and
+    empty texts are missing.
     `columns`: only these columns, by name or by patterns such as "x*".
     `ignore`: all but these columns, by name or pattern.
     `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
