@@ -141,7 +141,14 @@ class Description:
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
             found.append(
-                Advice("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
+                Advice(
+                    "missing cells: infer them with ",
+                    ("missing", "infer"),
+                    ", make them a state with ",
+                    ("missing", "state"),
+                    ", or drop rows with ",
+                    ("missing", "drop"),
+                )
             )
         copies = [column.name for column in self.columns if column.copy_of and column.variable is not None]
         if copies:

@@ -50,6 +50,18 @@ def test_describe_shows_every_column_and_what_to_do(leafwise, people):
     assert found["columns"][4]["states"] == ["false", "true"]
 
 
+def test_describe_names_every_way_to_deal_with_missing_cells(leafwise, tmp_path):
+    data = tmp_path / "holes.csv"
+    data.write_text("a,b\nx,u\n,v\ny,u\n")
+    assert leafwise("describe", data).stdout.splitlines()[-1] == (
+        "missing cells: infer them with --missing infer, make them a state with --missing state, "
+        "or drop rows with --missing drop"
+    )
+    for missing in ("infer", "state", "drop"):
+        assert leafwise("describe", data, "--missing", missing).code == 0
+    assert leafwise("describe", data, "--missing", "infer", "--json").object["columns"][0]["states"] == ["x", "y"]
+
+
 def test_what_describe_advises_can_be_pasted(leafwise, people, tmp_path):
     model = tmp_path / "m.json"
     complaint = leafwise("learn", people, "-o", model).complaint
