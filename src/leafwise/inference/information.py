@@ -165,7 +165,7 @@ def _pairs(
     others = [others] if isinstance(others, str) else others
     names = [name for name in network.names if name != one] if others is None else list(others)
     targets = [index_of(name, network.names) for name in names]
-    weights = weights_of(network, given or {})
+    weights = weights_of(network, {} if given is None else given)
     refusal = Exact.of(network, weights, [(chosen,), *((v,) for v in targets)], limits).refusal
     if refusal is not None:
         return chosen, names, _sampled_pairs(network, chosen, targets, weights, refusal)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leafwise.encoding import read_new
 from leafwise.inference.compiled import CompiledQuery
-from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.evidence import Given, check_mapping, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, IMPOSSIBLE, Limits
 from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import check_variables
@@ -154,8 +154,7 @@ class PreparedQuery:
 
     def _row(self, given: Given) -> list[int]:
         """The state of each evidence variable, -1 where it is not one of them."""
-        if not isinstance(given, Mapping):
-            raise TypeError(f"what is given is {given!r}, not a mapping: write it as {{'name': 'state'}}.")
+        check_mapping(given)
         row = []
         for name, code in self._code.items():
             what = given.get(name)
