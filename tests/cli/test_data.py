@@ -173,6 +173,24 @@ def test_predict_writes_probabilities_for_every_row(leafwise, model, data, tmp_p
         )
 
 
+def test_new_labels_may_be_missing_cells_wherever_these_are_summed_over(leafwise, model, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,heavy,yes,yes\n")
+    hole = tmp_path / "hole.csv"
+    hole.write_text(rows.read_text().replace("heavy", ""))
+    for command, more in (
+        (["evaluate", model], []),
+        (["compare", model, model, "--data"], []),
+        (["importance", model], ["--target", "wet grass"]),
+        (["impute", model], []),
+    ):
+        complaint = leafwise(*command, rows, *more).complaint
+        assert "unseen labels ('heavy')" in complaint
+        assert complaint.rstrip().endswith("or take them as missing with --unseen missing")
+        found = leafwise(*command, rows, *more, "--unseen", "missing")
+        assert found.stdout == leafwise(*command, hole, *more).stdout
+
+
 def test_predict_without_the_target_with_gaps_and_with_new_labels(leafwise, model, tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("cloudy,rain,sprinkler\nyes,,no\nno,heavy,yes\n")
