@@ -475,10 +475,11 @@ def open_frame(frame: object) -> Source:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # names are texts here
             table = pa.RecordBatchReader.from_stream(frame).read_all()
-    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:
         problem = one_line("; ".join(str(part) for part in error.args))
         raise ValueError(
-            f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
+            f"the {type(frame).__name__} cannot be read ({problem}): pass a frame whose columns have names of their "
+            "own and one plain type each, and a series as series.to_frame()"
         ) from None
     return _from_arrow(table, "the frame")
 
