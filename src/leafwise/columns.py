@@ -312,14 +312,16 @@ def check_ending(path: Path) -> None:
     >>> check_ending(Path("cases.xlsx"))
     Traceback (most recent call last):
         ...
-    ValueError: 'cases.xlsx' is a workbook: save its table as .csv, or read it with pandas and pass the frame
+    ValueError: 'cases.xlsx' is a workbook: use a .csv file instead, or read and write it with pandas, by way of a frame
     """
     bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     ending = bare.suffix.lower()
     if ending in ("", *TEXT_ENDINGS) or (bare is path and ending in PARQUET_ENDINGS):
         return
     if ending in _WORKBOOKS:
-        raise ValueError(f"'{path}' is a workbook: save its table as .csv, or read it with pandas and pass the frame")
+        raise ValueError(
+            f"'{path}' is a workbook: use a .csv file instead, or read and write it with pandas, by way of a frame"
+        )
     raise ValueError(
         f"'{path}' ends in {ending!r}, which is no kind of data file here: use {', '.join(TEXT_ENDINGS)}, each also as "
         ".gz, or .parquet"

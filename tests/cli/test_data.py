@@ -132,7 +132,8 @@ def test_several_files_patterns_and_unknown_endings(leafwise, data, tmp_path):
     book = tmp_path / "book.xlsx"
     book.write_bytes(b"PK")
     assert "book.xlsx' is a workbook" in leafwise("learn", book, "--json").complaint
-    assert "is a workbook" in leafwise("sample", model, "-o", tmp_path / "s.xlsx").complaint
+    complaint = leafwise("sample", model, "-o", tmp_path / "s.xlsx").complaint
+    assert "is a workbook: use a .csv file instead, or read and write it with pandas" in complaint
     assert "ends in '.foo'" in leafwise("predict", model, data, "--target", "rain", "-o", tmp_path / "p.foo").complaint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["book.xlsx", "garden.csv", "m.json", "other.csv"]
 
