@@ -312,14 +312,16 @@ def check_ending(path: Path) -> None:
     >>> check_ending(Path("cases.xlsx"))
     Traceback (most recent call last):
         ...
-    ValueError: 'cases.xlsx' is a workbook: save its table as .csv, or read it with pandas and pass the frame
+    ValueError: 'cases.xlsx' is a workbook: use a .csv file instead, or read and write it with pandas, by way of a frame
     """
     bare = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     ending = bare.suffix.lower()
     if ending in ("", *TEXT_ENDINGS) or (bare is path and ending in PARQUET_ENDINGS):
         return
     if ending in _WORKBOOKS:
-        raise ValueError(f"'{path}' is a workbook: save its table as .csv, or read it with pandas and pass the frame")
+        raise ValueError(
+            f"'{path}' is a workbook: use a .csv file instead, or read and write it with pandas, by way of a frame"
+        )
     raise ValueError(
         f"'{path}' ends in {ending!r}, which is no kind of data file here: use {', '.join(TEXT_ENDINGS)}, each also as "
         ".gz, or .parquet"
@@ -475,10 +477,11 @@ def open_frame(frame: object) -> Source:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # names are texts here
             table = pa.RecordBatchReader.from_stream(frame).read_all()
-    except (ValueError, OverflowError, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:
         problem = one_line("; ".join(str(part) for part in error.args))
         raise ValueError(
-            f"the {type(frame).__name__} cannot be read ({problem}): pass a frame with one type a column"
+            f"the {type(frame).__name__} cannot be read ({problem}): pass a frame whose columns have names of their "
+            "own and one plain type each, and a series as series.to_frame()"
         ) from None
     return _from_arrow(table, "the frame")
 
@@ -573,7 +576,7 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     try:
         pairs = [cells_of(chunk) for chunk in chunks]
         floats = all(pa.types.is_floating(values.type) for _, values in pairs)
-        values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
+        values = [_floats(values, source.words) if floats else _texts(values, source) for _, values in pairs]
         joined = pa.concat_arrays(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
@@ -625,15 +628,28 @@ def text_array(texts: Sequence[str]) -> "pa.LargeStringArray":
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
-def _floats(values: "pa.Array") -> "pa.Array":
-    """Floats as doubles, NaN as null; narrow ones by their own shortest text: 0.1, not 0.10000000149011612."""
+def _floats(values: "pa.Array", words: frozenset[str]) -> "pa.Array":
+    """Floats as doubles, NaN and what words spell as null; narrow ones by their own shortest text: 0.1, not
+    0.10000000149011612."""
     import pyarrow as pa
     from pyarrow import compute
 
     found = values.to_numpy(zero_copy_only=False)
     wide = (found if found.dtype == np.float64 else found.astype(str).astype(np.float64)) + 0.0  # no negative zero
+    wide = np.where(np.isin(wide, _spelled(words)), np.nan, wide)
     doubles = pa.Array.from_buffers(pa.float64(), len(wide), [None, pa.py_buffer(wide)])
     return compute.if_else(compute.is_nan(doubles), pa.nulls(1, pa.float64())[0], doubles)
+
+
+def _spelled(words: frozenset[str]) -> list[float]:
+    """The numbers among words."""
+    found = []
+    for word in words:
+        try:
+            found.append(float(word))
+        except ValueError:
+            continue
+    return found
 
 
 def _float_labels(values: "pa.Array") -> list[str]:
@@ -646,13 +662,14 @@ def _texts(values: "pa.Array", source: Source) -> "pa.Array":
     from pyarrow import compute
 
     if pa.types.is_floating(values.type):  # beside chunks of other types
-        values = text_array(_float_labels(_floats(values)))
+        values = text_array(_float_labels(_floats(values, source.words)))
     texts = values.cast(pa.large_string())
     bare = compute.utf8_trim_whitespace(texts)
     # A token without blanks that comes here was quoted in its file, and so is a label.
     tokens = compute.is_in(bare, text_array(sorted(source.tokens)))
     is_token = compute.and_(tokens, compute.not_equal(bare, texts))
-    is_word = compute.is_in(bare, text_array(sorted({"", *source.words})))
+    numbers = {text for value in _spelled(source.words) for text in (number_label(value), repr(value))}
+    is_word = compute.is_in(bare, text_array(sorted({"", *source.words, *numbers})))
     return compute.if_else(compute.or_(is_token, is_word), pa.nulls(1, pa.large_string())[0], bare)
 
 

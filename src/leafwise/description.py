@@ -30,6 +30,7 @@ class ReadColumn:
     n_missing: int
     variable: Variable | None
     copy_of: str | None = None  # an earlier column that tells the same cases apart
+    words: tuple[str, ...] = ()  # the few values that keep it from being numbers
 
     @property
     def read_as(self) -> str:
@@ -127,6 +128,11 @@ class Description:
             )
         if any(column.kind == "dates" for column in self.refused):
             found.append(Advice("dates: cut those such as 2024-01-31 into bins with ", ("dates", "bins")))
+        worded = [column for column in self.columns if column.words]
+        if worded:
+            told = ", ".join(f"{column.name} ({', '.join(column.words)})" for column in worded)
+            words = list(dict.fromkeys(word for column in worded for word in column.words))
+            found.append(Advice(f"numbers but for a few words: {told}; if these mean missing, pass ", ("na", words)))
         numbers = [column.name for column in self.columns if self.told and number(column.name) is not None]
         if numbers:
             found.append(Advice(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False)))
@@ -135,7 +141,14 @@ class Description:
         lacking = [column.name for column in self.columns if column.n_missing]
         if lacking and self.refuses_missing:
             found.append(
-                Advice("missing cells: pass ", ("missing", "state"), ", or drop rows with ", ("missing", "drop"))
+                Advice(
+                    "missing cells: infer them with ",
+                    ("missing", "infer"),
+                    ", make them a state with ",
+                    ("missing", "state"),
+                    ", or drop rows with ",
+                    ("missing", "drop"),
+                )
             )
         copies = [column.name for column in self.columns if column.copy_of and column.variable is not None]
         if copies:

@@ -83,7 +83,8 @@ def read(
     `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
     `encoding`: such as "utf-16" or "cp1252"; found out if None.
     `na`: words for missing cells, besides those of text files: empty cells and the bare words ? NA N/A NaN nan null
-    NULL (quoted, they are labels). In frames and arrays nulls, NaN, None and empty texts are missing.
+    NULL (quoted, they are labels); -999 is the number, however it is written. In frames and arrays nulls, NaN, None and
+    empty texts are missing.
     `columns`: only these columns, by name or by patterns such as "x*".
     `ignore`: all but these columns, by name or pattern.
     `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
@@ -472,16 +473,20 @@ def refuse(understood: Sequence[Understood]) -> None:
     ]
     if any(one.kind == DATES for one in refused):
         parts += [", or cut dates such as 2024-01-31 into bins with ", ("dates", "bins")]
+    words = list(dict.fromkeys(word for one in refused for word in one.words))
+    if words:
+        parts += [", or where a word among numbers means a missing cell pass ", ("na", words)]
     raise AdvisedError(*parts)
 
 
 def _what(one: Understood) -> str:
-    return f"{one.kind}: {one.n_values:,} value{'s' * (one.n_values > 1)} in {int(one.counts[:-1].sum()):,} cells"
+    kind = f"numbers but for {some(one.words, 3)}" if one.words else one.kind
+    return f"{kind}: {one.n_values:,} value{'s' * (one.n_values > 1)} in {int(one.counts[:-1].sum()):,} cells"
 
 
 def _description(opened: Source, understood: Sequence[Understood], options: Options) -> Description:
     columns = [
-        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of)
+        ReadColumn(one.column.name, one.kind, one.n_values, one.n_missing, _told(one, options), one.copy_of, one.words)
         for one in understood
     ]
     n_rows = len(understood[0].column.codes)

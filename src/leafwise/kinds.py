@@ -32,6 +32,7 @@ _FEW_WHOLE = 5  # whole numbers that are states in any case
 _LEAST_ROWS = 10  # to see that values tell rows apart
 _WORDS, _SIGNS = 4, 40  # that a text has on average, from which on it is free
 _LOOKED_AT = 1000  # texts
+_MOST_WORDS = 3  # among numbers
 _FIRST_CASES = 1000  # that may tell columns apart
 _NAME_OF_KEY = re.compile(r"(?i:(?:^|[^a-z])(?:id|index|key|uuid|guid)(?:[^a-z]|$))|[a-z](?:Id|ID)$")
 
@@ -94,6 +95,7 @@ class Understood:
     variable: Variable | None = None
     states: Integers | None = None  # of each label, and last of a missing cell
     copy_of: str | None = None
+    words: tuple[str, ...] = ()  # the few labels that keep it from being numbers
 
     @property
     def n_values(self) -> int:
@@ -116,7 +118,8 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
     for kind in kinds:
         name = kind.column.name
         variable, states = _variable(kind, cuts.get(name, ()))
-        found.append(Understood(kind.column, kind.counts, kind.kind, variable, states, copies.get(name)))
+        words = () if name in choices.states else words_among_numbers(kind.column, kind.counts)
+        found.append(Understood(kind.column, kind.counts, kind.kind, variable, states, copies.get(name), words))
     return found
 
 
@@ -131,6 +134,20 @@ def count_labels(column: Column) -> Integers:
     if column.counts is not None:
         return column.counts
     return np.roll(np.bincount(column.codes.astype(np.int64) + 1, minlength=len(column.labels) + 1), -1)
+
+
+def words_among_numbers(column: Column, counts: Integers) -> tuple[str, ...]:
+    """The few labels that are no numbers, such as unknown or inf, in a column of many numbers; else none."""
+    if column.numbers is not None or column.declared:
+        return ()
+    words: list[str] = []
+    seen = np.flatnonzero(counts[:-1]).tolist()
+    for place in seen:
+        if number(column.labels[place]) is None:
+            words.append(column.labels[place])
+        if len(words) > _MOST_WORDS:
+            return ()
+    return tuple(words) if len(seen) - len(words) > _FEW_WHOLE else ()
 
 
 # Kinds

@@ -93,12 +93,16 @@ def _met(
     if missing in ("unknown", "infer"):
         checked = []
     columns = complete(columns, checked, missing, SUM_OVER)
-    met = [_known_states(column, variable, unseen) for column, variable in zip(columns, variables, strict=True)]
+    sums = missing == "unknown"
+    met = [_known_states(column, variable, unseen, sums) for column, variable in zip(columns, variables, strict=True)]
     return assembled(tuple(variable for variable, _ in met), columns, [states for _, states in met])
 
 
-def _known_states(column: Column, variable: Variable, unseen: str) -> tuple[Variable, NDArray[np.int64]]:
-    """The state of each label, and last of a missing cell; the variable has such a state if some cell needs it."""
+def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -> tuple[Variable, NDArray[np.int64]]:
+    """The state of each label, and last of a missing cell; the variable has such a state if some cell needs it.
+
+    `sums`: whether missing cells are summed over, so that unseen labels may be taken as such.
+    """
     counts = count_labels(column)
     states = np.full(len(counts), -1, dtype=np.int64)
     seen = np.flatnonzero(counts[:-1])
@@ -110,7 +114,9 @@ def _known_states(column: Column, variable: Variable, unseen: str) -> tuple[Vari
         states[seen] = [-1 if state is None else state for state in found]
     unknown = seen[states[seen] < 0]
     if len(unknown) and unseen == "error":
-        raise ValueError(_unseen(variable, [column.labels[i] for i in unknown], int(counts[unknown].sum())))
+        told = _unseen(variable, [column.labels[i] for i in unknown], int(counts[unknown].sum()))
+        advice = Advice(", or take them as missing with ", ("unseen", "missing")) if sums else ""
+        raise AdvisedError(told, advice)
     if counts[-1] or len(unknown):
         variable = variable.with_missing
     states[states < 0] = variable.n_states - 1

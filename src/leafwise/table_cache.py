@@ -52,8 +52,8 @@ class TableCache:
                 if file.readinto(codes.data) != codes.nbytes or file.read(1) or _digest(head, codes) != digest:
                     return None
             columns = [
-                ReadColumn(name, kind, n_values, n_missing, _variable(own), copy_of)
-                for name, kind, n_values, n_missing, own, copy_of in head["columns"]
+                ReadColumn(name, kind, n_values, n_missing, _variable(own), copy_of, tuple(words))
+                for name, kind, n_values, n_missing, own, copy_of, words in head["columns"]
             ]
             title, told, n_rows = head["description"]
             return Table(variables, codes), Description(title, told, n_rows, tuple(columns), head["refuses_missing"])
@@ -73,7 +73,10 @@ class TableCache:
 
     def _write(self, file: IO[bytes], table: Table, described: Description) -> None:
         columns = [
-            (one.name, one.kind, one.n_values, one.n_missing, one.variable and asdict(one.variable), one.copy_of)
+            (
+                *(one.name, one.kind, one.n_values, one.n_missing),
+                *(one.variable and asdict(one.variable), one.copy_of, one.words),
+            )
             for one in described.columns
         ]
         head = {

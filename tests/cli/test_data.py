@@ -50,6 +50,18 @@ def test_describe_shows_every_column_and_what_to_do(leafwise, people):
     assert found["columns"][4]["states"] == ["false", "true"]
 
 
+def test_describe_names_every_way_to_deal_with_missing_cells(leafwise, tmp_path):
+    data = tmp_path / "holes.csv"
+    data.write_text("a,b\nx,u\n,v\ny,u\n")
+    assert leafwise("describe", data).stdout.splitlines()[-1] == (
+        "missing cells: infer them with --missing infer, make them a state with --missing state, "
+        "or drop rows with --missing drop"
+    )
+    for missing in ("infer", "state", "drop"):
+        assert leafwise("describe", data, "--missing", missing).code == 0
+    assert leafwise("describe", data, "--missing", "infer", "--json").object["columns"][0]["states"] == ["x", "y"]
+
+
 def test_what_describe_advises_can_be_pasted(leafwise, people, tmp_path):
     model = tmp_path / "m.json"
     complaint = leafwise("learn", people, "-o", model).complaint
@@ -120,7 +132,8 @@ def test_several_files_patterns_and_unknown_endings(leafwise, data, tmp_path):
     book = tmp_path / "book.xlsx"
     book.write_bytes(b"PK")
     assert "book.xlsx' is a workbook" in leafwise("learn", book, "--json").complaint
-    assert "is a workbook" in leafwise("sample", model, "-o", tmp_path / "s.xlsx").complaint
+    complaint = leafwise("sample", model, "-o", tmp_path / "s.xlsx").complaint
+    assert "is a workbook: use a .csv file instead, or read and write it with pandas" in complaint
     assert "ends in '.foo'" in leafwise("predict", model, data, "--target", "rain", "-o", tmp_path / "p.foo").complaint
     assert sorted(path.name for path in tmp_path.iterdir()) == ["book.xlsx", "garden.csv", "m.json", "other.csv"]
 
@@ -159,6 +172,24 @@ def test_predict_writes_probabilities_for_every_row(leafwise, model, data, tmp_p
         assert (
             leafwise("predict", model, data, "--target", "rain", "-o", tmp_path / name, "--json").object["rows"] == 400
         )
+
+
+def test_new_labels_may_be_missing_cells_wherever_these_are_summed_over(leafwise, model, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,heavy,yes,yes\n")
+    hole = tmp_path / "hole.csv"
+    hole.write_text(rows.read_text().replace("heavy", ""))
+    for command, more in (
+        (["evaluate", model], []),
+        (["compare", model, model, "--data"], []),
+        (["importance", model], ["--target", "wet grass"]),
+        (["impute", model], []),
+    ):
+        complaint = leafwise(*command, rows, *more).complaint
+        assert "unseen labels ('heavy')" in complaint
+        assert complaint.rstrip().endswith("or take them as missing with --unseen missing")
+        found = leafwise(*command, rows, *more, "--unseen", "missing")
+        assert found.stdout == leafwise(*command, hole, *more).stdout
 
 
 def test_predict_without_the_target_with_gaps_and_with_new_labels(leafwise, model, tmp_path):

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +82,9 @@ def test_batches_equal_queries(joint):
     found = asked.batch(Table(tuple(variables), codes))
     rows = [labels(network, (2, 4, 5), column) for column in codes[[2, 4, 5]].T]
     again = asked.batch(rows)
+    of_frame = asked.batch(pd.DataFrame(rows, columns=["x5", "x4", "x2"]))
+    for one, other in zip(found.distributions, of_frame.distributions, strict=True):
+        np.testing.assert_array_equal(one, other)
     assert len(found) == 30
     assert found.is_exact.all()
     for k, given_here in enumerate(rows):

@@ -278,6 +278,7 @@ def test_features_outside_the_blanket_do_not_matter():
     network = random_network(11, STATES)
     cases = sample(network, 400, seed=2)
     found = leafwise.feature_importance(network, "x0", data=cases)
+    assert leafwise.feature_importance(network, "x0", data=cases.to_pandas()) == found
     blanket = markov_blanket(network, "x0")
     for name, value in found.items():
         given_all = {other: None for other in network.names if other not in ("x0", name)}

@@ -1,6 +1,9 @@
 """Exact inference: numbers that are too small for floats, costs and limits, missing cells, refusals."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.inference.explanation import explain
 from leafwise.inference.information import mutual_information
 from leafwise.inference.query import query
+from leafwise.mixture import Mixture
 from leafwise.network import Network, Node
 from leafwise.table import Table, Variable, code_type
 
@@ -111,6 +115,12 @@ def test_unusual_questions_are_refused_in_one_line():
         assert "\n" not in str(caught.value)
     with pytest.raises(TypeError, match="not a mapping"):
         query(network, "CO", given="HR=LOW")
+    row = pd.Series({"HR": "LOW"})
+    for asked in (network, Mixture((network, network), (0.5, 0.5))):
+        for ask in (partial(asked.query, "CO"), asked.explain, partial(asked.sample, 3)):
+            with pytest.raises(TypeError, match=r"of type Series, not a mapping.*as dict\(row\)"):
+                ask(given=row)
+            ask(given=dict(row))
     assert mutual_information(network, "CO", "HR").keys() == {"HR"}
 
 

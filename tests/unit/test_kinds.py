@@ -96,6 +96,23 @@ def test_small_tables() -> None:
     assert [(column.kind, column.n_missing) for column in describe(gone).columns] == [("constant", 2), ("states", 0)]
 
 
+def test_a_few_words_among_numbers_are_told(tmp_path: Path) -> None:
+    ages = [str(18 + i % 40) for i in range(N - 2)] + ["unknown", "unknown"]
+    rooms = ["1", "2", "3", "more"] * (N // 4)
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["age,rooms", *map(",".join, zip(ages, rooms, strict=True))]))
+    found = describe(path)
+    assert [column.words for column in found.columns] == [("unknown",), ()]
+    assert "age (unknown); if these mean missing, pass na=['unknown']" in str(found)
+    assert "pass --na unknown" in found.text(in_options=True)
+    read(path, missing="state", cache=True)
+    assert read_and_describe(path, missing="state", cache=True)[1] == describe(path, missing="state")
+    assert not describe(path, states="age").columns[0].words
+    pay = np.append(RANDOM.normal(size=N - 1), np.inf)
+    with pytest.raises(ValueError, match=r"'pay' \(numbers but for 'inf': 200 values in 200 cells\).*na=\['inf'\]"):
+        read(pd.DataFrame({"pay": pay}))
+
+
 def test_floats_with_as_many_values_as_rows_are_never_states() -> None:
     for n in (3, 10, 50, 1000):
         table = read(RANDOM.normal(size=(n, 2)))

@@ -135,6 +135,16 @@ def test_words_for_missing_cells(tmp_path: Path) -> None:
     assert labels(read(pa.table({"a": ["-", "x"]}), na="-", missing="state")) == {"a": ("x", "(missing)")}
 
 
+@pytest.mark.parametrize("word", ["-999", "-999.0", "inf"])
+def test_words_for_missing_cells_may_spell_numbers(tmp_path: Path, word: str) -> None:
+    numbers = [float(word), 1.5, 2.0] * 5
+    path = tmp_path / "numbers.csv"
+    path.write_text("\n".join(["a,b", *(f"{number},x" for number in numbers)]))
+    for source in (path, pa.table({"a": numbers}), np.array([numbers]).T):
+        table = read(source, na=word, missing="state")
+        assert table.variables[0].labels == ("1.5", "2", "(missing)")
+
+
 def test_the_index_that_pandas_writes_is_offered_to_be_left_out(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": list("xyxyx"), "b": [1, 2, 2, 1, 1]})
     frame.to_csv(tmp_path / "a.csv")

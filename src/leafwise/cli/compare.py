@@ -15,7 +15,7 @@ from leafwise.cli.progress import telling
 @click.argument("a", type=INPUT_FILE)
 @click.argument("b", type=INPUT_FILE)
 @click.option("--data", type=OUTPUT_FILE, multiple=True, help="Cases to score both networks on; may be given often.")
-@reading_options("unknown", "error", "drop")
+@reading_options("unknown", "error", "drop", unseen=True)
 @json_option
 def compare(a: Path, b: Path, data: Sequence[Path], reading: dict[str, Any], as_json: bool) -> None:
     """The networks A and B beside each other: arcs, distances, graphs that differ, and how well each fits data.

@@ -174,20 +174,29 @@ def _missing_option(*choices: str) -> Callable[[Any], Any]:
     )
 
 
+_unseen_option = click.option(
+    "--unseen",
+    type=click.Choice(["error", "missing"]),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know: refuse them, or take them as missing.",
+)
+
 READING = (
     *("no_header", "delimiter", "decimal", "encoding", "na", "columns", "ignore", "most_bytes"),
     *("missing", "bins", "binning", "states", "dates"),
 )
 
 
-def reading_options(*missing: str, states: bool = False) -> Callable[[F], F]:
+def reading_options(*missing: str, states: bool = False, unseen: bool = False) -> Callable[[F], F]:
     """Options about data files: the command gets them as one argument, `reading`, as `read` takes them."""
-    options = (*_file_options, _missing_option(*missing), *(_state_options if states else ()))
+    known, made = (_unseen_option,) if unseen else (), _state_options if states else ()
+    options = (*_file_options, _missing_option(*missing), *known, *made)
 
     def decorate(command: F) -> F:
         @wraps(command)
         def gathered(*arguments: Any, **given: Any) -> Any:
-            reading = {name: given.pop(name) for name in READING if name in given}
+            reading = {name: given.pop(name) for name in (*READING, "unseen") if name in given}
             reading["header"] = not reading.pop("no_header")
             return command(*arguments, reading=reading, **given)
 
@@ -195,15 +204,6 @@ def reading_options(*missing: str, states: bool = False) -> Callable[[F], F]:
         return decorated
 
     return decorate
-
-
-unseen_option = click.option(
-    "--unseen",
-    type=click.Choice(["error", "missing"]),
-    default="error",
-    show_default=True,
-    help="Labels that the model does not know: refuse them, or take them as missing.",
-)
 
 
 def read_for_model(network: "Network | Mixture", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":

@@ -19,7 +19,7 @@ from leafwise.cli.progress import telling
     shell_complete=column_names,
     help="The variable to learn, towards which numbers are cut.",
 )
-@reading_options("error", "state", "drop", states=True)
+@reading_options("error", "state", "drop", "infer", states=True)
 @json_option
 def describe(data: Sequence[Path], target: str | None, reading: dict[str, Any], as_json: bool) -> None:
     """What each column of DATA is understood as: states, bins, dates, identifiers, free text, constants, copies.

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from leafwise.cli.data import data_argument, reading_options, titles, unseen_option
+from leafwise.cli.data import data_argument, reading_options, titles
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -39,8 +39,7 @@ from leafwise.cli.progress import telling
     "state of all variables.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of what is drawn.")
-@reading_options("unknown")
-@unseen_option
+@reading_options("unknown", unseen=True)
 @json_option
 def impute(
     model: Path,
@@ -49,7 +48,6 @@ def impute(
     how: str,
     seed: int,
     reading: dict[str, Any],
-    unseen: str,
     as_json: bool,
 ) -> None:
     """Fill in the missing cells of DATA, by the network MODEL, given what their rows show.
@@ -67,7 +65,7 @@ def impute(
         tell(f"reading {model.name} and {titles(data)}")
         network = load_network_or_mixture(model)
         tell("filling in")
-        found = fill(network, list(data), how.replace("-", " "), seed=seed, unseen=unseen, **reading)
+        found = fill(network, list(data), how.replace("-", " "), seed=seed, **reading)
     if output is None or output == STANDARD:
         with standard_table() as stream:
             write_columns(found.frame_columns(), stream)

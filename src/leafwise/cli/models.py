@@ -86,7 +86,7 @@ def score(
 @click.command()
 @model_argument
 @data_argument
-@reading_options("unknown", "error", "drop")
+@reading_options("unknown", "error", "drop", unseen=True)
 @exactness_options
 @json_option
 def evaluate(

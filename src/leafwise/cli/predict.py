@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leafwise.cli.data import data_argument, reading_options, titles, unseen_option
+from leafwise.cli.data import data_argument, reading_options, titles
 from leafwise.cli.options import (
     OUTPUT_FILE,
     STANDARD,
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Where to write: .csv, .tsv or .parquet.  [default: standard output]",
 )
-@reading_options("unknown", "error")
-@unseen_option
+@reading_options("unknown", "error", unseen=True)
 @exactness_options
 @json_option
 def predict(
@@ -48,7 +47,6 @@ def predict(
     target: str,
     output: Path | None,
     reading: dict[str, Any],
-    unseen: str,
     memory: float | None,
     operations: float | None,
     as_json: bool,
@@ -70,7 +68,7 @@ def predict(
         network = load_network_or_mixture(model)
         tell(f"predicting {target}")
         limits = limits_of(memory, operations)
-        found = ask(network, list(data), target, unseen=unseen, limits=limits, **reading)
+        found = ask(network, list(data), target, limits=limits, **reading)
     if output is None or output == STANDARD:
         with standard_table() as stream:
             write_columns(found.frame_columns(), stream)

@@ -137,7 +137,7 @@ def information(
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the cases drawn without DATA."
 )
-@reading_options("unknown", "error", "drop")
+@reading_options("unknown", "error", "drop", unseen=True)
 @json_option
 def importance(
     model: Path, data: Sequence[Path], target: str, seed: int, reading: dict[str, Any], as_json: bool

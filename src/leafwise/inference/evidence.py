@@ -26,8 +26,7 @@ def weights_of(network: Network, given: Given) -> Weights:
     >>> weights_of(alarm(), {"HR": "LOW", "CO": None, "BP": float("nan")})
     {34: array([1., 0., 0.])}
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"what is given is {given!r}, not a mapping: write it as {{'name': 'state'}}.")
+    check_mapping(given)
     out: Weights = {}
     for name, what in given.items():
         index = index_of(name, network.names)
@@ -37,6 +36,16 @@ def weights_of(network: Network, given: Given) -> Weights:
         elif variable.missing:
             out[index] = np.eye(variable.n_states)[-1]
     return out
+
+
+def check_mapping(given: object) -> None:
+    """Raise a TypeError unless what is given is a mapping."""
+    if not isinstance(given, Mapping):
+        shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
+        raise TypeError(
+            f"what is given is {shown}, not a mapping: write it as {{'name': 'state'}}, "
+            "and a row of a frame as dict(row)."
+        )
 
 
 def _is_hole(variable: Variable, what: Any) -> bool:

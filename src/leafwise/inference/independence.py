@@ -25,7 +25,7 @@ def markov_blanket(network: Network, name: str, *, given: Mapping[str, str] | No
     >>> markov_blanket(alarm(), "SHUNT")
     ('PVSAT', 'SAO2', 'PULMEMBOLUS', 'INTUBATION')
     """
-    index, context = index_of(name, network.names), _context(network, given or {})
+    index, context = index_of(name, network.names), _context(network, {} if given is None else given)
     parents = _parents(network, {v: state for v, state in context.items() if state is not None})
     families = [{child, *row} for child, row in enumerate(parents) if child == index or index in row]
     return tuple(network.names[v] for v in sorted(set().union(*families) - {index} - context.keys()))

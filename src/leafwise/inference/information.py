@@ -6,21 +6,23 @@ In nats. Knows compiled queries, cases with holes, and samples for what is too l
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.encoding import Reading
 from leafwise.errors import Advice
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, Weights, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits, affordable
 from leafwise.inference.holes import Holes
 from leafwise.inference.importance import proposed_cases
-from leafwise.inference.likelihood import check_variables
+from leafwise.inference.likelihood import known_cases
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
 from leafwise.network import Network, check_network
-from leafwise.table import Table, index_of
+from leafwise.table import index_of
 
 Floats = NDArray[np.float64]
 _CASES = 100_000  # drawn where an exact answer is too costly
@@ -163,7 +165,7 @@ def _pairs(
     others = [others] if isinstance(others, str) else others
     names = [name for name in network.names if name != one] if others is None else list(others)
     targets = [index_of(name, network.names) for name in names]
-    weights = weights_of(network, given or {})
+    weights = weights_of(network, {} if given is None else given)
     refusal = Exact.of(network, weights, [(chosen,), *((v,) for v in targets)], limits).refusal
     if refusal is not None:
         return chosen, names, _sampled_pairs(network, chosen, targets, weights, refusal)
@@ -224,13 +226,20 @@ class Importance:
 
 
 def feature_importance(
-    network: Network, target: str, *, data: Table | None = None, seed: int = 1, limits: Limits = DEFAULT_LIMITS
+    network: Network,
+    target: str,
+    *,
+    data: object = None,
+    seed: int = 1,
+    limits: Limits = DEFAULT_LIMITS,
+    **reading: Unpack[Reading],
 ) -> dict[str, Importance]:
     """Which features matter for a target, the most important first: measured on data, or on cases that are drawn.
 
     `beyond` is the mean of log p(target | all features) − log p(target | all but this one): a feature that is no part
     of the target's Markov blanket has 0. `alone` is that of log p(target | this feature) − log p(target). On data the
-    network was not learned from, a feature that misleads is below 0.
+    network was not learned from, a feature that misleads is below 0. `data`: a Table, or what `read` takes; `reading`:
+    arguments of `read`.
 
     >>> from leafwise.examples import alarm
     >>> found = feature_importance(alarm(), "LVFAILURE")
@@ -238,8 +247,7 @@ def feature_importance(
     (['HISTORY', 'STROKEVOLUME', 'LVEDVOLUME'], 0.0)
     """
     index = index_of(target, network.names)
-    cases = sample(network, _DRAWN, seed) if data is None else data
-    check_variables(network, cases, gaps=True)
+    cases = sample(network, _DRAWN, seed) if data is None else known_cases(network, data, **reading)
     n_states = np.array([variable.n_states for variable in network.variables])[:, None]
     usable = cases.codes[index] < n_states[index]
     codes = cases.codes[:, usable].astype(np.uint16)

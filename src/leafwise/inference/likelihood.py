@@ -37,13 +37,7 @@ def log_probabilities(
     if isinstance(network, Mixture):
         return network.log_probabilities(data, limits=limits, **reading)
     check_network(network, "log_probabilities")
-    hidden = {variable.name for variable in network.variables if variable.hidden}
-    if isinstance(data, Table) and hidden <= {*data.names}:
-        table = data
-        check_variables(network, table, gaps=True)
-    else:
-        given: Reading = {"missing": "unknown", **reading}
-        table = read_new(data, network.variables, **given)
+    table = known_cases(network, data, **reading)
     pairs = zip(table.variables, network.variables, strict=True)
     gaps = [index for index, (there, known) in enumerate(pairs) if there != known]
     if not gaps:
@@ -107,6 +101,16 @@ def log_probabilities_by_turns(
             weights,
             np.zeros((len(networks), codes.shape[1]), np.bool_) if seen is None else seen,
         )
+
+
+def known_cases(network: Network, data: Any, **reading: Unpack[Reading]) -> Table:
+    """The cases of a Table with the network's variables, or of what `read` takes; missing cells are not known."""
+    hidden = {variable.name for variable in network.variables if variable.hidden}
+    if isinstance(data, Table) and hidden <= {*data.names}:
+        check_variables(network, data, gaps=True)
+        return data
+    given: Reading = {"missing": "unknown", **reading}
+    return read_new(data, network.variables, **given)
 
 
 def check_variables(network: Network, table: Table, *, gaps: bool = False) -> None:

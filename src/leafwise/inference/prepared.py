@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leafwise.encoding import read_new
 from leafwise.inference.compiled import CompiledQuery
-from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.evidence import Given, check_mapping, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, IMPOSSIBLE, Limits
 from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import check_variables
@@ -125,11 +126,15 @@ class PreparedQuery:
                 return Answer(self._variables, tuple([share[0] for share in shares]), "exact", told)
         return query(self.network, self.targets, given=given, joint=self.joint, limits=self.limits)
 
-    def batch(self, rows: Table | Sequence[Mapping[str, Any]], *, threads: int | None = None) -> Answers:
-        """The answers for many rows: a table with the network's variables, or a list of what is given in each.
+    def batch(self, rows: Any, *, threads: int | None = None) -> Answers:
+        """The answers for many rows: a Table with the network's variables, what `read` takes, or a list of what is
+        given in each.
 
         Only the evidence variables of a table count. Missing cells in it are not known.
         """
+        if not isinstance(rows, Table | list | tuple):
+            others = set(self.network.names) - set(self.evidence_variables)
+            rows = read_new(rows, self.network.variables, optional=others, missing="unknown")
         if isinstance(rows, Table):
             check_variables(self.network, rows, gaps=True)
             codes = rows.codes[self._told].T.astype(np.int64)
@@ -149,8 +154,7 @@ class PreparedQuery:
 
     def _row(self, given: Given) -> list[int]:
         """The state of each evidence variable, -1 where it is not one of them."""
-        if not isinstance(given, Mapping):
-            raise TypeError(f"what is given is {given!r}, not a mapping: write it as {{'name': 'state'}}.")
+        check_mapping(given)
         row = []
         for name, code in self._code.items():
             what = given.get(name)
