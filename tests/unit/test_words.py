@@ -4,7 +4,15 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.compiling.words import MOST_ROWS, add_eight, add_sums, lowest, popcount, which_equal
+from leafwise.kernels.compiling.words import (
+    MOST_ROWS,
+    add_eight,
+    add_sums,
+    lowest,
+    popcount,
+    which_equal,
+    without_lowest,
+)
 
 compiled = numba.njit(nogil=True)
 WORDS = [1, 2, 2**63, 2**64 - 1, 0b1011000, 0x123456789ABCDEF0]
@@ -21,6 +29,11 @@ def first(word):
 
 
 @compiled
+def others(word):
+    return without_lowest(word)
+
+
+@compiled
 def equal(codes, at, code):
     return which_equal(codes, at, code)
 
@@ -30,6 +43,12 @@ def equal(codes, at, code):
 def test_ones_are_counted_and_the_lowest_is_found(word):
     digits = f"{word:b}"[::-1]
     assert (ones(np.uint64(word)), first(np.uint64(word))) == (digits.count("1"), digits.index("1"))
+    assert others(np.uint64(word)) == word - (1 << digits.index("1"))
+
+
+@pytest.mark.interpreted
+def test_a_word_without_ones():
+    assert (ones(np.uint64(0)), first(np.uint64(0)), others(np.uint64(0))) == (0, 64, 0)
 
 
 @pytest.mark.interpreted

@@ -22,8 +22,13 @@ def popcount(word: Any) -> int:
 
 
 def lowest(word: Any) -> int:
-    """The position of the lowest one in a word that has any."""
-    return (int(word) & -int(word)).bit_length() - 1
+    """The position of the lowest one in a word; 64 where there is none."""
+    return (int(word) & -int(word) or 1 << 64).bit_length() - 1
+
+
+def without_lowest(word: Any) -> Any:
+    """The word without its lowest one, if it has any."""
+    return np.uint64(int(word) & max(int(word) - 1, 0))
 
 
 def which_equal(codes: Any, at: int, code: int) -> Any:
@@ -56,7 +61,7 @@ def _emit_ctpop(_context: Any, _word: Any) -> Any:
 
 def _emit_cttz(_context: Any, _word: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, False))
 
     return types.int64(types.uint64), generate
 
@@ -160,6 +165,11 @@ def _compiled_popcount(word: Any) -> Any:
 @overload(lowest, strict=False)
 def _compiled_lowest(word: Any) -> Any:
     return lambda word: _count_trailing_zeros(word)
+
+
+@overload(without_lowest, strict=False)
+def _compiled_without_lowest(word: Any) -> Any:
+    return lambda word: word & (word - np.uint64(1))
 
 
 @overload(which_equal, strict=False)

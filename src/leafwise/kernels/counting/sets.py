@@ -11,7 +11,7 @@ import numpy as np
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
-from leafwise.kernels.compiling.words import lowest, popcount
+from leafwise.kernels.compiling.words import lowest, popcount, without_lowest
 from leafwise.kernels.counting.arrays import Planes
 
 SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)], align=True)
@@ -116,20 +116,36 @@ def close_gaps(sets: Array, lists: Array, marks: Array) -> None:
 
 
 @inlined
-def _list_word(bits: Any, word: Int, out: Array, at: Int) -> Int:
-    """Write the row numbers of one word of a mask to out[at:]; where they end."""
-    while bits != np.uint64(0):
-        out[np.uint64(at)] = word * 64 + lowest(bits)
-        bits &= bits - np.uint64(1)
-        at += 1
-    return at
+def _list_word(bits: Any, word: Int, out: Array, at: Int, end: Int) -> Int:
+    """Write the row numbers of one word of a mask to out[at:]; where they end.
+
+    As long as there is room before `end`, four are written at a time, whether they are there or not: nobody can foretell
+    how many there are. What is wrong the next word writes over.
+    """
+    last = at + popcount(bits)
+    if last + 4 > end:
+        while at < last:
+            out[np.uint64(at)] = word * 64 + lowest(bits)
+            bits = without_lowest(bits)
+            at += 1
+        return last
+    while True:
+        for k in range(4):
+            out[np.uint64(at + k)] = word * 64 + lowest(bits)
+            bits = without_lowest(bits)
+        at += 4
+        if at >= last:
+            return last
 
 
 @bare
 def list_bits(mask: Array, out: Array, at: Int) -> None:
     """Write the row numbers of a mask to out[at:]."""
+    end = at
     for word in range(mask.shape[0]):
-        at = _list_word(mask[word], word, out, at)
+        end += popcount(mask[word])
+    for word in range(mask.shape[0]):
+        at = _list_word(mask[word], word, out, at, end)
 
 
 @bare
@@ -144,7 +160,7 @@ def rows_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, ou
     if set_["is_mask"]:
         mask, at = masks[set_["offset"]], np.int64(0)
         for k in range(end - begin):
-            at = np.int64(_list_word(mask[np.uint64(begin + k)], begin + k, out, at))
+            at = np.int64(_list_word(mask[np.uint64(begin + k)], begin + k, out, at, out.shape[0]))
         return at
     rows = lists[set_["offset"] + begin : set_["offset"] + end]
     for k in range(rows.shape[0]):
@@ -172,9 +188,9 @@ def _cut_by_plane(parent: Array, plane: Array, flip: Any, child_set: Any, masks:
         for word in range(parent.shape[0]):
             mask[word] = parent[word] & (plane[word] ^ flip)
         return
-    at = child_set["offset"]
+    at, end = child_set["offset"], child_set["offset"] + child_set["size"]
     for word in range(parent.shape[0]):
-        at = _list_word(parent[word] & (plane[word] ^ flip), word, lists, at)
+        at = _list_word(parent[word] & (plane[word] ^ flip), word, lists, at, end)
 
 
 @bare
@@ -191,7 +207,7 @@ def _cut_by_planes(
     if n_planes == 1:
         _cut_by_plane(parent, words[first + last - 1], flip, child_set, masks, lists)
         return
-    is_mask, at = child_set["is_mask"], child_set["offset"]
+    is_mask, at, end = child_set["is_mask"], child_set["offset"], child_set["offset"] + child_set["size"]
     for word in range(parent.shape[0]):
         taken = flip
         for state in range(1, group.shape[0]):
@@ -200,7 +216,7 @@ def _cut_by_planes(
         if is_mask:
             masks[at, word] = parent[word] & taken
         else:
-            at = _list_word(parent[word] & taken, word, lists, at)
+            at = _list_word(parent[word] & taken, word, lists, at, end)
 
 
 @bare

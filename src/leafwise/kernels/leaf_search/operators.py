@@ -1,6 +1,6 @@
 """The best operators of each node, from what its leaves know: splits, and merges of two leaves."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
-from leafwise.kernels.scoring.rises import rise
+from leafwise.kernels.scoring.rises import Row, rise_in, row_at
 
 
 @bare
@@ -84,59 +84,82 @@ def merge_prior(first: Any, second: Any, state: State) -> float:
     return value
 
 
+class _Merging(NamedTuple):
+    """What all merges of a node's leaves have in common."""
+
+    n_classes: Int
+    has_own_exponents: bool  # exponents differ from leaf to leaf
+    cell: Row
+    whole: Row
+
+
 @inlined
-def _score_merged(first: Any, second: Any, n_classes: Int, scoring: Scoring, exponents: Array) -> float:
-    """Equation 5 for the union of two leaves."""
-    one, two, counts = first["counts"], second["counts"], scoring.counts
-    n, value = np.int64(0), 0.0
-    if exponents.shape[0] > 0 or scoring.equivalent_sample_size > 0.0:
-        a, b, total = first["exponents"], second["exponents"], 0.0
-        exponent = first["exponent"] + second["exponent"]
-        for k in range(n_classes):
-            if exponents.shape[0] > 0:
-                exponent = exponents[a + k] + exponents[b + k]
-            count = counts[one + k] + counts[two + k]
-            n += count
-            total += exponent
-            if count > 0:
-                value += log_gamma(count * scoring.rises.unit + exponent) - log_gamma(exponent)
-        return value + log_gamma(total) - log_gamma(n * scoring.rises.unit + total)
-    cell, whole = scoring.cell_rises[n_classes], scoring.total_rises[n_classes]
+def _merging(target: Int, state: State) -> _Merging:
+    scoring, n_classes = state.scoring, state.nodes[target]["n_states"]
+    return _Merging(
+        n_classes,
+        state.exponents.shape[0] > 0 or scoring.equivalent_sample_size > 0.0,
+        row_at(scoring.cell_rises[n_classes], scoring.rises),
+        row_at(scoring.total_rises[n_classes], scoring.rises),
+    )
+
+
+@bare
+def _score_with_own_exponents(first: Any, second: Any, n_classes: Int, scoring: Scoring, exponents: Array) -> float:
+    """Equation 5 for the union of two leaves whose exponents add up."""
+    one, two, counts, n, value = first["counts"], second["counts"], scoring.counts, np.int64(0), 0.0
+    a, b, total = first["exponents"], second["exponents"], 0.0
+    exponent = first["exponent"] + second["exponent"]
     for k in range(n_classes):
+        if exponents.shape[0] > 0:
+            exponent = exponents[a + k] + exponents[b + k]
         count = counts[one + k] + counts[two + k]
         n += count
-        value += rise(cell, count, scoring.rises)
-    return value - rise(whole, n, scoring.rises)
+        total += exponent
+        if count > 0:
+            value += log_gamma(count * scoring.rises.unit + exponent) - log_gamma(exponent)
+    return value + log_gamma(total) - log_gamma(n * scoring.rises.unit + total)
+
+
+@inlined
+def _score_merged(first: Any, second: Any, merging: _Merging, scoring: Scoring) -> float:
+    """Equation 5 for the union of two leaves."""
+    one, two, counts, n, value = first["counts"], second["counts"], scoring.counts, np.int64(0), 0.0
+    for k in range(merging.n_classes):
+        count = counts[one + k] + counts[two + k]
+        n += count
+        value += rise_in(merging.cell, count, scoring.rises)
+    return value - rise_in(merging.whole, n, scoring.rises)
+
+
+@inlined
+def _offer_partners(leaf: Any, first: Int, merging: _Merging, state: State) -> None:
+    """See whether the leaf gains more by a merge with one of the leaves from the first of these on."""
+    scoring, at = state.scoring, first
+    while at >= 0:
+        other = state.leaves[at]
+        if can_merge(leaf, other):
+            if leaf["states"] != 0:
+                gain = score_merged(leaf, other, state)
+            elif merging.has_own_exponents:
+                gain = _score_with_own_exponents(leaf, other, merging.n_classes, scoring, state.exponents)
+            else:
+                gain = _score_merged(leaf, other, merging, scoring)
+            most = gain - leaf["log_likelihood"] - other["log_likelihood"]
+            most -= (leaf["n_outcomes"] - 1) * scoring.log_kappa
+            most += scoring.shared_cost * (min(leaf["n_tests"], other["n_tests"]) - 1)
+            if most > leaf["merge_gain"]:  # if as many tests as may be lead to both
+                gain += merge_prior(leaf, other, state) - leaf["log_likelihood"] - other["log_likelihood"]
+                if gain > leaf["merge_gain"] + TIE:
+                    leaf["merge_gain"], leaf["partner"] = gain, at
+        at = other["next"]
 
 
 @bare
-def _offer_partner(leaf: Any, other: Int, state: State) -> None:
-    second, scoring = state.leaves[other], state.scoring
-    n_classes = state.nodes[leaf["target"]]["n_states"]
-    if not can_merge(leaf, second):
-        return
-    if leaf["states"] == 0:
-        gain = _score_merged(leaf, second, n_classes, scoring, state.exponents)
-    else:
-        gain = score_merged(leaf, second, state)
-    most = gain - leaf["log_likelihood"] - second["log_likelihood"] - (leaf["n_outcomes"] - 1) * scoring.log_kappa
-    if most + scoring.shared_cost * (min(leaf["n_tests"], second["n_tests"]) - 1) <= leaf["merge_gain"]:
-        return  # however many tests lead to both
-    gain += merge_prior(leaf, second, state) - leaf["log_likelihood"] - second["log_likelihood"]
-    if gain > leaf["merge_gain"] + TIE:
-        leaf["merge_gain"] = gain
-        leaf["partner"] = other
-
-
-@bare
-def _find_partner(leaf: Any, state: State) -> None:
+def _find_partner(leaf: Any, merging: _Merging, state: State) -> None:
     """The best merge of this leaf with a later one of its node."""
-    leaf["merge_gain"] = 0.0
-    leaf["partner"] = -1
-    other = leaf["next"]
-    while other >= 0:
-        _offer_partner(leaf, other, state)
-        other = state.leaves[other]["next"]
+    leaf["merge_gain"], leaf["partner"] = 0.0, -1
+    _offer_partners(leaf, leaf["next"], merging, state)
 
 
 @bare
@@ -164,7 +187,7 @@ def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state:
     What a leaf would gain with a partner that went is a bound on what it gains with another, whom it seeks only where
     that would be the node's best.
     """
-    node = state.nodes[target]
+    node, merging = state.nodes[target], _merging(target, state)
     node["merge_gain"] = 0.0
     node["merge_leaf"] = -1
     is_new = False
@@ -173,16 +196,13 @@ def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state:
         leaf = state.leaves[at]
         is_new = is_new or at == first_new
         if is_new or not node["merges_known"]:
-            _find_partner(leaf, state)
+            _find_partner(leaf, merging, state)
         else:
             if leaf["partner"] == gone or leaf["partner"] == gone_too:
                 leaf["partner"] = NO_LEAF
-            other = first_new
-            while other >= 0:
-                _offer_partner(leaf, other, state)
-                other = state.leaves[other]["next"]
+            _offer_partners(leaf, first_new, merging, state)
             if leaf["partner"] == NO_LEAF and leaf["merge_gain"] > node["merge_gain"]:
-                _find_partner(leaf, state)
+                _find_partner(leaf, merging, state)
         if leaf["partner"] != NO_LEAF and leaf["merge_gain"] > node["merge_gain"] + TIE:
             node["merge_gain"] = leaf["merge_gain"]
             node["merge_leaf"] = at

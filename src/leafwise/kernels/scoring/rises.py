@@ -32,9 +32,33 @@ class Rises(NamedTuple):
     unit: float  # cases that one count stands for
 
 
+class Row(NamedTuple):
+    """What a row of `Rises` says of its exponent: to be had once for many counts."""
+
+    start: Int
+    length: Int
+    base: float
+    exponent: float
+    log_gamma: float
+
+
+@bare
+def row_at(row: Int, rises: Rises) -> Row:
+    """That row."""
+    return Row(rises.starts[row], rises.lengths[row], rises.bases[row], rises.exponents[row], rises.log_gammas[row])
+
+
+@bare
+def rise_in(row: Row, count: Int, rises: Rises) -> float:
+    """log Γ(count + a) - log Γ(a) for the row's exponent a."""
+    if count < row.length:
+        return rises.values[row.start + count] - row.base
+    return log_gamma(count * rises.unit + row.exponent) - row.log_gamma
+
+
 @bare
 def rise(row: Int, count: Int, rises: Rises) -> float:
-    """log Γ(count + a) - log Γ(a) for the row's exponent a."""
+    """The same, of a row that is looked up for this count alone."""
     if count < rises.lengths[row]:
         return rises.values[rises.starts[row] + count] - rises.bases[row]
     return log_gamma(count * rises.unit + rises.exponents[row]) - rises.log_gammas[row]
