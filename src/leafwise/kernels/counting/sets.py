@@ -119,8 +119,8 @@ def close_gaps(sets: Array, lists: Array, marks: Array) -> None:
 def _list_word(bits: Any, word: Int, out: Array, at: Int, end: Int) -> Int:
     """Write the row numbers of one word of a mask to out[at:]; where they end.
 
-    As long as there is room before `end`, four are written at a time, whether they are there or not: nobody can foretell
-    how many there are. What is wrong the next word writes over.
+    As long as there is room before `end`, four are written at a time, whether there are so many or not, since nobody
+    can foretell how many there are. What is wrong the next word writes over.
     """
     last = at + popcount(bits)
     if last + 4 > end:
