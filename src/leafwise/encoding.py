@@ -52,6 +52,12 @@ class Reading(TypedDict, total=False):
     cache: bool
 
 
+class NewReading(Reading, total=False):
+    """Those of new data, whose variables are known."""
+
+    unseen: str
+
+
 def read(
     source: object,
     *,

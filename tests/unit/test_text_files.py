@@ -157,7 +157,8 @@ def test_such_a_number_counts_however_it_is_written(tmp_path: Path, text: str) -
 def test_codes_are_no_numbers_that_stand_for_missing_cells(tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
     path.write_text("\n".join(["a,b", *(["007,7", "7,07", "1,1"] * 5)]))
-    assert labels(read(path, na="7", missing="state")) == {"a": ("1", "007", "(missing)"), "b": ("1", "07", "(missing)")}
+    found = labels(read(path, na="7", missing="state"))
+    assert found == {"a": ("1", "007", "(missing)"), "b": ("1", "07", "(missing)")}
 
 
 def test_the_index_that_pandas_writes_is_offered_to_be_left_out(tmp_path: Path) -> None:
