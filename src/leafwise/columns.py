@@ -51,6 +51,7 @@ _GROUPED = {
     ",": (r"^[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$", "."),
     ".": (r"^[+-]?(\d{1,3}(,\d{3})+|\d+)([.]\d+)?([eE][+-]?\d+)?$", ","),
 }
+_NUMBER = r"^[+-]?((0|[1-9]\d*)([.]\d*)?|[.]\d+)([eE][+-]?\d+)?$"
 
 
 class Labels(Sequence[str]):
@@ -576,14 +577,16 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     try:
         pairs = [cells_of(chunk) for chunk in chunks]
         floats = all(pa.types.is_floating(values.type) for _, values in pairs)
-        values = [_floats(values, source.words) if floats else _texts(values, source) for _, values in pairs]
+        values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
         joined = pa.concat_arrays(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
             f"column {name!r} holds {chunks[0].type} ({one_line(str(error))}), which has no labels: "
             "turn it into text or numbers, or drop it"
         ) from None
-    merged = (joined if floats or not source.tokens else _with_points(joined, source.decimal)).dictionary_encode()
+    if not floats and source.tokens:
+        joined = _with_points(joined, source.decimal)
+    merged = _without_numbers(joined, source.words).dictionary_encode()
     distinct = merged.dictionary
     kind = np.min_scalar_type(-len(distinct) - 1)  # leaves room for code + 1
     places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last: for index -1, a null
@@ -628,17 +631,32 @@ def text_array(texts: Sequence[str]) -> "pa.LargeStringArray":
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
-def _floats(values: "pa.Array", words: frozenset[str]) -> "pa.Array":
-    """Floats as doubles, NaN and what words spell as null; narrow ones by their own shortest text: 0.1, not
-    0.10000000149011612."""
+def _floats(values: "pa.Array") -> "pa.Array":
+    """Floats as doubles, NaN as null; narrow ones by their own shortest text: 0.1, not 0.10000000149011612."""
     import pyarrow as pa
     from pyarrow import compute
 
     found = values.to_numpy(zero_copy_only=False)
     wide = (found if found.dtype == np.float64 else found.astype(str).astype(np.float64)) + 0.0  # no negative zero
-    wide = np.where(np.isin(wide, _spelled(words)), np.nan, wide)
     doubles = pa.Array.from_buffers(pa.float64(), len(wide), [None, pa.py_buffer(wide)])
     return compute.if_else(compute.is_nan(doubles), pa.nulls(1, pa.float64())[0], doubles)
+
+
+def _without_numbers(values: "pa.Array", words: frozenset[str]) -> "pa.Array":
+    """The values, null where a number is one that a word spells, however it is written; "007" is no number."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    numbers = _spelled(words)
+    if not numbers:
+        return values
+    found = values
+    if not pa.types.is_floating(values.type):
+        found = compute.if_else(compute.match_substring_regex(values, _NUMBER), values, "nan").cast(pa.float64())
+    is_word = np.isin(found.to_numpy(zero_copy_only=False), numbers)
+    bits = pa.py_buffer(np.packbits(is_word, bitorder="little"))
+    masks = pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+    return compute.if_else(masks, pa.nulls(1, values.type)[0], values)
 
 
 def _spelled(words: frozenset[str]) -> list[float]:
@@ -662,14 +680,13 @@ def _texts(values: "pa.Array", source: Source) -> "pa.Array":
     from pyarrow import compute
 
     if pa.types.is_floating(values.type):  # beside chunks of other types
-        values = text_array(_float_labels(_floats(values, source.words)))
+        values = text_array(_float_labels(_floats(values)))
     texts = values.cast(pa.large_string())
     bare = compute.utf8_trim_whitespace(texts)
     # A token without blanks that comes here was quoted in its file, and so is a label.
     tokens = compute.is_in(bare, text_array(sorted(source.tokens)))
     is_token = compute.and_(tokens, compute.not_equal(bare, texts))
-    numbers = {text for value in _spelled(source.words) for text in (number_label(value), repr(value))}
-    is_word = compute.is_in(bare, text_array(sorted({"", *source.words, *numbers})))
+    is_word = compute.is_in(bare, text_array(sorted({"", *source.words})))
     return compute.if_else(compute.or_(is_token, is_word), pa.nulls(1, pa.large_string())[0], bare)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from leafwise import dag
 from leafwise.decision_graph import LEAF
-from leafwise.encoding import Reading, read
+from leafwise.encoding import NewReading, read
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import log_score
 from leafwise.network import Network, check_network
@@ -71,7 +71,7 @@ class Comparison:
         return "\n".join(f"{label:<{width}}  {text}" for label, text in self.rows())
 
 
-def compare(a: Network, b: Network, data: object = None, **reading: Unpack[Reading]) -> Comparison:
+def compare(a: Network, b: Network, data: object = None, **reading: Unpack[NewReading]) -> Comparison:
     """Two networks beside each other, and where data are given how well each fits them.
 
     `data`: what `read` takes; `reading`: its arguments.
@@ -139,12 +139,12 @@ def _drawn(network: Network, index: int) -> tuple[Any, ...]:
     return tuple(entries)
 
 
-def _fits(a: Network, b: Network, data: object, reading: Reading) -> dict[str, dict[str, float]]:
+def _fits(a: Network, b: Network, data: object, reading: NewReading) -> dict[str, dict[str, float]]:
     """Scores and likelihoods of both, and the difference with its standard error."""
     fits: dict[str, dict[str, float]] = {}
     logs = []
     for name, network in (("a", a), ("b", b)):
-        given: Reading = {"missing": "unknown", **reading}
+        given: NewReading = {"missing": "unknown", **reading}
         table = data if isinstance(data, Table) else read(data, variables=network.variables, **given)
         logs.append(log_probabilities(network, table))
         fits[name] = {"mean_log_likelihood": float(logs[-1].mean())}

@@ -86,6 +86,7 @@ class Description:
                     "states": None if column.variable is None else list(column.variable.labels),
                     "cuts": None if column.variable is None else list(column.variable.cuts),
                     "copy_of": column.copy_of,
+                    "words": list(column.words),
                 }
                 for column in self.columns
             ],

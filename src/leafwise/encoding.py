@@ -52,6 +52,12 @@ class Reading(TypedDict, total=False):
     cache: bool
 
 
+class NewReading(Reading, total=False):
+    """Those of new data, whose variables are known."""
+
+    unseen: str
+
+
 def read(
     source: object,
     *,
@@ -118,7 +124,7 @@ def read(
     >>> table.codes.tolist()
     [[0, 2, 1], [0, 1, 1]]
     """
-    how = Format(header, delimiter, decimal, encoding, frozenset(_listed(na)), most_bytes)
+    how = Format(header, delimiter, decimal, encoding, _words(na), most_bytes)
     options = Options(how, columns, ignore, missing, bins, binning, states, dates, target, variables, unseen, cache)
     return _read(source, options)[0]
 
@@ -263,7 +269,7 @@ class Options:
 def options_of(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> Options:
     """What was given, checked."""
     given: dict[str, Any] = {**reading}
-    na = frozenset(_listed(given.pop("na", ())))
+    na = _words(given.pop("na", ()))
     of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
     how = Format(**of_text, na=na, most_bytes=given.pop("most_bytes", None))
     return Options(how, target=target, variables=variables, **given)
@@ -421,6 +427,13 @@ def _reread(table: Table, options: Options, optional: Collection[str] = ()) -> T
 def _listed(names: Names) -> list[str]:
     check_type(names, (str, Sequence), "what names columns or words", "a text or several: use for example ['id', 'x*']")
     return [names] if isinstance(names, str) else list(names)
+
+
+def _words(na: Names) -> frozenset[str]:
+    words = _listed(na)
+    for word in words:
+        check_type(word, str, "a word for missing cells", "a text: use for example '-999'")
+    return frozenset(words)
 
 
 def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:

@@ -185,11 +185,10 @@ class Mixture:
         self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
     ) -> "dict[int, Answer]":
         """The answers of the components that hold the evidence possible."""
-        from leafwise.inference.evidence import check_mapping
+        from leafwise.inference.evidence import mapping_of
         from leafwise.inference.exact import Impossible
 
-        given = {} if given is None else given
-        check_mapping(given)
+        given = mapping_of(given)
         for name in [*([targets] if isinstance(targets, str) else targets), *given]:
             index_of(name, self.names)  # not a cause that only a group has
         found: dict[int, Answer] = {}
@@ -233,7 +232,7 @@ class Mixture:
         """One case, as a column: the best that changing one variable at a time leads to."""
         from leafwise.inference.evidence import weights_of
 
-        known = weights_of(self.members[0], {} if given is None else given)
+        known = weights_of(self.members[0], given)
         found = self._explanations(given, options)
         begin = np.array([[v.labels.index(states[v.name]) for v in self.variables] for states in found]).T
         open_states = [
@@ -272,10 +271,10 @@ class Mixture:
 
     def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> Table:
         """Cases drawn, as by `leafwise.sample`: each from a group, or member, that is drawn by its weight."""
-        from leafwise.inference.evidence import check_mapping
+        from leafwise.inference.evidence import mapping_of
         from leafwise.inference.sampling import sample
 
-        check_mapping({} if given is None else given)
+        given = mapping_of(given)
         sample(self.members[0], n_cases, seed)  # which says what is wrong with the numbers
         networks, weights = tuple(one for one, _ in self.components), np.array([own for _, own in self.components])
         if given:

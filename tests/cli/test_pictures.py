@@ -96,6 +96,16 @@ def test_show_folds_a_large_graph_unless_asked_for_all_of_it(leafwise, tmp_path)
     assert sizes[()][1] < 1750 > sizes["--cases", cases][1] < sizes[("--whole",)][1]
 
 
+def test_cases_with_new_labels_are_refused_without_advice_that_show_does_not_take(leafwise, model, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,heavy,yes,yes\n")
+    complaint = leafwise("show", model, "--node", "wet grass", "--cases", rows).complaint
+    assert "unseen labels ('heavy')" in complaint
+    assert "--unseen" not in complaint
+    rows.write_text("cloudy,rain,sprinkler,wet grass\nyes,,no,no\nno,yes,yes,yes\n,no,no,no\n")
+    assert "cases" in leafwise("show", model, "--node", "wet grass", "--cases", rows).stdout
+
+
 @pytest.mark.parametrize("option", [("--whole",), ("--cases", "cases.csv")])
 def test_folding_is_about_one_graph(leafwise, model, tmp_path, option, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,5 +1,6 @@
 """Prepared queries equal sums over the full joint table, row by row and all at once."""
 
+from collections import deque
 from functools import partial
 
 import numpy as np
@@ -132,6 +133,19 @@ def test_impossible_rows():
     assert np.isnan(found["x1"]).any(axis=1).tolist() == [False, True]
     with pytest.raises(ValueError, match="impossible"):
         asked({"x0": "s1"})
+
+
+def test_batches_are_read_as_elsewhere(tmp_path):
+    asked, path, rows = alarm().prepare("CO", "HR"), tmp_path / "rows.csv", [{"HR": "LOW"}, {"HR": "HIGH"}]
+    path.write_text("HR,BP\nLOW,LOW\nHIGH,VERY LOW\n")
+    expected = asked.batch(rows)["CO"]
+    for given_here in (deque(rows), tuple(rows)):
+        np.testing.assert_array_equal(asked.batch(given_here)["CO"], expected)
+    with pytest.raises(ValueError, match=r"unseen labels .'VERY LOW'.*unseen='missing'"):
+        asked.batch(path)
+    for given_here in (path, [path]):
+        np.testing.assert_array_equal(asked.batch(given_here, unseen="missing")["CO"], expected)
+    assert len(asked.batch([])) == 0
 
 
 def test_refusals():

@@ -162,6 +162,22 @@ def test_room_for_few_histograms_changes_nothing(problem):
             assert found.network.nodes == expected.network.nodes
 
 
+def test_room_for_one_node_at_a_time_and_many_pauses_are_enough(monkeypatch):
+    cases = sample(alarm(), 2000, seed=1)
+    table = Table(cases.variables[:12], np.ascontiguousarray(cases.codes[:12]))
+    expected = learn(table, search=TableArcSearch(), prior="bdeu:1")
+    pauses, serve = itertools.count(), table_nodes.TableNodes.serve
+
+    def counted(nodes):
+        assert next(pauses) < 10_000
+        serve(nodes)
+
+    monkeypatch.setattr(table_nodes.TableNodes, "serve", counted)
+    for name, value in {"_MOST_KEPT": 3999, "_LEAST_FOR_THREADS": 0, "_SPARE": 0}.items():  # one node takes 4000
+        monkeypatch.setattr(table_nodes, name, value)
+    assert learn(table, search=TableArcSearch(threads=2), prior="bdeu:1").nodes == expected.nodes
+
+
 @examples(100)
 @given(problems(**LIMITS), HOW_HARD)
 def test_a_gain_is_the_score_after_less_the_score_before(problem, how_hard):

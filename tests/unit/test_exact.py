@@ -15,6 +15,7 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.inference.explanation import explain
+from leafwise.inference.independence import markov_blanket
 from leafwise.inference.information import mutual_information
 from leafwise.inference.query import query
 from leafwise.mixture import Mixture
@@ -121,6 +122,8 @@ def test_unusual_questions_are_refused_in_one_line():
             with pytest.raises(TypeError, match=r"of type Series, not a mapping.*as dict\(row\)"):
                 ask(given=row)
             ask(given=dict(row))
+    with pytest.raises(TypeError, match=r"of type Series, not a mapping.*as dict\(row\)"):
+        markov_blanket(network, "CO", given=row)
     assert mutual_information(network, "CO", "HR").keys() == {"HR"}
 
 

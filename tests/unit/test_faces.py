@@ -237,6 +237,7 @@ def test_comparison_counts_what_differs():
         (lambda: ALARM.sample("x"), "the number of cases is 'x' .str., and must be a whole number"),
         (lambda: ALARM.sample(1.5), "the number of cases is 1.5"),
         (lambda: read("a.csv", na=5), "what names columns or words is 5"),
+        (lambda: read("a.csv", na=[-999]), "a word for missing cells is -999 .int., and must be a text"),
         (lambda: read("a.csv", bins=[3]), "is not a count of bins"),
     ],
 )

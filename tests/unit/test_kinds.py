@@ -105,6 +105,7 @@ def test_a_few_words_among_numbers_are_told(tmp_path: Path) -> None:
     assert [column.words for column in found.columns] == [("unknown",), ()]
     assert "age (unknown); if these mean missing, pass na=['unknown']" in str(found)
     assert "pass --na unknown" in found.text(in_options=True)
+    assert [column["words"] for column in found.as_dict()["columns"]] == [["unknown"], []]
     read(path, missing="state", cache=True)
     assert read_and_describe(path, missing="state", cache=True)[1] == describe(path, missing="state")
     assert not describe(path, states="age").columns[0].words

@@ -145,6 +145,22 @@ def test_words_for_missing_cells_may_spell_numbers(tmp_path: Path, word: str) ->
         assert table.variables[0].labels == ("1.5", "2", "(missing)")
 
 
+@pytest.mark.parametrize("text", ["-999.00", "-9.99e2", "-999.", "-999,0", "-999"])
+def test_such_a_number_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
+    path, sign = tmp_path / "numbers.csv", "," if "," in text else "."
+    path.write_text("\n".join(["a;b;c", *(f"{a};{text};{c}" for a, c in [(text, text), (f"1{sign}5", "x")] * 5)]))
+    found = labels(read(path, na="-999", missing="state"))
+    mixed = (text, "x") if sign == "," else ("x", "(missing)")  # beside a word, what has a comma is no number
+    assert found == {"a": ("1.5", "(missing)"), "b": ("(missing)",), "c": mixed}
+
+
+def test_codes_are_no_numbers_that_stand_for_missing_cells(tmp_path: Path) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text("\n".join(["a,b", *(["007,7", "7,07", "1,1"] * 5)]))
+    found = labels(read(path, na="7", missing="state"))
+    assert found == {"a": ("1", "007", "(missing)"), "b": ("1", "07", "(missing)")}
+
+
 def test_the_index_that_pandas_writes_is_offered_to_be_left_out(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": list("xyxyx"), "b": [1, 2, 2, 1, 1]})
     frame.to_csv(tmp_path / "a.csv")

@@ -14,7 +14,7 @@ Given = Mapping[str, Any]  # a name to a state's label, several labels, {label: 
 Weights = dict[int, NDArray[np.float64]]  # a variable to one weight for each state, at least one above zero
 
 
-def weights_of(network: Network, given: Given) -> Weights:
+def weights_of(network: Network, given: Given | None) -> Weights:
     """What is given, as weights over states: 1 for a known state or for each of a set, or weights as they are.
 
     A number is put into its bin where the variable has bins. None and NaN are what a row with holes holds: the variable
@@ -26,9 +26,8 @@ def weights_of(network: Network, given: Given) -> Weights:
     >>> weights_of(alarm(), {"HR": "LOW", "CO": None, "BP": float("nan")})
     {34: array([1., 0., 0.])}
     """
-    check_mapping(given)
     out: Weights = {}
-    for name, what in given.items():
+    for name, what in mapping_of(given).items():
         index = index_of(name, network.names)
         variable = network.variables[index]
         if not _is_hole(variable, what):
@@ -38,14 +37,17 @@ def weights_of(network: Network, given: Given) -> Weights:
     return out
 
 
-def check_mapping(given: object) -> None:
-    """Raise a TypeError unless what is given is a mapping."""
+def mapping_of(given: object) -> Given:
+    """What is given, if anything; a TypeError unless it is a mapping."""
+    if given is None:
+        return {}
     if not isinstance(given, Mapping):
         shown = repr(given) if isinstance(given, str) else f"of type {type(given).__name__}"
         raise TypeError(
             f"what is given is {shown}, not a mapping: write it as {{'name': 'state'}}, "
             "and a row of a frame as dict(row)."
         )
+    return given
 
 
 def _is_hole(variable: Variable, what: Any) -> bool:

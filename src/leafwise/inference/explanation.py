@@ -72,7 +72,7 @@ def explain(
     check_network(network, "explain")
     if method not in METHODS:
         raise ValueError(f"method {method!r} is not known: use 'auto', 'exact' or 'search'.")
-    weights = weights_of(network, {} if given is None else given)
+    weights = weights_of(network, given)
     wanted = list(range(len(network.variables)))
     if targets is not None:
         wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint=False)

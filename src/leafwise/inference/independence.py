@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from leafwise.decision_graph import LEAF
-from leafwise.inference.evidence import weights_of
+from leafwise.inference.evidence import mapping_of, weights_of
 from leafwise.network import Network
 from leafwise.table import index_of
 
@@ -25,7 +25,7 @@ def markov_blanket(network: Network, name: str, *, given: Mapping[str, str] | No
     >>> markov_blanket(alarm(), "SHUNT")
     ('PVSAT', 'SAO2', 'PULMEMBOLUS', 'INTUBATION')
     """
-    index, context = index_of(name, network.names), _context(network, {} if given is None else given)
+    index, context = index_of(name, network.names), _context(network, mapping_of(given))
     parents = _parents(network, {v: state for v, state in context.items() if state is not None})
     families = [{child, *row} for child, row in enumerate(parents) if child == index or index in row]
     return tuple(network.names[v] for v in sorted(set().union(*families) - {index} - context.keys()))

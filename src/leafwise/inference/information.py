@@ -11,7 +11,7 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import Reading
+from leafwise.encoding import NewReading
 from leafwise.errors import Advice
 from leafwise.inference.compiled import CompiledQuery
 from leafwise.inference.evidence import Given, Weights, weights_of
@@ -165,7 +165,7 @@ def _pairs(
     others = [others] if isinstance(others, str) else others
     names = [name for name in network.names if name != one] if others is None else list(others)
     targets = [index_of(name, network.names) for name in names]
-    weights = weights_of(network, {} if given is None else given)
+    weights = weights_of(network, given)
     refusal = Exact.of(network, weights, [(chosen,), *((v,) for v in targets)], limits).refusal
     if refusal is not None:
         return chosen, names, _sampled_pairs(network, chosen, targets, weights, refusal)
@@ -232,7 +232,7 @@ def feature_importance(
     data: object = None,
     seed: int = 1,
     limits: Limits = DEFAULT_LIMITS,
-    **reading: Unpack[Reading],
+    **reading: Unpack[NewReading],
 ) -> dict[str, Importance]:
     """Which features matter for a target, the most important first: measured on data, or on cases that are drawn.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from leafwise import dag
 from leafwise.decision_graph import DecisionGraph
-from leafwise.inference.evidence import Given, weights_of
+from leafwise.inference.evidence import Given, mapping_of, weights_of
 from leafwise.network import Network, Node
 from leafwise.table import index_of
 from leafwise.tied_leaves import without_ties_of
@@ -27,6 +27,7 @@ def do(network: Network, states: Given) -> Network:
     >>> round(seen, 3), round(set_to, 3)
     (0.723, 0.815)
     """
+    states = mapping_of(states)
     nodes, known = list(network.nodes), weights_of(network, states)
     unset = [name for name in states if index_of(name, network.names) not in known]
     if unset:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import Reading, read_new
+from leafwise.encoding import NewReading, read_new
 from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 from leafwise.inference.holes import Holes
 from leafwise.kernels.questions import routes
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 def log_probabilities(
-    network: Network | Mixture, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[Reading]
+    network: Network | Mixture, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[NewReading]
 ) -> Floats:
     """The natural log of each case's probability, summed over the variables that have a node.
 
@@ -103,13 +103,13 @@ def log_probabilities_by_turns(
         )
 
 
-def known_cases(network: Network, data: Any, **reading: Unpack[Reading]) -> Table:
+def known_cases(network: Network, data: Any, **reading: Unpack[NewReading]) -> Table:
     """The cases of a Table with the network's variables, or of what `read` takes; missing cells are not known."""
     hidden = {variable.name for variable in network.variables if variable.hidden}
     if isinstance(data, Table) and hidden <= {*data.names}:
         check_variables(network, data, gaps=True)
         return data
-    given: Reading = {"missing": "unknown", **reading}
+    given: NewReading = {"missing": "unknown", **reading}
     return read_new(data, network.variables, **given)
 
 

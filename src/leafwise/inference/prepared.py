@@ -3,17 +3,18 @@
 Knows compiled queries, cases with holes, and for what these cannot do the plain query.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leafwise.encoding import read_new
+from leafwise.encoding import NewReading, read_new
 from leafwise.inference.compiled import CompiledQuery
-from leafwise.inference.evidence import Given, check_mapping, weights_of
+from leafwise.inference.evidence import Given, mapping_of, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, IMPOSSIBLE, Limits
 from leafwise.inference.holes import Holes
 from leafwise.inference.likelihood import check_variables
@@ -126,15 +127,16 @@ class PreparedQuery:
                 return Answer(self._variables, tuple([share[0] for share in shares]), "exact", told)
         return query(self.network, self.targets, given=given, joint=self.joint, limits=self.limits)
 
-    def batch(self, rows: Any, *, threads: int | None = None) -> Answers:
-        """The answers for many rows: a Table with the network's variables, what `read` takes, or a list of what is
+    def batch(self, rows: Any, *, threads: int | None = None, **reading: Unpack[NewReading]) -> Answers:
+        """The answers for many rows: a Table with the network's variables, what `read` takes, or a sequence of what is
         given in each.
 
-        Only the evidence variables of a table count. Missing cells in it are not known.
+        Only the evidence variables of a table count. Missing cells in it are not known. `reading`: arguments of `read`.
         """
-        if not isinstance(rows, Table | list | tuple):
+        if _is_read(rows):
             others = set(self.network.names) - set(self.evidence_variables)
-            rows = read_new(rows, self.network.variables, optional=others, missing="unknown")
+            options: NewReading = {"missing": "unknown", **reading}
+            rows = read_new(rows, self.network.variables, optional=others, **options)
         if isinstance(rows, Table):
             check_variables(self.network, rows, gaps=True)
             codes = rows.codes[self._told].T.astype(np.int64)
@@ -154,7 +156,7 @@ class PreparedQuery:
 
     def _row(self, given: Given) -> list[int]:
         """The state of each evidence variable, -1 where it is not one of them."""
-        check_mapping(given)
+        given = mapping_of(given)
         row = []
         for name, code in self._code.items():
             what = given.get(name)
@@ -211,3 +213,10 @@ class PreparedQuery:
         variables = self.network.variables
         pairs = zip(self._told, row.tolist(), strict=True)
         return {variables[v].name: variables[v].labels[code] for v, code in pairs if code != _UNKNOWN}
+
+
+def _is_read(rows: Any) -> bool:
+    """Whether rows are what `read` takes: no Table, and no sequence of what is given in each."""
+    if isinstance(rows, Sequence) and not isinstance(rows, str):
+        return any(isinstance(row, str | os.PathLike) for row in rows)
+    return not isinstance(rows, Table)

@@ -149,7 +149,7 @@ def query(
         raise ValueError(
             f"query got {n_samples} samples and the seed {seed}: give at least 1 sample, and a seed from 0 on."
         )
-    weights = weights_of(network, {} if given is None else given)
+    weights = weights_of(network, given)
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
     if method == "loopy":

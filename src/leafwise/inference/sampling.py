@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.errors import Advice, check_type
-from leafwise.inference.evidence import Given, Weights, check_mapping, weights_of
+from leafwise.inference.evidence import Given, Weights, mapping_of, weights_of
 from leafwise.inference.exact import DEFAULT_LIMITS, Exact, Limits
 from leafwise.kernels.questions import routes
 from leafwise.mixture import Mixture
@@ -46,8 +46,7 @@ def sample(
         raise ValueError(f"sample got {n_cases} cases to draw, and the least is 1: ask for one or more.")
     if seed < 0:
         raise ValueError(f"sample got the seed {seed}, and the least is 0: use a seed of 0 or more.")
-    check_mapping({} if given is None else given)
-    if given:
+    if mapping_of(given):
         everything = [(index,) for index in range(len(network.variables))]
         weights = weights_of(network, given)
         question = Exact.of(network, weights, everything, limits)

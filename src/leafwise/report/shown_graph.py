@@ -176,7 +176,7 @@ def given_cases(network: Network, index: int, data: Any) -> Table | None:
 
     if data is None:
         return None
-    table = read_new(data, network.variables, missing="unknown")
+    table = read_new(data, network.variables, missing="infer")  # a state of its own: nothing is summed over here
     check_variables(network, table, gaps=True)
     node = network.nodes[index]
     needed = [index, *(() if node is None else node.parents)]

@@ -203,7 +203,7 @@ class Leaves:
         these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, in a local counter.
         """
         initial = InitialLeaves.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
-        sets = self._planted_sets(graphs, others) if sets is None else np.append(sets, np.full(len(others), EVERYTHING))
+        sets = self._initial_sets(graphs, others) if sets is None else np.append(sets, np.full(len(others), EVERYTHING))
         targets = initial.targets
         self._wanted[: state.WANTED_SETS] = (
             len(targets),
@@ -231,7 +231,7 @@ class Leaves:
         self._n_initial, self._is_scored = len(targets), False
         self._set_limits()
 
-    def _planted_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
+    def _initial_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
         """The sets of cases of the leaves of these graphs, and of targets with a leaf alone."""
         if not graphs and self._local is not None and self._local.shown is None:
             return np.full(len(others), EVERYTHING)
@@ -270,7 +270,7 @@ class Leaves:
         schedule.start_afresh(self.targets, self._state())
 
     def score_initial(self) -> None:
-        """Price the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
+        """Score the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
         if self.n_steps == 0 and not self._is_scored:
             self.advance(0, math.inf)
             self._is_scored = True
@@ -330,7 +330,7 @@ class Leaves:
         its_records["histogram"], its_records["is_counted"] = -1, 0  # these were laid out for fewer candidates
         if self._local is None:
             its_records["cases"] = EVERYTHING
-            new.records["cases"][leaves] = self._planted_sets(graphs, np.zeros(0, np.int64))
+            new.records["cases"][leaves] = self._initial_sets(graphs, np.zeros(0, np.int64))
         new._begin_anew(chosen, int(self.histograms.pool.used[0]))
         return new
 

@@ -1,7 +1,7 @@
 """Greedy search that goes on where it is stuck: a node's graph is perturbed, searched from there, and kept if better.
 
 Begins with greedy search under both schedules and takes the better network. Each round then takes some steps back in
-the graph of one node (`perturbing`) and searches that node alone, its parents being those that keep the network
+the graph of one node (`perturbation`) and searches that node alone, its parents being those that keep the network
 acyclic while all other nodes stay as they are.
 """
 

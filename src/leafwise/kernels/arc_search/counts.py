@@ -1,6 +1,6 @@
 """The cases of complete tables: packed into bit planes, cut by a variable, counted.
 
-A set of cases is a bit mask or, when it holds few, a sorted list of row constants, and its place says which: a row of
+A set of cases is a bit mask or, when it holds few, a sorted list of row numbers, and its place says which: a row of
 `masks`, or -1 less where its list begins. A cell of a histogram is an AND of two masks and a popcount; sets with few
 cases, and variables with many states, are counted by increments, whichever is cheaper. Where configurations are so many
 that neither is, all of them are counted in one pass over the cases for each candidate.
@@ -53,7 +53,7 @@ def is_sparse(size: Int, n_cases: Int) -> bool:
 
 @inlined
 def rows_of(place: Int, size: Int, masks: Array, lists: Array, rows: Array) -> Array:
-    """The row constants of a set; `rows` is room for them."""
+    """The row numbers of a set; `rows` is room for them."""
     if place < 0:
         return lists[-1 - place : -1 - place + size]
     list_bits(masks[place], rows, np.int64(0))

@@ -94,7 +94,7 @@ PROGRESS = np.dtype(
         ("origin", np.int64),  # the one it is made from, or -1
         ("to_count", np.int64),  # how long counting for it takes, in nanoseconds
         ("work", np.int64),  # done so far, in nanoseconds
-        ("is_intermediate", np.int64),  # whether entries were made for the sake of another with more parents
+        ("newest", np.int64),  # the entry made last, or -1
         ("by_tables", np.int64),  # whether the pending entry is counted table by table
         ("only_cases", np.int64),  # whether it is known but for its cases
     ],

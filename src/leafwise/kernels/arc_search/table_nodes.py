@@ -496,15 +496,14 @@ def find(
             entry = _derive_reversed(target, parents, memory, data, scratch)
         if entry >= 0:
             break
-        if progress["kept"] > constants["most_kept"] and not progress["is_intermediate"]:
-            forget(memory, data)
         origin, parent = _nearest(target, parents, memory, scratch)
+        if progress["kept"] > constants["most_kept"] and origin != progress["newest"]:  # which may be on the way here
+            forget(memory, data)
+            continue
         only_cases = bool(is_known and memory.cache.entries[origin]["n_parents"] + 1 == parents.shape[0])
         if not _extend(origin, parent, only_cases, memory, data, scratch, room):
             break
-        progress["is_intermediate"] = 1
-    if entry >= 0:
-        progress["is_intermediate"] = 0
+        progress["newest"] = progress["pending"]
     return entry
 
 
@@ -516,7 +515,7 @@ def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
     whole["code"], whole["size"], whole["place"], whole["origin"] = 0, n_cases, 0, 0
     root["first"], root["n"], root["child"], root["next"], root["origin"], root["is_cut"] = 0, 1, -1, -1, -1, 1
     used[N_PARTITIONS] = used[N_CONFIGURATIONS] = used[N_MASKS] = 1
-    progress["pending"], progress["origin"], progress["to_count"] = 0, -1, 1
+    progress["pending"], progress["origin"], progress["to_count"], progress["newest"] = 0, -1, 1, -1
     for word in range(n_words):
         memory.masks[0, word] = ~np.uint64(0) if 64 * (word + 1) <= n_cases else np.uint64(0)
     if n_cases & 63:
