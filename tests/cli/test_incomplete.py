@@ -87,7 +87,7 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "4;4"], "is no number of states"),
         (["--hidden", "2,65535"], "give a number from 2 to 65534"),
         (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
-        (["--hidden", "auto", "--networks", "3"], "say how many states there are"),
+        (["--hidden", "auto", "--networks", "3"], "say how many states there are, as with --hidden 4"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
         (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves average:"),
