@@ -319,6 +319,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
     def draws(self, X: Any, n_draws: int = 5) -> list[NDArray[Any]]:
         """So many completions of the same cases, as `transform` gives one."""
         check_is_fitted(self)
+        check_scalar(n_draws, "n_draws", Integral, min_val=1)
         X, random = _checked(self, X, reset=False), check_random_state(self.random_state)
         return [self._completed(X, random) for _ in range(n_draws)]
 

@@ -514,6 +514,10 @@ def test_an_imputer_fills_in_what_fits():
     assert (full == imputer.transform(gaps)).all()
     one, two = imputer.draws(gaps, 2)
     assert (one != two).any()
+    with pytest.raises(ValueError, match="n_draws == 0, must be >= 1"):
+        imputer.draws(gaps, 0)
+    with pytest.raises(TypeError, match="n_draws must be an instance of"):
+        imputer.draws(gaps, 2.5)
     best = NetworkImputer(how="most probable").set_output(transform="pandas").fit_transform(gaps)
     assert list(best.columns) == list(X.columns)
     assert (best["day"].astype(int) == 7).all()

@@ -289,3 +289,10 @@ def test_filling_in_refuses():
         leafwise.impute(network, frame)
     with pytest.raises(ValueError, match="how='best' is not known"):
         leafwise.impute(network, frame, "best")
+    with pytest.raises(ValueError, match="impute got the seed -1, and the least is 0"):
+        leafwise.impute(network, frame, seed=-1)
+    with pytest.raises(TypeError, match=r"the seed is 1\.5 \(float\), and must be a whole number"):
+        leafwise.impute(network, frame, seed=1.5)
+    chances = leafwise.impute(leafwise.learn(frame, missing="infer"), frame, "mean probabilities")
+    with pytest.raises(ValueError, match="no variable is called 'wine' among the 4 here"):
+        chances.of("wine")
