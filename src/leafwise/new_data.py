@@ -153,10 +153,15 @@ def _is_dated(variable: Variable) -> bool:
     return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
 
 
+def in_bins(variable: Variable) -> str:
+    """What falls into the bins of a variable, in words."""
+    return "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+
+
 def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
     cells = f"{n_cells} cell{'s' * (n_cells > 1)}"
     if variable.cuts:
-        what = "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+        what = in_bins(variable)
         return (
             f"column {variable.name!r} is binned and has {cells} that are not {what} ({some(labels, 3)}): "
             f"give {what}, or leave these cells empty"
