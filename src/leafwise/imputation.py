@@ -65,8 +65,9 @@ def impute(
     `reading`: other arguments of `read`, such as `na`.
 
     All is exact but for rows that are too large for that: these are drawn by Gibbs sampling, and an `Approximate`
-    warning says so. Numbers come as the bins that the network knows. The groups of a mixture weigh what they say of
-    what a row shows; where one cannot tell, they have the weights of the mixture.
+    warning says so. Numbers come as the bins that the network knows; columns that it does not know are left out. The
+    groups of a mixture weigh what they say of what a row shows; where one cannot tell, they have the weights of the
+    mixture.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample

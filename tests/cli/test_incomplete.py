@@ -70,6 +70,9 @@ def test_filling_in(leafwise, gaps, tmp_path):
         for one, other in zip(old.split(","), new.split(","), strict=True):
             assert other
             assert one in ("", other)
+    keyed = gaps.with_name("keyed.csv")
+    keyed.write_text("".join(f"{line},k{row}\n" for row, line in enumerate(gaps.read_text().splitlines())))
+    assert leafwise("impute", output, keyed).stdout == full.read_text()  # without the column that is not known
     chances = leafwise("impute", output, gaps, "--how", "mean-probabilities").stdout.splitlines()
     assert chances[0].startswith("cloudy=no,cloudy=yes,")
     assert leafwise("impute", output, gaps, "--how", "most-probable", "-o", full, "--json").object["rows"] == 400
