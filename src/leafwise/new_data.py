@@ -163,7 +163,7 @@ def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
     if variable.cuts:
         what = in_bins(variable)
         return (
-            f"column {variable.name!r} is binned and has {cells} that are not {what} ({some(labels, 3)}): "
+            f"column {variable.name!r} is binned and has {cells} other than {what} ({some(labels, 3)}): "
             f"give {what}, or leave these cells empty"
         )
     return (
@@ -225,6 +225,18 @@ def without_sums() -> Iterator[None]:
         raise AdvisedError(error.advice.parts[0], drop, " to leave these rows out, or ", sums) from None
     except NoWholeRow as error:
         raise AdvisedError(*error.advice.parts[:2], f" leaves none: {sums}") from None
+
+
+@contextmanager
+def for_every_row() -> Iterator[None]:
+    """Ask for those who answer for every row: the advice to leave some out, which comes last, is left out itself."""
+    try:
+        yield
+    except AdvisedError as error:
+        parts, drop = error.advice.parts, Argument("missing", "drop")
+        if drop not in parts:
+            raise
+        raise type(error)(*parts[: parts.index(drop) - 1]) from None
 
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:

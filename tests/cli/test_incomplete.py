@@ -81,6 +81,10 @@ def test_filling_in(leafwise, gaps, tmp_path):
     complaint = leafwise("impute", output, gaps).complaint
     assert "is missing in some row" in complaint
     assert "--missing" not in complaint  # which has no other choice here
+    assert leafwise("evaluate", output, gaps).complaint.endswith("leave such cases out with --missing drop\n")
+    complaint = leafwise("predict", output, gaps, "--target", "rain").complaint  # which answers for every row
+    assert complaint.endswith("to sum over: learn all variables, without a target\n")
+    assert "drop" not in leafwise("predict", output, gaps, "--target", "rain", "--missing", "error").complaint
 
 
 @pytest.mark.parametrize(
