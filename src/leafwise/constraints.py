@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leafwise import dag
 from leafwise.errors import AdvisedError
 from leafwise.series import lagged
-from leafwise.table import Table, index_of
+from leafwise.table import Table, index_of, many
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]
@@ -164,7 +164,7 @@ def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[n
     missing = [table.names[variable] for variable in np.flatnonzero(rank < 0)]
     if missing:
         raise ValueError(
-            f"{what} leaves out {len(missing)} variables ({', '.join(missing[:3])}): name every variable once"
+            f"{what} leaves out {many(len(missing), 'variable')} ({', '.join(missing[:3])}): name every variable once"
         )
     return rank
 

@@ -139,7 +139,10 @@ class Description:
             found.append(Advice(f"{numbers[0]!r} is a name here: if the first row is a case, pass ", ("header", False)))
         if self.told.startswith("a single column") and self._is_parted_by_blanks():
             found.append(Advice("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
-        lacking = [column.name for column in self.columns if column.n_missing]
+        empty = [column.name for column in self.columns if not column.n_values]
+        if empty and self.refuses_missing:  # nothing can be inferred there, and no row would be left
+            found.append(Advice("without a single cell: leave out with ", ("ignore", empty)))
+        lacking = [column.name for column in self.columns if column.n_missing and column.n_values]
         if lacking and self.refuses_missing:
             found.append(
                 Advice(

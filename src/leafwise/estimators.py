@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, check_scalar
+    from sklearn.utils._set_output import _get_output_config
     from sklearn.utils.class_weight import compute_sample_weight
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -65,6 +66,7 @@ from leafwise.encoding import read_new
 from leafwise.ensembles import independent, with_others
 from leafwise.features import read_features
 from leafwise.forests import Forest, grow
+from leafwise.frames import Columns, Framed
 from leafwise.imputation import DRAW, MOST_PROBABLE, impute
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.inference.sampling import sample
@@ -312,13 +314,22 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         )
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._completed(_checked(self, X, reset=False), check_random_state(self.random_state))
+        X = _checked(self, X, reset=False)
+        cells = self._completed(X, check_random_state(self.random_state))
+        kind = _get_output_config("transform", self)["dense"]
+        if kind == "default" or cells.dtype != object or not hasattr(X, "columns"):
+            return cells
+        frame = getattr(_Filled(dict(zip(self.get_feature_names_out(), cells.T, strict=True))), f"to_{kind}")()
+        if hasattr(X, "index") and hasattr(frame, "index"):
+            frame.index = X.index
+        return frame
 
     def draws(self, X: Any, n_draws: int = 5) -> list[NDArray[Any]]:
         """So many completions of the same cases, as `transform` gives one."""
         check_is_fitted(self)
+        check_scalar(n_draws, "n_draws", Integral, min_val=1)
         X, random = _checked(self, X, reset=False), check_random_state(self.random_state)
         return [self._completed(X, random) for _ in range(n_draws)]
 
@@ -343,6 +354,19 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         if not variable.cuts:
             return values[0]
         return values[random.randint(len(values))] if self.how == DRAW else np.median(values.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class _Filled(Framed):
+    """Columns of cells, each of a type of its own in a frame, where an array of all of them knows only objects."""
+
+    columns: dict[str, NDArray[Any]]
+
+    def frame_columns(self) -> Columns:
+        return self.columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
 
 
 def _cells(X: Any) -> NDArray[Any]:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.encoding import Reading, read_new
-from leafwise.errors import AdvisedError
+from leafwise.errors import AdvisedError, check_type
 from leafwise.frames import Columns, Framed
 from leafwise.inference.exact import DEFAULT_LIMITS
 from leafwise.inference.holes import Codes, Holes
 from leafwise.inference.sampling import Approximate
 from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
-from leafwise.table import Table, Variable, code_type, many
+from leafwise.table import Table, Variable, code_type, index_of, many
 
 Floats = NDArray[np.float64]
 DRAW, MOST_PROBABLE, MEAN_PROBABILITIES = HOW = ("draw", "most probable", "mean probabilities")
@@ -34,7 +34,7 @@ class CellProbabilities(Framed):
 
     def of(self, name: str) -> Floats:
         """Those of a variable, (cases, states)."""
-        return self.probabilities[[variable.name for variable in self.variables].index(name)]
+        return self.probabilities[index_of(name, [variable.name for variable in self.variables])]
 
     def frame_columns(self) -> Columns:
         pairs = zip(self.variables, self.probabilities, strict=True)
@@ -65,8 +65,9 @@ def impute(
     `reading`: other arguments of `read`, such as `na`.
 
     All is exact but for rows that are too large for that: these are drawn by Gibbs sampling, and an `Approximate`
-    warning says so. Numbers come as the bins that the network knows. The groups of a mixture weigh what they say of
-    what a row shows; where one cannot tell, they have the weights of the mixture.
+    warning says so. Numbers come as the bins that the network knows; columns that it does not know are left out. The
+    groups of a mixture weigh what they say of what a row shows; where one cannot tell, they have the weights of the
+    mixture.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -81,6 +82,9 @@ def impute(
         check_network(network, "impute")
     if how not in HOW:
         raise ValueError(f"how={how!r} is not known: use 'draw', 'most probable' or 'mean probabilities'")
+    check_type(seed, (int, np.integer), "the seed", "a whole number: give one such as 1.")
+    if seed < 0:
+        raise ValueError(f"impute got the seed {seed}, and the least is 0: use a seed of 0 or more.")
     given: Reading = {"missing": "unknown", **reading}
     codes = read_new(data, network.variables, unseen=unseen, **given).codes
     _refuse_what_is_not_known(network, codes)

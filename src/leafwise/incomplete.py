@@ -3,8 +3,9 @@
 Knows tables, searches, and the counter on this machine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,9 @@ class Completing:
     def __post_init__(self) -> None:
         for name, least in (("completions", 1), ("seed", 0)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if not _is_count(value) or value < least:
                 raise ValueError(f"{name} is {value!r}, and must be a whole number from {least} on: correct it")
+            object.__setattr__(self, name, int(value))
 
     def __str__(self) -> str:
         return f"hidden={self.hidden!r}, completions={self.completions}, seed={self.seed}, infers={self.infers}"
@@ -53,8 +55,8 @@ class Completing:
     def causes(self) -> list[int]:
         """The numbers of states of the hidden causes."""
         given = self.hidden
-        sizes: list[Any] = [] if given is None else [given] if isinstance(given, int | str) else list(given)
-        if any(isinstance(n, bool) or not isinstance(n, int) or not 2 <= n <= _MOST_HIDDEN for n in sizes):
+        sizes: list[Any] = [] if given is None else list(given) if isinstance(given, Iterable) else [given]
+        if any(not _is_count(n) or not 2 <= n <= _MOST_HIDDEN for n in sizes):
             raise AdvisedError(
                 f"hidden is {given!r}, and says how many states a hidden cause has: give a number from 2 to "
                 f"{_MOST_HIDDEN}, such as ",
@@ -64,7 +66,11 @@ class Completing:
                 ", or ",
                 ("hidden", "auto"),
             )
-        return sizes
+        return list(map(int, sizes))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def begin_incomplete(

@@ -326,7 +326,11 @@ def _refuse_in_mixtures(
         refuse_tables(search)  # now, not when the first of them begins
         if hidden == "auto":
             raise AdvisedError(
-                Argument("hidden", hidden), " and ", networks, " were both given: say how many states there are"
+                Argument("hidden", hidden),
+                " and ",
+                networks,
+                " were both given: say how many states there are, as with ",
+                ("hidden", 4),
             )
 
 
@@ -573,7 +577,13 @@ def _prepared(
 def _check_completing(shares: NDArray[np.float64] | None, device: str) -> None:
     """Refuse what knows nothing of cases that are completed."""
     if shares is not None:
-        raise ValueError("the weights are not whole, and cases that are completed count as whole ones: round them")
+        raise AdvisedError(
+            "the weights are not whole, or too large, and cases that are completed count as whole ones: round or "
+            "divide them, or where nothing is hidden pass ",
+            ("missing", "state"),
+            " or ",
+            ("missing", "drop"),
+        )
     if device != "cpu":
         its = Argument("missing", "infer")
         raise AdvisedError(

@@ -153,12 +153,17 @@ def _is_dated(variable: Variable) -> bool:
     return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
 
 
+def in_bins(variable: Variable) -> str:
+    """What falls into the bins of a variable, in words."""
+    return "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+
+
 def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
     cells = f"{n_cells} cell{'s' * (n_cells > 1)}"
     if variable.cuts:
-        what = "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+        what = in_bins(variable)
         return (
-            f"column {variable.name!r} is binned and has {cells} that are not {what} ({some(labels, 3)}): "
+            f"column {variable.name!r} is binned and has {cells} other than {what} ({some(labels, 3)}): "
             f"give {what}, or leave these cells empty"
         )
     return (
@@ -220,6 +225,18 @@ def without_sums() -> Iterator[None]:
         raise AdvisedError(error.advice.parts[0], drop, " to leave these rows out, or ", sums) from None
     except NoWholeRow as error:
         raise AdvisedError(*error.advice.parts[:2], f" leaves none: {sums}") from None
+
+
+@contextmanager
+def for_every_row() -> Iterator[None]:
+    """Ask for those who answer for every row: the advice to leave some out, which comes last, is left out itself."""
+    try:
+        yield
+    except AdvisedError as error:
+        parts, drop = error.advice.parts, Argument("missing", "drop")
+        if drop not in parts:
+            raise
+        raise type(error)(*parts[: parts.index(drop) - 1]) from None
 
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:

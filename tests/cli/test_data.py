@@ -62,6 +62,17 @@ def test_describe_names_every_way_to_deal_with_missing_cells(leafwise, tmp_path)
     assert leafwise("describe", data, "--missing", "infer", "--json").object["columns"][0]["states"] == ["x", "y"]
 
 
+def test_describe_tells_columns_without_a_cell_from_those_that_lack_some(leafwise, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b,c\n" + "x,,\ny,,u\n" * 9)
+    told = leafwise("describe", data).stdout.splitlines()[-2:]
+    assert told[0] == "without a single cell: leave out with --ignore b"
+    assert told[1].startswith("missing cells: infer them with --missing infer")
+    assert leafwise("learn", data, "--ignore", "b", "--missing", "infer", "-o", tmp_path / "m.json", "-q").code == 0
+    whole = leafwise("describe", data, "--ignore", "c").stdout.splitlines()[-1]
+    assert whole == told[0]  # nothing else is missing
+
+
 def test_what_describe_advises_can_be_pasted(leafwise, people, tmp_path):
     model = tmp_path / "m.json"
     complaint = leafwise("learn", people, "-o", model).complaint

@@ -70,6 +70,9 @@ def test_filling_in(leafwise, gaps, tmp_path):
         for one, other in zip(old.split(","), new.split(","), strict=True):
             assert other
             assert one in ("", other)
+    keyed = gaps.with_name("keyed.csv")
+    keyed.write_text("".join(f"{line},k{row}\n" for row, line in enumerate(gaps.read_text().splitlines())))
+    assert leafwise("impute", output, keyed).stdout == full.read_text()  # without the column that is not known
     chances = leafwise("impute", output, gaps, "--how", "mean-probabilities").stdout.splitlines()
     assert chances[0].startswith("cloudy=no,cloudy=yes,")
     assert leafwise("impute", output, gaps, "--how", "most-probable", "-o", full, "--json").object["rows"] == 400
@@ -78,6 +81,10 @@ def test_filling_in(leafwise, gaps, tmp_path):
     complaint = leafwise("impute", output, gaps).complaint
     assert "is missing in some row" in complaint
     assert "--missing" not in complaint  # which has no other choice here
+    assert leafwise("evaluate", output, gaps).complaint.endswith("leave such cases out with --missing drop\n")
+    complaint = leafwise("predict", output, gaps, "--target", "rain").complaint  # which answers for every row
+    assert complaint.endswith("to sum over: learn all variables, without a target\n")
+    assert "drop" not in leafwise("predict", output, gaps, "--target", "rain", "--missing", "error").complaint
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ def test_filling_in(leafwise, gaps, tmp_path):
         (["--hidden", "4;4"], "is no number of states"),
         (["--hidden", "2,65535"], "give a number from 2 to 65534"),
         (["--missing", "infer", "--search", "restarts", "--keep", "2"], "--missing infer takes no --keep"),
-        (["--hidden", "auto", "--networks", "3"], "say how many states there are"),
+        (["--hidden", "auto", "--networks", "3"], "say how many states there are, as with --hidden 4"),
         (["--hidden", "2", "--target", "rain"], "a target was given"),
         (["--completions", "0"], "--completions"),
         (["--missing", "infer", "--leaves", "average"], "--missing infer takes no --leaves average:"),

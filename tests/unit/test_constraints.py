@@ -108,7 +108,7 @@ def test_random_rules_mean_what_the_oracle_says(random):
     [
         ({"order": ["a", "b"]}, r"order leaves out 2 variables \(c, d\): name every variable once"),
         ({"order": ["a", "b", "a", "c", "d"]}, "order names 'a' twice: name every variable once"),
-        ({"tiers": [["a", "b"], ["c"]]}, r"tiers leaves out 1 variables \(d\): name every variable once"),
+        ({"tiers": [["a", "b"], ["c"]]}, r"tiers leaves out 1 variable \(d\): name every variable once"),
         ({"tiers": [["a", "b"], ["c", "a", "d"]]}, "tiers names 'a' twice"),
         ({"order": ["a", "b", "c", "e"]}, "no variable is called 'e'"),
         ({"tiers": [["a", "e"]]}, "no variable is called 'e'"),

@@ -514,6 +514,10 @@ def test_an_imputer_fills_in_what_fits():
     assert (full == imputer.transform(gaps)).all()
     one, two = imputer.draws(gaps, 2)
     assert (one != two).any()
+    with pytest.raises(ValueError, match="n_draws == 0, must be >= 1"):
+        imputer.draws(gaps, 0)
+    with pytest.raises(TypeError, match="n_draws must be an instance of"):
+        imputer.draws(gaps, 2.5)
     best = NetworkImputer(how="most probable").set_output(transform="pandas").fit_transform(gaps)
     assert list(best.columns) == list(X.columns)
     assert (best["day"].astype(int) == 7).all()
@@ -524,6 +528,18 @@ def test_an_imputer_fills_in_what_fits():
         NetworkImputer(how="mean").fit(X)
     with pytest.raises(ValueError, match="nothing can be inferred: leave it out"):
         NetworkImputer().fit(gaps.assign(day=None))
+
+
+def test_an_imputer_gives_frames_whose_columns_keep_their_types():
+    frame = pd.DataFrame({"sky": ["grey", None] * 30, "warm": [1.5, np.nan, 2.5] * 20, "day": range(60)}, range(5, 65))
+    imputer = NetworkImputer(random_state=1)
+    filled = imputer.set_output(transform="pandas").fit_transform(frame)
+    assert list(filled.dtypes[1:]) == [np.float64, np.int64]
+    assert list(filled.index) == list(frame.index)
+    assert (filled.to_numpy(object) == imputer.set_output(transform="default").transform(frame)).all()
+    filled = imputer.set_output(transform="polars").fit_transform(pl.from_pandas(frame))
+    assert filled.dtypes == [pl.String, pl.Float64, pl.Int64]
+    assert DecisionGraphClassifier().fit(filled, ["a", "b"] * 30).network_.variables[1].cuts
 
 
 def test_an_imputer_in_a_pipeline():

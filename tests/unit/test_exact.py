@@ -103,13 +103,14 @@ def test_a_hole_is_in_the_state_for_it_where_there_is_one():
 
 
 def test_unusual_questions_are_refused_in_one_line():
-    network = alarm()
+    network, cut = alarm(), leafwise.learn(np.arange(6.0)[:, None], bins={"x1": 2})
     for ask, what in (
         (lambda: Limits(operations=0), "the limits are"),
         (lambda: Limits(memory=float("nan")), "the limits are"),
         (lambda: query(network, network.names, joint=True), "the joint distribution of the 37 targets"),
         (lambda: query(network, "CO", n_samples=-1), "-1 samples"),
         (lambda: query(network, "CO", given={"HR": {"LOW": 0.3, "HIGH": 1.0, " LOW": 0.1}}), "has no state ' LOW'"),
+        (lambda: query(cut, "x1", given={"x1": "many"}), "'>= 3': use one of them, or give numbers"),
     ):
         with pytest.raises(ValueError, match=what) as caught:
             ask()

@@ -110,7 +110,7 @@ def test_without_cases_a_fold_tells_a_range():
     counts = np.array([[9, 1], [8, 2], [300, 700], [1, 1]])
     node = Node.learned((0, 1), graph, counts, np.ones((4, 2)))
     shown = ShownGraph(Network(variables, (None, None, node)), 2, node)
-    assert Fold.below(shown, 2, [0]).share(1) == "70 to 70 %"  # two cases in a thousand do not count
+    assert Fold.below(shown, 2, [0]).share(1) == "70 %"  # two cases in a thousand do not count
 
 
 @pytest.mark.parametrize("given", [False, True])

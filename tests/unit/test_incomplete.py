@@ -94,6 +94,9 @@ def test_constraints_and_a_network_to_begin_with():
         ({"hidden": True}, "hidden is True"),
         ({"hidden": "many"}, "hidden is 'many'"),
         ({"hidden": (4, 1)}, "hidden is"),
+        ({"hidden": 2.5}, "hidden is 2.5, and says how many states"),
+        ({"weights": np.full(60, 0.5)}, "not whole, or too large, .* missing='state' or missing='drop'"),
+        ({"weights": np.full(60, 1e9)}, "not whole, or too large"),
         ({"hidden": 2, "target": "wet"}, "a target was given"),
         ({"completions": 0}, "completions is 0"),
         ({"seed": -1}, "seed is -1"),
@@ -102,6 +105,14 @@ def test_constraints_and_a_network_to_begin_with():
 def test_what_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         leafwise.learn(garden(60), missing="infer", **options)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    frame = garden(60)
+    plain = leafwise.learn(frame, missing="infer", hidden=2, seed=3, completions=2)
+    one, two, three = np.array([1, 2, 3])
+    assert leafwise.learn(frame, missing="infer", hidden=two, seed=three, completions=two) == plain
+    assert leafwise.learn(frame, missing="infer", hidden=[two, two], seed=one).variables[-1].n_states == 2
 
 
 def test_a_column_without_a_cell():
@@ -278,3 +289,10 @@ def test_filling_in_refuses():
         leafwise.impute(network, frame)
     with pytest.raises(ValueError, match="how='best' is not known"):
         leafwise.impute(network, frame, "best")
+    with pytest.raises(ValueError, match="impute got the seed -1, and the least is 0"):
+        leafwise.impute(network, frame, seed=-1)
+    with pytest.raises(TypeError, match=r"the seed is 1\.5 \(float\), and must be a whole number"):
+        leafwise.impute(network, frame, seed=1.5)
+    chances = leafwise.impute(leafwise.learn(frame, missing="infer"), frame, "mean probabilities")
+    with pytest.raises(ValueError, match="no variable is called 'wine' among the 4 here"):
+        chances.of("wine")

@@ -145,7 +145,7 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
     assert network.query("ill", given={"seen": "1.4.2024"})["ill"]["yes"] < 0.1
     new = pd.DataFrame({"seen": ["2023-01-01", "2024/12/31", "2024-03-01 12:30"], "ill": ["no"] * 3})
     assert read(new, variables=network.variables).codes[0].tolist() == [0, 1, 1]
-    with pytest.raises(ValueError, match=r"1 cell that are not dates such as 2024-01-31 \('5'\)"):
+    with pytest.raises(ValueError, match=r"1 cell other than dates such as 2024-01-31 \('5'\)"):
         read(pd.DataFrame({"seen": ["5"], "ill": ["no"]}), variables=network.variables)
     typed = frame.assign(seen=pd.to_datetime(frame["seen"]))
     assert read(typed, dates="bins").variables[0].cuts == table.variables[0].cuts

@@ -52,7 +52,8 @@ def impute(
 ) -> None:
     """Fill in the missing cells of DATA, by the network MODEL, given what their rows show.
 
-    Columns of numbers are written as the bins that the network knows.
+    Columns of numbers are written as the bins that the network knows; columns that it does not know are left out. Rows
+    keep their order.
     """
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no table: name a file for it with -o out.csv.")

@@ -60,6 +60,7 @@ def predict(
         raise click.UsageError("--json prints no probabilities: name a file for them with -o out.csv.")
     if output is not None:
         check_output(output, model, *data)
+    from leafwise.new_data import for_every_row
     from leafwise.predictions import predict as ask
     from leafwise.writing import write_columns
 
@@ -68,7 +69,8 @@ def predict(
         network = load_network_or_mixture(model)
         tell(f"predicting {target}")
         limits = limits_of(memory, operations)
-        found = ask(network, list(data), target, limits=limits, **reading)
+        with for_every_row():
+            found = ask(network, list(data), target, limits=limits, **reading)
     if output is None or output == STANDARD:
         with standard_table() as stream:
             write_columns(found.frame_columns(), stream)

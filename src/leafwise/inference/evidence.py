@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.network import Network
-from leafwise.new_data import is_missing, known_state
+from leafwise.new_data import in_bins, is_missing, known_state
 from leafwise.table import Variable, index_of
 
 Given = Mapping[str, Any]  # a name to a state's label, several labels, {label: weight}, or None: it is not known
@@ -83,5 +83,6 @@ def _state(variable: Variable, known: dict[str, int], label: Any) -> int:
     state = known_state(text, variable, known)
     if state is None:
         some = ", ".join(map(repr, variable.labels[:8])) + ", ..." * (variable.n_states > 8)
-        raise ValueError(f"{variable.name!r} has no state {text!r}; its states are {some}: use one of them.")
+        more = f", or give {in_bins(variable)}" if variable.cuts else ""
+        raise ValueError(f"{variable.name!r} has no state {text!r}; its states are {some}: use one of them{more}.")
     return state

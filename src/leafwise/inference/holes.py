@@ -88,9 +88,9 @@ class Holes:
                 raise TooCostly(
                     f"row {case + 1} lacks {many(int(missing[:, case].sum()), 'cell')}: ",
                     refusal.args[0],
-                    ", leave such rows out with ",
+                    ", learn a network of fewer parents",
+                    ", or leave such rows out with ",
                     ("missing", "drop"),
-                    ", or learn a network of fewer parents.",
                 ) from None
         return out
 
@@ -230,10 +230,10 @@ class Holes:
         if missing[unmodelled].any():
             name = self.network.names[np.flatnonzero(unmodelled & missing.any(axis=1))[0]]
             raise AdvisedError(
-                f"{name!r} is missing in some case, and the network has no distribution of it to sum over: leave such "
-                "cases out with ",
+                f"{name!r} is missing in some case, and the network has no distribution of it to sum over: learn all "
+                "variables, without a target",
+                ", or leave such cases out with ",
                 ("missing", "drop"),
-                ", or learn all variables, without a target.",
             )
         return missing
 

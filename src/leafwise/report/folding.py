@@ -57,7 +57,8 @@ class Fold:
         """A state's share, in percent."""
         if self.n_cases is not None:
             return f"{100 * self.most[state]:.1f} %"
-        return f"{100 * self.least[state]:.0f} to {100 * self.most[state]:.0f} %"
+        least, most = (f"{100 * ends[state]:.0f}" for ends in (self.least, self.most))
+        return f"{most} %" if least == most else f"{least} to {most} %"
 
     @classmethod
     def below(cls, shown: ShownGraph, place: int, starts: Iterable[int]) -> "Fold":
