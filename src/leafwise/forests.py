@@ -413,7 +413,7 @@ class _Growing:
             self.counters[len(samples)] = counter
         prior = structure_prior_of("choices" if way.structure_prior == "auto" else way.structure_prior)
         nodes = search_samples(samples, self.target, counter, way.search, self.parameters, prior)
-        how = {"target": self.name, "operators": way.search.operators, "schedule": way.search.schedule}
+        how = {"target": self.name, "operators": way.search.letters, "schedule": way.search.schedule}
         networks = []
         for sample, node in zip(samples, nodes, strict=True):
             told = {"cases": len(sample.rows), **how, "leaves": node.n_leaves}

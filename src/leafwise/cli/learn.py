@@ -144,9 +144,10 @@ search_options = stacked(
     ),
     click.option(
         "--operators",
-        default="CBIM",
+        default="auto",
         show_default=True,
-        help="Any of C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
+        help="auto (CBIM; with --target BIM, too, and the more probable graph is kept), or any of "
+        "C (complete splits), B (by one state), I (below a state, where states have an order), M (merges), "
         "O (partial splits: by its own value), and at the end R (leaves of a variable share one distribution "
         "up to their states), T (leaves of several do).",
     ),

@@ -42,7 +42,7 @@ class GraphArcSearch:
 
     def __post_init__(self) -> None:
         check_inner(self)
-        check_operators(self.greedy.operators, "search over arcs")
+        check_operators(self.greedy.letters, "search over arcs")
 
     @property
     def threads(self) -> int | None:
@@ -153,7 +153,7 @@ class GraphArcSearchRun(Run):
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
         greedy = self.settings.greedy
-        how = {"search": "edges", "operators": greedy.operators, "schedule": greedy.schedule, **self._problem.counted}
+        how = {"search": "edges", "operators": greedy.letters, "schedule": greedy.schedule, **self._problem.counted}
         n_tests = sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets)
         return self._summary(how, n_tests, self.n_steps, count_changes(self.operators))
 

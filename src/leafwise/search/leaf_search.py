@@ -48,6 +48,7 @@ from leafwise.workers import Workers
 if TYPE_CHECKING:
     from leafwise.search.sharing import SharingRun
 
+AUTO = "auto"
 SCHEDULES = ("best-first", "splits-first")
 _CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
 _WITNESSES = 256  # assignments tried, to see which variables matter
@@ -60,14 +61,15 @@ class LeafSearch:
     """How to search: with which operators, in which order, and how far.
 
     `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains, and has
-    partial splits, which make graphs test their own variable, only when nothing else gains any more.
+    partial splits, which make graphs test their own variable, only when nothing else gains any more. Of a single target
+    "auto" searches a second time without complete splits, and keeps the more probable graph (single_target.py).
 
     >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
-    operators: str = "CBIM"  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
-    # R: relabelled merges, T: ties of leaves of different variables, both in the end
+    operators: str = AUTO  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
+    # R: relabelled merges, T: ties of leaves of different variables, both in the end. "auto": CBIM
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -75,11 +77,11 @@ class LeafSearch:
     threads: int | None = None  # None: all cores; the network does not depend on it
 
     def __post_init__(self) -> None:
-        letters = set(self.operators)
-        if len(letters) != len(self.operators) or not letters <= set("CBIMORT") or not letters & set("CBI"):
+        letters = set(self.letters)
+        if len(letters) != len(self.letters) or not letters <= set("CBIMORT") or not letters & set("CBI"):
             raise ValueError(
                 f"operators are {self.operators!r}: give some of the letters C, B, I, M, O, R and T, each once, with "
-                f"C, B or I among them"
+                f"C, B or I among them, or 'auto'"
             )
         if self.schedule not in SCHEDULES:
             raise ValueError(f"the schedule is {self.schedule!r}: give one of {', '.join(SCHEDULES)}")
@@ -98,9 +100,14 @@ class LeafSearch:
         return SharingRun(LeafSearchRun(problem, counter, self, workers, state["before"]), problem, state["shared"])
 
     @property
+    def letters(self) -> str:
+        """The operators, one by one."""
+        return "CBIM" if self.operators == AUTO else self.operators
+
+    @property
     def shares(self) -> bool:
         """Whether leaves may share distributions in the end."""
-        return bool(set(self.operators) & set("RT"))
+        return bool(set(self.letters) & set("RT"))
 
 
 class LeafSearchRun(Run):
@@ -123,7 +130,7 @@ class LeafSearchRun(Run):
         self.settings, self._workers = settings, workers
         self._scratches: list[Any] = []  # of threads, for this layout
         given = problem.prior, problem.structure_prior, problem.variables, problem.n_states
-        self._score_tables = ScoreTables.of(*given, counter, "O" in settings.operators)
+        self._score_tables = ScoreTables.of(*given, counter, "O" in settings.letters)
         with self._clock:
             self._begin(taken, sets)
 
@@ -138,7 +145,7 @@ class LeafSearchRun(Run):
         if taken.graphs:
             limits, start = limits._replace(is_parent=taken.is_parent(len(self._n_states))), taken.graphs
         most_states, is_weighed = int(self._n_states.max()), isinstance(problem.prior, PriorNetwork)
-        merges, splits_first = "M" in settings.operators, settings.schedule == "splits-first"
+        merges, splits_first = "M" in settings.letters, settings.schedule == "splits-first"
         rules = state.Rules(
             merges,
             splits_first,
@@ -151,14 +158,14 @@ class LeafSearchRun(Run):
             is_weighed,
             counter.local is None,
             _MERGES_AHEAD if counter.local is None and merges and splits_first and not is_weighed else 0,
-            isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.operators and most_states > 2),
+            isinstance(problem.prior, Bdeu | PriorNetwork) or ("C" in settings.letters and most_states > 2),
         )
         leaves = Leaves(
             counter,
             workers,
             self._score_tables,
-            settings.operators,
-            "O" in settings.operators and (taken.parts or settings.schedule == "best-first"),
+            settings.letters,
+            "O" in settings.letters and (taken.parts or settings.schedule == "best-first"),
             rules,
             limits,
             problem.n_candidates,
@@ -229,7 +236,7 @@ class LeafSearchRun(Run):
 
     @property
     def n_parameters(self) -> int:
-        if "O" in self.settings.operators:
+        if "O" in self.settings.letters:
             return int((self._leaves.records["n_outcomes"][self._replay(self._leaves.n_steps).leaves] - 1).sum())
         return int((self._leaves.nodes["n_committed_leaves"] * (self._n_states - 1)).sum())
 
@@ -315,7 +322,7 @@ class LeafSearchRun(Run):
         """Of these targets' graphs, with what it takes to part leaves; `leaves`: all of them, by their records."""
         problem = self._problem
         found = {target: problem.log_prior(target, graphs[target]) for target in targets}
-        if "O" in self.settings.operators:
+        if "O" in self.settings.letters:
             costs, leaves = problem.structure_prior.costs, leaves[self._are_of(targets, leaves, records)]
             own = records["target"][leaves]
             too_many = np.bincount(own, self._n_states[own] - records["n_outcomes"][leaves], len(self._n_states))
@@ -437,7 +444,7 @@ class LeafSearchRun(Run):
     def _told(
         self, graphs: LearnedGraphs, leaves: NDArray[np.int64], n_arcs: int, log_prior_left_out: float
     ) -> dict[str, Any]:
-        how = {"operators": self.settings.operators, "schedule": self.settings.schedule, **self._problem.counted}
+        how = {"operators": self.settings.letters, "schedule": self.settings.schedule, **self._problem.counted}
         n_steps, n_merges = self.n_steps, self.n_merges
         taken = {"splits": n_steps - n_merges, "merges": n_merges, "steps": n_steps, "deleted_parents": self.n_deleted}
         n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
@@ -588,7 +595,7 @@ class LeafSearchRun(Run):
                 return
             goal = before + n if most is None else min(before + n, most)
             status = self._leaves.advance(goal - self._taken.n_steps, MOMENT)
-            if status == state.FINISHED and "O" in self.settings.operators and not self._leaves.parts:
+            if status == state.FINISHED and "O" in self.settings.letters and not self._leaves.parts:
                 self._begin_to_part()
             elif status == state.FINISHED:
                 self.stopped = "no operator gains"

@@ -52,7 +52,7 @@ class LeafSearchRestarts:
 
     def __post_init__(self) -> None:
         check_numbers(self, rounds=0, seed=0, keep=1, seconds=0)
-        check_operators(self.greedy.operators, "search with restarts")
+        check_operators(self.greedy.letters, "search with restarts")
         for name in ("max_steps", "seconds"):
             value = getattr(self.greedy, name)
             if value is not None:
@@ -100,7 +100,7 @@ class LeafSearchRestartsRun(Run):
         self._n_states = [variable.n_states for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
         self._schedules = [settings.greedy.schedule]
-        if "M" in settings.greedy.operators:  # without merges both do the same
+        if "M" in settings.greedy.letters:  # without merges both do the same
             self._schedules += [schedule for schedule in SCHEDULES if schedule not in self._schedules]
         self._turns: list[int] = []
         self._tried: dict[int, set[int]] = {target: set() for target in problem.targets}
@@ -219,7 +219,7 @@ class LeafSearchRestartsRun(Run):
 
     def _told(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
         """What is to be known of a network that was found, perhaps not the best."""
-        operators, seed = self.settings.greedy.operators, self.settings.seed
+        operators, seed = self.settings.greedy.letters, self.settings.seed
         how = {"search": "restarts", "operators": operators, "seed": seed, **self._problem.counted}
         n_tests = sum(node.graph.n_tests for node in nodes if node is not None)
         return self._summary(how, n_tests, self.n_steps, {"rounds": self.n_rounds}) | {
@@ -301,7 +301,7 @@ class LeafSearchRestartsRun(Run):
         rules, random = self._problem.parents, self._random
         new = [v for v in random.permutation(candidates).tolist() if v not in node.parents]
         variables = [*node.parents, *new[: rules.most_parents - len(node.parents)]]
-        moves = Moves(self.settings.greedy.operators, self._n_states, variables, rules.most_leaves)
+        moves = Moves(self.settings.greedy.letters, self._n_states, variables, rules.most_leaves)
         return perturbed(node.graph, 1 + int(random.integers(_MOST_MOVES)), moves, random)
 
     def _search(self, problem: Problem, schedule: str, state: Mapping[str, Any] | None = None) -> LeafSearchRun:

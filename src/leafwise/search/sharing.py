@@ -376,7 +376,7 @@ class SharingRun:
             self._network = self._before.network
             adds = isinstance(self._problem.prior, Bdeu | PriorNetwork)
             costs = self._problem.structure_prior.costs
-            self._sharing = Sharing(self._network, self.settings.operators, costs, adds)
+            self._sharing = Sharing(self._network, self.settings.letters, costs, adds)
         left = NO_LIMIT if limits.max_steps is None else max(limits.max_steps - self._before.n_steps, 0)
         is_due = self._sharing.n_steps < self._n_due
         if limits.seconds is not None and self.seconds >= limits.seconds and not is_due:

@@ -1,0 +1,118 @@
+"""The default for a single target: two greedy searches, and the more probable graph of both."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import examples, generators, random_table, shards
+
+import leafwise
+from leafwise import LeafSearch, learn, log_score, start_search
+from leafwise.examples import alarm
+from leafwise.search.single_target import SingleTargetSearchRun
+from leafwise.table import Table, Variable
+
+PRIORS = st.sampled_from(("auto", "uniform", "bdeu:10"))
+
+
+def found(table, operators, **options):
+    return learn(table, search=LeafSearch(operators, threads=1), **options)
+
+
+@examples(40)
+@given(generators(), PRIORS, st.sampled_from(("auto", "kappa:0.1")))
+def test_it_is_the_more_probable_graph(random, prior, structure_prior):
+    table = random_table(random)
+    options = {"target": table.names[0], "prior": prior, "structure_prior": structure_prior}
+    network = found(table, "auto", **options)
+    both = [found(table, operators, **options) for operators in ("CBIM", "BIM")]
+    scores = [one.learned["log_score"] for one in both]
+    assert network.learned["log_score"] == pytest.approx(max(scores), abs=1e-8)
+    assert network in both
+    assert log_score(network, table).total == pytest.approx(network.learned["log_score"], abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Some for which the second search finds the better graph: four numbers cut into bins, whose sum decides."""
+    random = np.random.default_rng(5)
+    codes = random.integers(0, 8, (5, 1_000)).astype(np.uint8)
+    codes[4] = (codes[:4].sum(axis=0) >= 14) ^ (random.random(1_000) < 0.1)
+    bins = tuple(map(str, range(8)))
+    numbers = tuple(Variable(name, bins, cuts=tuple(range(1, 8))) for name in "abcd")
+    return Table((*numbers, Variable("y", ("no", "yes"))), codes)
+
+
+def test_either_search_may_be_the_better_one(cases):
+    assert learn(cases, target="y").learned["operators"] == "BIM"
+    drawn = leafwise.sample(alarm(), 1_000, seed=1)
+    assert learn(drawn, target="HRBP").learned["operators"] == "CBIM"
+
+
+def test_who_names_operators_gets_these_alone(cases):
+    for operators in ("CBIM", "BIM"):
+        search = start_search(cases, target="y", search=LeafSearch(operators))
+        assert search.settings.operators == operators
+        assert learn(cases, target="y", search=LeafSearch(operators)).learned["operators"] == operators
+
+
+def test_of_two_states_one_search_says_all(cases):
+    search = start_search(leafwise.sample(alarm(), 100, seed=1), target="SHUNT", prior="uniform")
+    assert isinstance(search, SingleTargetSearchRun)
+    binary = Table(tuple(Variable(name, ("no", "yes")) for name in "ab"), cases.codes[:2] % 2)
+    assert not isinstance(start_search(binary, target="a", prior="uniform"), SingleTargetSearchRun)
+    assert not isinstance(start_search(cases, prior="uniform"), SingleTargetSearchRun)
+
+
+def test_steps_are_those_of_both(cases):
+    search = start_search(cases, target="y")
+    steps = [step.operator for step in search]
+    each = [
+        [step.operator for step in start_search(cases, target="y", search=LeafSearch(operators))]
+        for operators in ("CBIM", "BIM")
+    ]
+    assert steps == each[0] + each[1]
+    assert (search.n_steps, search.stopped) == (len(steps), "no operator gains")
+    assert search.summary() == search.network.learned
+
+
+def test_limits(cases):
+    search = start_search(cases, target="y", search=LeafSearch(max_steps=2))
+    search.run()
+    assert (search.n_steps, search.stopped, search.network.learned["steps"]) == (4, "max_steps", 2)
+    search = start_search(cases, target="y", search=LeafSearch(seconds=0))
+    search.run()
+    assert (search.n_steps, search.stopped) == (0, "seconds")
+
+
+def test_the_network_is_there_at_any_time_and_a_checkpoint_goes_on(cases, tmp_path):
+    expected, path = learn(cases, target="y"), tmp_path / "run.checkpoint"
+    n_steps = sum(1 for _ in start_search(cases, target="y"))
+    for n in range(n_steps + 1):
+        search = start_search(cases, target="y", checkpoint=path, every=0)
+        for _ in itertools.islice(search, n):
+            assert search.network.n_leaves > 0
+        search.save()
+        resumed = start_search(cases, target="y", checkpoint=path)
+        assert resumed.n_steps == n
+        resumed.run()
+        assert resumed.network == expected
+        assert json.loads(path.read_text())["stopped"] == "no operator gains"
+        path.unlink()
+
+
+def test_progress_and_an_end_by_whoever_watches(cases, monkeypatch):
+    monkeypatch.setattr("leafwise.search.leaf_search.MOMENT", 0.0)
+    search, seen = start_search(cases, target="y"), []
+    search.run(lambda run: seen.append((run.n_steps, run.seconds)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == search.n_steps
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_shards_learn_the_same(cases, n):
+    counted = shards(cases, np.random.default_rng(n), n)
+    assert learn(counted, target="y") == learn(cases, target="y")
