@@ -61,10 +61,10 @@ class Way(NamedTuple):
     whole: bool = False
 
 
-_GRAPHS = LeafSearch(schedule="best-first")
+_GRAPHS = LeafSearch("CBIM", "best-first")
 WAYS = (  # in turn; what is drawn, and which cases are left out, differs from time to time
     Way("choices", _GRAPHS),
-    Way("choices", LeafSearch(), whole=True),
+    Way("choices", LeafSearch("CBIM"), whole=True),
     Way("kappa:0.3"),
     Way("choices", _GRAPHS, first=1),
     Way("kappa:0.3", first=1),
