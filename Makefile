@@ -67,7 +67,7 @@ test-counters: .venv/installed-for-tests
 	$(BIN)/python -m pytest tests/contracts/test_counters.py tests/laws/test_counters.py tests/laws/test_dask.py
 
 # Beside the usual run, since each of these compiles everything anew: before a release, and where a version is in doubt.
-COMPILED := tests/unit/test_words.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \
+COMPILED := tests/unit/test_words.py tests/unit/test_sets.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \
 	tests/laws/test_exact.py
 
 test-oldest:
