@@ -606,8 +606,33 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
 
     if pa.types.is_null(chunk.type):
         return np.full(len(chunk), -1, np.int32), text_array([])
+    if _are_intervals(chunk.type):
+        chunk = _interval_texts(chunk)
     encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    return _indices(encoded.indices.cast(pa.int32())), encoded.dictionary
+    distinct = encoded.dictionary
+    texts = _interval_texts(distinct) if _are_intervals(distinct.type) else distinct
+    return _indices(encoded.indices.cast(pa.int32())), texts
+
+
+def _are_intervals(kind: "pa.DataType") -> bool:
+    """Whether it is the type of pandas' intervals, as `pandas.cut` makes them."""
+    return getattr(kind, "extension_name", "") == "pandas.interval"
+
+
+def _interval_texts(intervals: "pa.Array") -> "pa.Array":
+    """Pandas' intervals as pandas writes them: (20, 30]."""
+    import pyarrow as pa
+
+    closed = intervals.type.closed
+    opens, closes = "[" if closed in ("left", "both") else "(", "]" if closed in ("right", "both") else ")"
+    ends = [intervals.storage.field(side).to_pylist() for side in ("left", "right")]
+    texts = (f"{opens}{_end(left)}, {_end(right)}{closes}" for left, right in zip(*ends, strict=True))
+    there = intervals.is_valid().to_pylist()
+    return pa.array([text if own else None for text, own in zip(texts, there, strict=True)], pa.large_string())
+
+
+def _end(value: object) -> str:
+    return number_label(value) if isinstance(value, float) else str(value)
 
 
 def _indices(indices: "pa.Array") -> NDArray[np.int32]:

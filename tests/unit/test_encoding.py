@@ -825,3 +825,17 @@ def test_numbers_bins_and_ordered_categories_have_an_order() -> None:
     assert [variable.ordered for variable in table.variables] == [True, False, True, False, True]
     again = read(frame, variables=table.variables)
     assert [variable.ordered for variable in again.variables] == [variable.ordered for variable in table.variables]
+
+
+def test_intervals_of_pandas_are_states_in_their_order() -> None:
+    numbers = pd.Series([0.5, 1.5, 2.5, 3.5, None] * 8)
+    frame = pd.DataFrame({"cut": pd.cut(numbers, [0, 1, 2.25, 3, 4]), "y": ["a", "b"] * 20})
+    frame["left"] = pd.cut(numbers.fillna(0.5), 2, right=False)
+    frame["plain"] = pd.arrays.IntervalArray(frame["left"])
+    table = read(frame, missing="state")
+    cut, _, left, plain = table.variables
+    assert list(cut.labels) == [*map(str, frame["cut"].cat.categories), "(missing)"]
+    assert table.codes[0, :5].tolist() == [0, 1, 2, 3, 4]
+    assert list(left.labels) == list(map(str, frame["left"].cat.categories))
+    assert sorted(plain.labels) == sorted(left.labels)
+    assert (cut.ordered, left.ordered, plain.ordered) == (True, True, False)
