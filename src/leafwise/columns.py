@@ -626,13 +626,9 @@ def _interval_texts(intervals: "pa.Array") -> "pa.Array":
     closed = intervals.type.closed
     opens, closes = "[" if closed in ("left", "both") else "(", "]" if closed in ("right", "both") else ")"
     ends = [intervals.storage.field(side).to_pylist() for side in ("left", "right")]
-    texts = (f"{opens}{_end(left)}, {_end(right)}{closes}" for left, right in zip(*ends, strict=True))
+    texts = (f"{opens}{left}, {right}{closes}" for left, right in zip(*ends, strict=True))
     there = intervals.is_valid().to_pylist()
     return pa.array([text if own else None for text, own in zip(texts, there, strict=True)], pa.large_string())
-
-
-def _end(value: object) -> str:
-    return number_label(value) if isinstance(value, float) else str(value)
 
 
 def _indices(indices: "pa.Array") -> NDArray[np.int32]:
