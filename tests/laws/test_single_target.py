@@ -15,6 +15,7 @@ from leafwise.examples import alarm
 from leafwise.search.single_target import SingleTargetSearchRun
 from leafwise.table import Table, Variable
 
+LETTERS = ("CBIM", "BIM")
 PRIORS = st.sampled_from(("auto", "uniform", "bdeu:10"))
 
 
@@ -28,7 +29,7 @@ def test_it_is_the_more_probable_graph(random, prior, structure_prior):
     table = random_table(random)
     options = {"target": table.names[0], "prior": prior, "structure_prior": structure_prior}
     network = found(table, "auto", **options)
-    both = [found(table, operators, **options) for operators in ("CBIM", "BIM")]
+    both = [found(table, operators, **options) for operators in LETTERS]
     scores = [one.learned["log_score"] for one in both]
     assert network.learned["log_score"] == pytest.approx(max(scores), abs=1e-8)
     assert network in both
@@ -53,7 +54,7 @@ def test_either_search_may_be_the_better_one(cases):
 
 
 def test_who_names_operators_gets_these_alone(cases):
-    for operators in ("CBIM", "BIM"):
+    for operators in LETTERS:
         search = start_search(cases, target="y", search=LeafSearch(operators))
         assert search.settings.operators == operators
         assert learn(cases, target="y", search=LeafSearch(operators)).learned["operators"] == operators
@@ -72,7 +73,7 @@ def test_steps_are_those_of_both(cases):
     steps = [step.operator for step in search]
     each = [
         [step.operator for step in start_search(cases, target="y", search=LeafSearch(operators))]
-        for operators in ("CBIM", "BIM")
+        for operators in LETTERS
     ]
     assert steps == each[0] + each[1]
     assert (search.n_steps, search.stopped) == (len(steps), "no operator gains")
@@ -86,6 +87,33 @@ def test_limits(cases):
     search = start_search(cases, target="y", search=LeafSearch(seconds=0))
     search.run()
     assert (search.n_steps, search.stopped) == (0, "seconds")
+
+
+def test_the_network_says_why_both_searches_ended(cases):
+    drawn = leafwise.sample(alarm(), 1_000, seed=1)
+    for target, table in (("y", cases), ("HRBP", drawn)):
+        each = {operators: start_search(table, target=target, search=LeafSearch(operators)) for operators in LETTERS}
+        n_steps = {operators: sum(1 for _ in search) for operators, search in each.items()}
+        for most in range(1, max(n_steps.values()) + 2):
+            search = start_search(table, target=target, search=LeafSearch(max_steps=most))
+            search.run()
+            is_limited = most <= max(n_steps.values())
+            assert search.stopped == ("max_steps" if is_limited else "no operator gains")
+            assert search.network.learned["stopped"] == search.stopped
+    search = start_search(drawn, target="HRBP")
+    for _ in itertools.islice(search, n_steps["CBIM"] + 1):
+        assert search.network.learned["stopped"] == ""
+
+
+def test_with_less_time_than_the_first_search_took_what_the_second_found_is_kept(cases, tmp_path):
+    path, expected = tmp_path / "run.checkpoint", learn(cases, target="y")
+    search = start_search(cases, target="y", checkpoint=path)
+    search.run()
+    resumed = start_search(cases, target="y", search=LeafSearch(seconds=0), checkpoint=path)
+    resumed.run()
+    assert (resumed.n_steps, resumed.stopped) == (search.n_steps, "seconds")
+    assert resumed.network.learned == expected.learned | {"stopped": "seconds"}
+    assert learn(cases, target="y", checkpoint=path) == expected
 
 
 def test_the_network_is_there_at_any_time_and_a_checkpoint_goes_on(cases, tmp_path):

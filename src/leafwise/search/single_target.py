@@ -72,23 +72,28 @@ class SingleTargetSearchRun:
     def _go_on(self, state: Mapping[str, Any] | None = None) -> None:
         """From the first search to the second; or this is the end."""
         ended, (problem, counter, workers), left = self._inner, self._all, self.settings.seconds
-        if self._first is not None or ended.stopped == "seconds":
+        if self._first is not None:
+            was_limited = self._first[0].learned["stopped"] == "max_steps"
+            self.stopped = "max_steps" if was_limited else ended.stopped
+            return
+        if ended.stopped == "seconds" and state is None:  # else the second was under way, and what it found counts
             self.stopped = ended.stopped
             return
-        self._first = ended.network, ended.state(), ended.n_steps, ended.seconds
+        first = ended.network, ended.state(), ended.n_steps, ended.seconds
         ended.close()
         if left is not None:
             left = max(left - ended.seconds, 0.0)
         settings = replace(self.settings, operators=self.settings.letters.replace("C", ""), seconds=left)
-        self._inner = LeafSearchRun(problem, counter, settings, workers, state)
+        self._first, self._inner = first, LeafSearchRun(problem, counter, settings, workers, state)
 
     @property
     def network(self) -> Network:
-        """The more probable one so far."""
+        """The more probable one so far; what it says of why the search stopped is of both searches."""
         network = self._inner.network
-        if self._first is None or _score(network) > _score(self._first[0]) + TIE:
+        if self._first is None:
             return network
-        return self._first[0]
+        best = network if _score(network) > _score(self._first[0]) + TIE else self._first[0]
+        return replace(best, learned={**best.learned, "stopped": self.stopped})
 
     @property
     def seconds(self) -> float:
