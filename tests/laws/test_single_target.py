@@ -80,6 +80,16 @@ def test_steps_are_those_of_both(cases):
     assert search.summary() == search.network.learned
 
 
+def test_in_the_end_sizes_and_score_are_those_of_the_network(cases):
+    drawn = leafwise.sample(alarm(), 1_000, seed=1)
+    for table, target in ((cases, "y"), (drawn, "HRBP")):
+        search = start_search(table, target=target)
+        search.run()
+        learned = search.network.learned
+        assert (search.n_leaves, search.n_arcs) == (learned["leaves"], learned["arcs"])
+        assert search.log_score == learned["log_score"]
+
+
 def test_limits(cases):
     search = start_search(cases, target="y", search=LeafSearch(max_steps=2))
     search.run()

@@ -28,7 +28,8 @@ class Step(Protocol):
 def plot_steps(steps: Iterable[Step]) -> Picture:
     """The log score after each step of a search, with complete splits, binary splits and merges told apart.
 
-    `leafwise.start_search(...)` is such a search; one that has been plotted has taken all its steps.
+    `leafwise.start_search(...)` is such a search; one that has been plotted has taken all its steps. Of a single target
+    that is searched for twice, these are the steps of both: the score begins anew with the second.
 
     >>> import leafwise
     >>> from leafwise.examples import alarm

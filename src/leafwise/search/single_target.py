@@ -32,9 +32,9 @@ def is_searched_twice(search: Settings, problem: Problem) -> bool:
 class SingleTargetSearchRun:
     """Both searches under way, one after the other. Iterate for their steps, or `run` them.
 
-    `network` is the more probable one so far, and score, leaves and arcs are those of the search under way. Limits:
-    `max_steps` holds for each search, `seconds` for both together. `stopped` says why there are no more steps; "" while
-    there may be.
+    `network` is the more probable one so far, and score, leaves and arcs are those of the search under way, in the end
+    those of the network. Limits: `max_steps` holds for each search, `seconds` for both together. `stopped` says why
+    there are no more steps; "" while there may be.
     """
 
     def __init__(
@@ -105,15 +105,15 @@ class SingleTargetSearchRun:
 
     @property
     def n_leaves(self) -> int:
-        return self._inner.n_leaves
+        return int(self.network.learned["leaves"]) if self.stopped else self._inner.n_leaves
 
     @property
     def n_arcs(self) -> int:
-        return self._inner.n_arcs
+        return int(self.network.learned["arcs"]) if self.stopped else self._inner.n_arcs
 
     @property
     def log_score(self) -> float:
-        return self._inner.log_score
+        return float(self.network.learned["log_score"]) if self.stopped else self._inner.log_score
 
     def summary(self) -> dict[str, Any]:
         """What was learned and how, in plain values. No times: the same data and options give the same."""
