@@ -126,6 +126,22 @@ def test_with_less_time_than_the_first_search_took_what_the_second_found_is_kept
     assert learn(cases, target="y", checkpoint=path) == expected
 
 
+def test_with_more_steps_the_first_search_goes_on_under_whoever_watches_and_then_the_second(cases, tmp_path):
+    path, expected = tmp_path / "run.checkpoint", learn(cases, target="y")
+    for taken in range(4):
+        start_search(cases, target="y", search=LeafSearch(max_steps=5), checkpoint=path).run()
+        resumed = start_search(cases, target="y", checkpoint=path, every=0)
+        assert resumed.n_steps == 5  # of the first search, and nobody had to wait for the rest
+        steps = [step.operator for step in itertools.islice(resumed, taken)]
+        assert steps == [step.operator for step in itertools.islice(start_search(cases, target="y"), 5, 5 + taken)]
+        resumed.save()
+        again = start_search(cases, target="y", checkpoint=path)
+        again.run()
+        assert again.network == expected
+        assert again.n_steps == sum(1 for _ in start_search(cases, target="y"))
+        path.unlink()
+
+
 def test_the_network_is_there_at_any_time_and_a_checkpoint_goes_on(cases, tmp_path):
     expected, path = learn(cases, target="y"), tmp_path / "run.checkpoint"
     n_steps = sum(1 for _ in start_search(cases, target="y"))

@@ -48,10 +48,11 @@ class SingleTargetSearchRun:
         self.settings, self._all = settings, (problem, counter, workers)
         self._first: tuple[Network, dict[str, Any], int, float] | None = None  # once it has ended: its steps, seconds
         self._inner = LeafSearchRun(problem, counter, settings, workers, None if state is None else state["first"])
+        self._second = None if state is None else state["second"]  # where that was, until it goes on
         self.stopped = ""
-        if state is not None and state["second"] is not None:
-            self._inner.run()  # which has ended, unless there are other limits now
-            self._go_on(state["second"])
+        if state is not None and state["first_has_ended"]:
+            self._inner.run()  # which takes no steps
+            self._go_on()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -69,14 +70,14 @@ class SingleTargetSearchRun:
             self._inner.run(None if progress is None else lambda _: progress(self))
             self._go_on()
 
-    def _go_on(self, state: Mapping[str, Any] | None = None) -> None:
+    def _go_on(self) -> None:
         """From the first search to the second; or this is the end."""
         ended, (problem, counter, workers), left = self._inner, self._all, self.settings.seconds
         if self._first is not None:
             was_limited = self._first[0].learned["stopped"] == "max_steps"
             self.stopped = "max_steps" if was_limited else ended.stopped
             return
-        if ended.stopped == "seconds" and state is None:  # else the second was under way, and what it found counts
+        if ended.stopped == "seconds" and self._second is None:  # else what the second found counts
             self.stopped = ended.stopped
             return
         first = ended.network, ended.state(), ended.n_steps, ended.seconds
@@ -84,7 +85,8 @@ class SingleTargetSearchRun:
         if left is not None:
             left = max(left - ended.seconds, 0.0)
         settings = replace(self.settings, operators=self.settings.letters.replace("C", ""), seconds=left)
-        self._first, self._inner = first, LeafSearchRun(problem, counter, settings, workers, state)
+        self._first, self._inner = first, LeafSearchRun(problem, counter, settings, workers, self._second)
+        self._second = None
 
     @property
     def network(self) -> Network:
@@ -122,8 +124,9 @@ class SingleTargetSearchRun:
     def state(self) -> dict[str, Any]:
         """What it takes to go on from here, in plain values."""
         if self._first is None:
-            return {"first": self._inner.state(), "second": None}
-        return {"first": self._first[1], "second": self._inner.state()}
+            return {"first": self._inner.state(), "first_has_ended": False, "second": self._second}
+        has_ended = self._first[0].learned["stopped"] == "no operator gains"  # no limit, which may be another
+        return {"first": self._first[1], "first_has_ended": has_ended, "second": self._inner.state()}
 
 
 def _score(network: Network) -> float:
