@@ -15,6 +15,7 @@ from leafwise.counters.cpu import CpuCounter
 from leafwise.errors import AdvisedError
 from leafwise.network import Network
 from leafwise.prior_network import PriorNetwork
+from leafwise.search import single_target
 from leafwise.search.hidden import HiddenChoice, first_network, hidden_variables
 from leafwise.search.incomplete import Incomplete, IncompleteSearch
 from leafwise.search.problem import Problem
@@ -135,7 +136,7 @@ def _begin(
     n_states = np.array([variable.n_states for variable in variables])
     lacking = (codes >= n_states[:, None]).any(axis=1)
     if not lacking.any():
-        return search.begin(problem, count(codes), workers, state)
+        return single_target.begin(search, problem, count(codes), workers, state)
     refuse_tables(search)
     start = how.start
     is_usable = start is not None and all(node and (node.probabilities > 0).all() for node in start.nodes)

@@ -31,11 +31,11 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
 from leafwise.scores import NodeScores, score_with, scored_exponents
+from leafwise.search import single_target
 from leafwise.search.checkpoints import EVERY, Checkpoint, Checkpointed, check_every, run_of
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.search.problem import Problem
 from leafwise.search.run import Resumable, SearchRun, Settings, parting_or_sharing
-from leafwise.search.single_target import SingleTargetSearchRun, is_searched_twice
 from leafwise.search.table_arc_search import TableArcSearch
 from leafwise.search.tied import begin_tied
 from leafwise.series import read_series, windows
@@ -495,10 +495,7 @@ class _Run:
             tied: Resumable = found  # but for its state, which nobody asks for
             return tied
         if self.completing is None:
-            if self.target is not None and is_searched_twice(self.search, self.problem):
-                leaf_search: Any = self.search
-                return SingleTargetSearchRun(self.problem, self.counter, leaf_search, self.workers, state)
-            return self.search.begin(self.problem, self.counter, self.workers, state)
+            return single_target.begin(self.search, self.problem, self.counter, self.workers, state)
         return begin_incomplete(self.problem, self.table, self.completing, self.search, self.workers, state)
 
     def of(self, repeated: str = "") -> dict[str, str]:

@@ -170,3 +170,7 @@ def test_progress_and_an_end_by_whoever_watches(cases, monkeypatch):
 def test_shards_learn_the_same(cases, n):
     counted = shards(cases, np.random.default_rng(n), n)
     assert learn(counted, target="y") == learn(cases, target="y")
+
+
+def test_where_nothing_is_missing_inferring_changes_nothing(cases):
+    assert learn(cases, target="y", missing="infer") == learn(cases, target="y")

@@ -14,16 +14,25 @@ from leafwise.kernels.scoring.dirichlet import TIE
 from leafwise.network import Network
 from leafwise.search.leaf_search import AUTO, LeafSearch, LeafSearchRun
 from leafwise.search.problem import Problem
-from leafwise.search.run import Settings
+from leafwise.search.run import Resumable, Settings
 from leafwise.workers import Workers
 
 
-def is_searched_twice(search: Settings, problem: Problem) -> bool:
+def begin(
+    search: Settings, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
+) -> Resumable:
+    """The search with these settings, or both of a single target; where another one was, if its state is given."""
+    if isinstance(search, LeafSearch) and _is_searched_twice(search, problem):
+        return SingleTargetSearchRun(problem, counter, search, workers, state)
+    return search.begin(problem, counter, workers, state)
+
+
+def _is_searched_twice(search: LeafSearch, problem: Problem) -> bool:
     """Whether one target is learned, nobody named operators, and some candidate can be split in several ways.
 
     Of two states there is but one split.
     """
-    if not isinstance(search, LeafSearch) or search.operators != AUTO or len(problem.targets) > 1:
+    if search.operators != AUTO or len(problem.targets) > 1:
         return False
     candidates = problem.parents.allowed[problem.targets[0]] > 0
     return bool((problem.n_states[candidates] > 2).any())
