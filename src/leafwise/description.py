@@ -140,7 +140,7 @@ class Description:
         if self.told.startswith("a single column") and self._is_parted_by_blanks():
             found.append(Advice("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
         empty = [column.name for column in self.columns if not column.n_values]
-        if empty and self.refuses_missing:  # nothing can be inferred there, and no row would be left
+        if empty:  # nothing can be inferred there, to drop rows leaves none, and a state for all cells says nothing
             found.append(Advice("without a single cell: leave out with ", ("ignore", empty)))
         lacking = [column.name for column in self.columns if column.n_missing and column.n_values]
         if lacking and self.refuses_missing:

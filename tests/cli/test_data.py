@@ -68,6 +68,8 @@ def test_describe_tells_columns_without_a_cell_from_those_that_lack_some(leafwis
     told = leafwise("describe", data).stdout.splitlines()[-2:]
     assert told[0] == "without a single cell: leave out with --ignore b"
     assert told[1].startswith("missing cells: infer them with --missing infer")
+    for missing in ("infer", "state"):
+        assert leafwise("describe", data, "--missing", missing).stdout.splitlines()[-1] == told[0]
     assert leafwise("learn", data, "--ignore", "b", "--missing", "infer", "-o", tmp_path / "m.json", "-q").code == 0
     whole = leafwise("describe", data, "--ignore", "c").stdout.splitlines()[-1]
     assert whole == told[0]  # nothing else is missing

@@ -146,6 +146,23 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkey
     assert search.network.learned == expected.learned
 
 
+def test_an_interrupt_while_gains_are_added_up_counts_none_twice(monkeypatch):
+    class Gains(np.ndarray):
+        def __len__(self):
+            raise KeyboardInterrupt
+
+    table, settings = alarm_table(500, is_binary=True), LeafSearch(threads=1)
+    expected, search = learn(table, search=settings), start_search(table, search=settings)
+    search.run()
+    called = leaves.Leaves.gained
+    with monkeypatch.context() as patch:
+        patch.setattr(leaves.Leaves, "gained", lambda *given: called(*given).view(Gains))
+        for what in ("log_score", "log_marginal_likelihood"):
+            with pytest.raises(KeyboardInterrupt):
+                getattr(search, what)
+    assert search.network.learned == expected.learned
+
+
 def repeated_states(seed=6, n=1500):
     """Cases in which graphs that part leaves from the beginning are better."""
     random = np.random.default_rng(seed)

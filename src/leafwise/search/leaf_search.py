@@ -280,9 +280,10 @@ class LeafSearchRun(Run):
     def _sum(self, what: str) -> float:
         """What all steps so far gained: added up in order, whenever it is asked for."""
         gains = self._leaves.gained(what, self._n_summed[what], self._leaves.n_steps)
-        self._sums[what] = float(np.append(self._sums[what], gains).cumsum()[-1])
-        self._n_summed[what] += len(gains)
-        return self._sums[what]
+        total = float(np.append(self._sums[what], gains).cumsum()[-1])
+        n_summed = self._n_summed[what] + len(gains)
+        self._sums[what], self._n_summed[what] = total, n_summed  # at once: an interrupt must not count gains twice
+        return total
 
     @property
     def network(self) -> Network:
