@@ -54,7 +54,6 @@ class Constraints:
     def resolve(self, table: Table) -> ParentRules:
         """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
         allowed = self._by_rank(table)
-        np.fill_diagonal(allowed, 0)
         for parent, child in self.forbidden:
             allowed[table.index(child), table.index(parent)] = 0
         for child, parents in self.allowed_parents.items():
@@ -68,7 +67,7 @@ class Constraints:
             _check_required(allowed, shared, table)
             allowed[own] = shared[own]
             kept |= shared
-        if kept.view(np.bool_).any():
+        if len(self.required) or self.tied:
             _check_required(allowed, kept, table)
         is_parent = kept
         if self.dag is not None:
@@ -76,7 +75,8 @@ class Constraints:
             _check_required(allowed, is_parent, table)
             allowed = is_parent.copy()
         most_parents = _limit(self.max_parents, "max_parents", 0)
-        check_arcs(is_parent, most_parents, table)
+        if len(self.required) or self.tied or self.dag is not None:
+            check_arcs(is_parent, most_parents, table)
         if most_parents < table.n_variables:
             full = is_parent.sum(axis=1, dtype=np.int64) == most_parents
             allowed[full] &= is_parent[full]
@@ -143,7 +143,9 @@ class Constraints:
         )
 
     def _by_rank(self, table: Table) -> NDArray[np.uint8]:
-        allowed = np.ones((table.n_variables, table.n_variables), np.uint8)
+        n = table.n_variables
+        allowed = np.ones((n, n), np.uint8)
+        allowed.ravel()[:: n + 1] = 0  # no variable is its own parent
         if self.order:
             rank = _ranks([[name] for name in self.order], "order", table)
             allowed &= rank[:, None] > rank[None, :]

@@ -190,7 +190,7 @@ def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
     >>> count_states([Variable("rain", ("no", "yes")), Variable("sky", ("blue", "grey", "black"))])
     array([2, 3])
     """
-    return np.fromiter((len(variable.labels) for variable in variables), np.int64, len(variables))
+    return np.array([len(variable.labels) for variable in variables], np.int64)
 
 
 def index_of(name: str, names: Sequence[str]) -> int:
