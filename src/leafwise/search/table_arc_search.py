@@ -24,9 +24,8 @@ from leafwise.network import Network, Node
 from leafwise.prior_network import PriorNetwork
 from leafwise.search.problem import Problem, Step
 from leafwise.search.run import Run, check_numbers, now_and_then
-from leafwise.search.table_nodes import Configurations, Exponents, TableNodes
+from leafwise.search.table_nodes import Configurations, Copy, Exponents, TableNodes
 from leafwise.structure_priors import Arcs, Kappa
-from leafwise.table import count_states
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
@@ -34,7 +33,6 @@ _AT_ONCE = 256  # steps, and
 _WORK = 20_000_000  # nanoseconds, roughly, between two looks at the clock
 
 Arc = tuple[int, int]  # parent, child
-Found = tuple[list[int], Configurations]  # targets, and those of their parents
 
 
 @dataclass(frozen=True)
@@ -131,6 +129,7 @@ ArcOperator = Change | PutBack
 _COUNTED: dict[str, type] = {"additions": AddArc, "deletions": DeleteArc, "reversals": ReverseArc}
 _KINDS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (AddArc, DeleteArc, ReverseArc, PutBack)}
 _SIZES = ("log_score", "log_marginal_likelihood", "leaves", "parameters", "arcs", "tests")
+_PUT_BACK = moves.REVERSE + 1  # a kind of step
 _CHANGES: dict[int, type[Change]] = {moves.ADD: AddArc, moves.DELETE: DeleteArc, moves.REVERSE: ReverseArc}
 
 
@@ -171,7 +170,7 @@ class TableArcSearchRun(Run):
         problem, settings = self._problem, self.settings
         self._n_cases = codes.shape[1]
         rules, n = problem.parents, len(problem.variables)
-        n_states = count_states(problem.variables)
+        n_states, ancestors = problem.n_states, np.zeros((n, -(-n // 64)), np.uint64)
         prior = problem.structure_prior
         costs = (
             (prior.costs.log_kappa, 0.0) if isinstance(prior, Kappa) else (0.0, Arcs().arc_cost(len(problem.variables)))
@@ -182,7 +181,9 @@ class TableArcSearchRun(Run):
         if state is not None:
             is_parent[:] = 0
             is_parent[tuple(np.array(state["arcs"], np.int64).reshape(-1, 2).T[::-1])] = 1
-        self._check_start(is_parent, n_states)
+        if is_parent.any():
+            self._check_start(is_parent, n_states)
+            moves.change_arc(moves.STOP, 0, 0, is_parent, ancestors)
         limits = np.array([rules.most_parents, min(rules.most_leaves, MOST_ROWS)])
         may_be = rules.allowed | is_parent
         self._rules = moves.Rules(self._targets, rules.allowed, rules.fixed, may_be, limits, n_states)
@@ -192,9 +193,9 @@ class TableArcSearchRun(Run):
         self._turns = settings.turns and self._nodes.is_score_equivalent and len(problem.targets) == n
         self._graph = hill_climbing.Graph(
             is_parent,
-            np.zeros((n, -(-n // 64)), np.uint64),
+            ancestors,
             np.full(n, hill_climbing.UNKNOWN),
-            np.zeros_like(is_parent),
+            np.zeros((n, n), np.uint8),
             np.full((n, n + 1), -1),
             np.zeros(n, np.bool_),
             np.empty(n, np.int64),
@@ -202,15 +203,13 @@ class TableArcSearchRun(Run):
         self._log = hill_climbing.Log(
             np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
         )
-        if is_parent.any():
-            moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
         self._is_at_top = False  # nothing gains, as far as is known
         self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
         self._n_in_vain = 0
         self._waits = np.ones(n, np.int64)  # 0: was taken out
         self._operators: list[ArcOperator] = []
         self._unread: list[tuple[Any, Any, Any]] = []  # logs of later steps
-        self.n_steps = 0
+        self.n_steps, self._n_taken = 0, np.zeros(_PUT_BACK + 1, np.int64)  # in all, and of each kind
         self._deadline = math.inf
         if state is not None:
             self._go_on_from(state)
@@ -272,10 +271,8 @@ class TableArcSearchRun(Run):
     @property
     def network(self) -> Network:
         """The network as it is now: counts are taken over at once, all else is reckoned when somebody asks."""
-        into_targets = np.zeros_like(self._graph.is_parent)
-        into_targets[self._targets] = self._graph.is_parent[self._targets]
-        found, costs, told = self._configurations(), (self._log_kappa, self._arc_cost), self._told()
-        tables = _Tables(found, into_targets, self._rules.n_states, self._nodes.exponents, costs)
+        copies, costs, told = self._copies(), (self._log_kappa, self._arc_cost), self._told()
+        tables = _Tables(copies, self._targets, self.is_parent, self._nodes.exponents, costs)
         about = self._problem.about(told) | {"learned": lambda: told | tables.sizes()}
         return Network.with_nodes_later(self._problem.variables, tables.nodes, **about)
 
@@ -294,7 +291,8 @@ class TableArcSearchRun(Run):
     def _go_on_from(self, state: Mapping[str, Any]) -> None:
         """Take over all but the arcs, which are there."""
         self._operators = operators_of(state["operators"])
-        self.n_steps = len(self._operators)
+        self.n_steps, changes = len(self._operators), count_changes(self._operators).values()
+        self._n_taken[moves.ADD :] = *changes, self.n_steps - sum(changes)
         self._is_at_top, self._n_in_vain = state["is_at_top"], state["n_in_vain"]
         self._score_then = state["score_then"]
         self._waits[:] = state["waits"]
@@ -306,15 +304,11 @@ class TableArcSearchRun(Run):
     def _told(self) -> dict[str, Any]:
         """What was learned and how, but for the sizes and scores of the tables."""
         how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
-        put_back = sum(isinstance(operator, PutBack) for operator in self._operators)
-        kinds = [_CHANGES[kind] for steps, _, _ in self._unread for kind in steps[:, 0].tolist()]
-        taken = {name: n + kinds.count(_COUNTED[name]) for name, n in count_changes(self._operators).items()}
-        return self._summary(how, 0, self.n_steps, {**taken, "put_back": put_back}, dict.fromkeys(_SIZES, 0))
+        taken = dict(zip((*_COUNTED, "put_back"), self._n_taken[moves.ADD :].tolist(), strict=True))
+        return self._summary(how, 0, self.n_steps, taken, dict.fromkeys(_SIZES, 0))
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
         """Refuse arcs that close a cycle, and tables beyond all bounds."""
-        if not is_parent.any():
-            return
         names = [variable.name for variable in self._problem.variables]
         cycle = dag.find_cycle(dag.parent_lists(is_parent))
         if cycle:
@@ -374,6 +368,7 @@ class TableArcSearchRun(Run):
             self._unread.append(
                 (log.steps[:n].copy(), log.gains[:n].copy(), log.reoriented[: log.steps[n - 1, 3]].copy())
             )
+            self._n_taken += np.bincount(log.steps[:n, 0], minlength=len(self._n_taken))
             self.n_steps += n
 
     def _entries(self) -> NDArray[np.void]:
@@ -383,16 +378,14 @@ class TableArcSearchRun(Run):
         entries: NDArray[np.void] = self._nodes.memory.cache.entries[self._graph.entries[self._targets]]
         return entries
 
-    def _configurations(self) -> list[Found]:
-        """Those of each target's parents, as they are now."""
-        entries, left, found, at_once = self._graph.entries, self._targets, list[Found](), len(self._targets)
+    def _copies(self) -> list[Copy]:
+        """Copies of each target's table, as it is now."""
+        entries, left, found, at_once = self._graph.entries, self._targets, list[Copy](), len(self._targets)
         while True:
-            are_there = self._nodes.hold_cases(entries[left])
-            if are_there.any():
-                found.append((left[are_there].tolist(), self._nodes.configurations(entries[left[are_there]])))
-            left = left[~are_there]
-            if not len(left):
+            found.append(self._nodes.copy_of(left, entries[left]))
+            if not found[-1].n_missing:
                 return found
+            left = found[-1].missing
             entries[left[:at_once]], at_once = hill_climbing.WITH_CASES, 1  # they may make room for those of others
             self._climb(0, False)
 
@@ -429,6 +422,7 @@ class TableArcSearchRun(Run):
             if gain > hill_climbing.LEAST_GAIN:
                 gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
+                self._n_taken[_PUT_BACK] += 1
                 self.n_steps += 1
                 self._n_in_vain, self._is_at_top = 0, False
             else:
@@ -441,18 +435,29 @@ class _Tables:
 
     def __init__(
         self,
-        found: list[Found],
+        copies: list[Copy],
+        targets: NDArray[np.int64],
         is_parent: NDArray[np.uint8],
-        n_states: NDArray[np.int64],
         exponents: Exponents,
         costs: tuple[float, float],
     ) -> None:
-        self._found, self._is_parent, self._n_states = found, is_parent, n_states.tolist()
+        self._copies, self._targets, self._is_parent = copies, targets, is_parent
         self._exponents, self._costs = exponents, costs
 
     @cached_property
+    def _found(self) -> list[Configurations]:
+        return [copy.configurations() for copy in self._copies]
+
+    @cached_property
+    def _n_states(self) -> list[int]:
+        n_states: list[int] = self._copies[0].n_states.tolist()
+        return n_states
+
+    @cached_property
     def _parents(self) -> list[tuple[int, ...]]:
-        return dag.parent_lists(self._is_parent)
+        into_targets = np.zeros_like(self._is_parent)
+        into_targets[self._targets] = self._is_parent[self._targets]
+        return dag.parent_lists(into_targets)
 
     @cached_property
     def _n_rows(self) -> list[int]:
@@ -462,8 +467,8 @@ class _Tables:
         """The nodes of a network."""
         parents, n_states, exponents = self._parents, self._n_states, self._exponents.of(np.array(self._n_rows))
         made: list[Node | None] = [None] * len(n_states)
-        for targets, own in self._found:
-            for target, counts in zip(targets, own.tables([parents[t] for t in targets], n_states), strict=True):
+        for own in self._found:
+            for target, counts in own.tables(parents):
                 graph = DecisionGraph.complete(parents[target], n_states)
                 made[target] = Node.learned(parents[target], graph, counts, np.full(counts.shape, exponents[target]))
         return tuple(made)
@@ -474,7 +479,7 @@ class _Tables:
         The likelihood is that of the tables as they are: the last digits of the search's own depend on its way.
         """
         likelihood, (log_kappa, arc_cost), n_rows = self._log_likelihood(), self._costs, self._n_rows
-        targets = [target for targets, _ in self._found for target in targets]
+        targets = self._targets.tolist()
         n_parameters = sum([n_rows[target] * (self._n_states[target] - 1) for target in targets])
         n_arcs = sum(map(len, self._parents))
         score = likelihood + (n_parameters * log_kappa - n_arcs * arc_cost)
@@ -484,8 +489,8 @@ class _Tables:
     def _log_likelihood(self) -> float:
         of_nodes: list[float] = []
         exponents = self._exponents.of(np.array(self._n_rows))
-        for targets, own in self._found:
-            cells = exponents[targets].repeat(own.sizes * own.widths)
+        for own in self._found:
+            cells = exponents[own.targets].repeat(own.sizes * own.widths)
             of_leaves = log_likelihoods_of(own.widths.repeat(own.sizes), own.counts, cells).tolist()
             ends = accumulate(own.sizes.tolist(), initial=0)
             of_nodes += [math.fsum(of_leaves[begin:end]) for begin, end in pairwise(ends)]

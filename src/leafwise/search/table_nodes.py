@@ -7,14 +7,15 @@ subtraction. What was found out about a node with certain parents is kept: searc
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.counters.counter import Codes
-from leafwise.kernels.arc_search import counts, node_cache, table_nodes
-from leafwise.kernels.counting.arrays import Layout, count_up
+from leafwise.kernels.arc_search import node_cache, table_nodes
+from leafwise.kernels.counting.arrays import Layout
 from leafwise.kernels.scoring import dirichlet
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior
@@ -29,6 +30,8 @@ _NEAR = 2**20  # bytes: so small a table is in the cache, whatever its order
 _LEAST_FOR_THREADS = 400_000  # nanoseconds of counting
 _WORDS = 32  # bit masks are so many words long, or a multiple: that is what the compiler counts at once
 _BUCKETS = 4096
+_MOST_SHARED = 256  # states, where all variables share a layout: see make_layout
+_MOST_REMEMBERED = 8  # kinds of tables
 _SPARE = 1  # room for some more nodes from the start: memory that is not used costs nothing
 
 
@@ -50,13 +53,13 @@ class TableNodes:
         self._workers, self._n_states = workers, n_states
         self.is_score_equivalent = isinstance(prior, Bdeu)  # equivalent DAGs have the same score
         is_complete = np.count_nonzero(candidates) == n * (n - 1)
-        arities = np.bincount(n_states).nonzero()[0]
-        is_shared = is_complete and arities[-1] <= 256  # see make_layout
-        layout = _complete_layout(n_states) if is_shared else make_layout(candidates, n_states, targets)
-        variables, candidate_list = _variables(prior, layout, arities, len(targets))
-        n_words, planes = -(-n_cases // 64 // _WORDS) * _WORDS, variables["plane"]
-        words = np.empty((int((n_states - 1)[planes >= 0].sum()), n_words), np.uint64)
-        counts.pack(codes, variables, words)
+        sizes = n_states.tolist()
+        is_shared = is_complete and max(sizes) <= _MOST_SHARED
+        if is_shared:
+            records = _complete_records(tuple(sizes), tuple(targets.tolist()), prior, _MOST_KEPT)
+        else:
+            records = _records(make_layout(candidates, n_states, targets), targets, prior, _MOST_KEPT)
+        n_words = -(-n_cases // 64 // _WORDS) * _WORDS
         is_near = codes.nbytes <= _NEAR
         constants = np.zeros(1, node_cache.CONSTANTS)
         constants[0] = (
@@ -73,10 +76,16 @@ class TableNodes:
         )
         in_order = codes if is_near else np.ascontiguousarray(codes.T)
         self.data = node_cache.TableData(
-            constants, variables, arities, candidate_list, codes, in_order.reshape(-1), words, dirichlet.series()
+            constants,
+            records.variables,
+            records.arities,
+            records.candidates,
+            codes,
+            in_order.reshape(-1),
+            np.empty((records.n_planes, n_words), np.uint64),
+            dirichlet.series(),
         )
-        n_cells = int((variables["n_cells"] + n_states)[targets].sum())
-        roots = np.array([n, 0, 1, 1, n, n_cells, 1, 0])  # nodes without parents
+        roots = np.array([n, 0, 1, 1, n, records.n_root_cells, 1, 0])  # nodes without parents
         self.room = roots + np.array([8 * n, 32 * n, 8 * n, 4096, 4096, 2**18, 512, 4 * n_cases]) * _SPARE
         self.memory = _new_memory(n, n_words, self.room)
         self._add_roots(targets)
@@ -97,23 +106,18 @@ class TableNodes:
             )
             memory.progress[0]["to_count"] = 0
 
-    def hold_cases(self, entries: Integers) -> NDArray[np.bool_]:
-        """Whether the configurations of each of these entries are known; negative ones are none."""
-        known: NDArray[np.bool_] = (entries >= 0) & (self.memory.cache.entries["partition"][entries] >= 0)
-        return known
-
-    def configurations(self, entries: Integers) -> "Configurations":
-        """Those of entries that hold cases."""
-        memory, records = self.memory, self.memory.cache.entries[entries]
-        partitions, widths = memory.partitions[records["partition"]], self._n_states[records["target"]]
-        sizes, n_parents = partitions["n"], records["n_parents"]
-        codes = memory.configurations["code"][partitions["first"].repeat(sizes) + count_up(sizes)]
-        cells = memory.cells[records["counts"].repeat(sizes * widths) + count_up(sizes * widths)].astype(np.int64)
-        parents: list[Integers] = []
-        for _ in range(n_parents.max()):
-            parents.append(partitions["variable"])
-            partitions = memory.partitions[np.maximum(partitions["origin"], 0)]
-        return Configurations(sizes, widths, codes, cells, n_parents, parents)
+    def copy_of(self, targets: Integers, entries: Integers) -> "Copy":
+        """What these entries, one for each target, hold of cases: more steps may take it from them."""
+        memory = self.memory
+        numbers = table_nodes.copy_tables(
+            entries,
+            memory.cache.entries,
+            memory.partitions,
+            memory.configurations,
+            memory.cells,
+            self.data.variables,
+        )
+        return Copy(targets, self._n_states, numbers)
 
     @property
     def exponents(self) -> "Exponents":
@@ -123,10 +127,12 @@ class TableNodes:
     def _add_roots(self, targets: Integers) -> None:
         """Nodes without parents; they are counted here if that is worth threads."""
         table_nodes.add_roots(targets, self.memory, self.data)
+        if self._workers.n_threads == 1:
+            return
         costs = self.data.variables["n_cells"][targets] * (self.data.words.shape[1] * 0.1)
         if self.data.constants["counts_pairs_once"][0]:
             costs *= np.arange(len(costs), 0, -1) / len(costs)
-        if self._workers.n_threads > 1 and costs.sum() > _LEAST_FOR_THREADS:
+        if costs.sum() > _LEAST_FOR_THREADS:
             self._workers.run(lambda begin, end: table_nodes.count_pending(begin, end, self.memory, self.data), costs)
             self.memory.progress[0]["to_count"] = 0
 
@@ -168,38 +174,82 @@ class Exponents(NamedTuple):
         return self.of_one_row / (n_rows if self.are_divided else 1)
 
 
+class Copy(NamedTuple):
+    """What some entries held of cases, as compiled code wrote it down; it is read when somebody asks."""
+
+    targets: Integers  # of the entries
+    n_states: Integers  # of all variables
+    numbers: Integers  # how many entries had no cases; of each, how many configurations and parents; then all of these
+
+    @property
+    def n_missing(self) -> int:
+        """How many entries had no cases."""
+        return int(self.numbers[0])
+
+    @property
+    def missing(self) -> Integers:
+        """The targets of entries that had none."""
+        missing: Integers = self.targets[self.numbers[1 : 1 + len(self.targets)] == 0]
+        return missing
+
+    def configurations(self) -> "Configurations":
+        """Those of all other entries."""
+        n = len(self.targets)
+        sizes, n_parents = self.numbers[1 : 1 + 2 * n].reshape(2, n)
+        parts = np.split(self.numbers[1 + 2 * n :], np.cumsum([n_parents.sum(), sizes.sum()]))
+        held = sizes > 0
+        return Configurations(self.targets[held], self.n_states, sizes[held], n_parents[held], *parts)
+
+
 class Configurations(NamedTuple):
     """The configurations of nodes' parents that have cases, and how many of these are in each state of the node."""
 
+    targets: Integers
+    n_states: Integers  # of all variables
     sizes: Integers  # of each node: configurations
-    widths: Integers  # ... and states
-    codes: Integers  # of all, one node after the other
-    counts: Integers  # of all, flat
     n_parents: Integers
-    parents: list[Integers]  # the first of each node, which is the last digit of its codes; the second; ...
+    parents: Integers  # of all, one node after the other; the first of each is the last digit of its codes
+    codes: Integers  # likewise
+    counts: Integers  # of all, flat
 
-    def tables(self, parents: Sequence[Sequence[int]], n_states: Sequence[int]) -> Iterator[Integers]:
-        """Each node's counts in all configurations of its parents, the last varying fastest."""
-        begin, first = 0, 0
-        for k, (n, r, own) in enumerate(zip(self.sizes.tolist(), self.widths.tolist(), parents, strict=True)):
+    @property
+    def widths(self) -> Integers:
+        """How many states each node has."""
+        widths: Integers = self.n_states[self.targets]
+        return widths
+
+    def tables(self, parents: Sequence[Sequence[int]]) -> Iterator[tuple[int, Integers]]:
+        """Each target, and its counts in all configurations of its parents (by variable), the last varying fastest."""
+        begin, first, digit, n_states = 0, 0, 0, self.n_states.tolist()
+        for target, n, p in zip(self.targets.tolist(), self.sizes.tolist(), self.n_parents.tolist(), strict=True):
             codes, digits, place = self.codes[begin : begin + n], {}, np.zeros(n, np.int64)
-            for variables in self.parents[: self.n_parents[k]]:
-                codes, digits[int(variables[k])] = np.divmod(codes, n_states[variables[k]])
-            for parent in own:
+            for parent in self.parents[digit : digit + p].tolist():
+                codes, digits[parent] = np.divmod(codes, n_states[parent])
+            for parent in parents[target]:
                 place = place * n_states[parent] + digits[parent]
-            table = np.zeros((math.prod(n_states[parent] for parent in own), r), np.int64)
+            r = n_states[target]
+            table = np.zeros((math.prod(n_states[parent] for parent in parents[target]), r), np.int64)
             table[place] = self.counts[first : first + n * r].reshape(n, r)
-            yield table
-            begin, first = begin + n, first + n * r
+            yield target, table
+            begin, first, digit = begin + n, first + n * r, digit + p
 
 
-def _variables(
-    prior: ParameterPrior, layout: Layout, arities: Integers, n_targets: int
-) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """The records of variables, and of their candidates."""
+class _Records(NamedTuple):
+    """What is known of variables before any case is."""
+
+    variables: NDArray[np.void]
+    candidates: NDArray[np.void]
+    arities: Integers  # all numbers of states that occur
+    n_planes: int
+    n_root_cells: int  # of all targets without parents
+
+
+def _records(layout: Layout, targets: Integers, prior: ParameterPrior, most_kept: int) -> _Records:
+    """Those for histograms that are laid out like this, and may have so many cells in all."""
     n_states, which = layout.n_states, layout.of_target
+    arities = np.bincount(n_states).nonzero()[0]
     variables = np.empty(len(n_states), node_cache.VARIABLE)
-    candidate_list = np.empty(len(layout.bases), node_cache.CANDIDATE)
+    candidates = np.empty(len(layout.bases), node_cache.CANDIDATE)
     has_planes = n_states <= _MOST_PLANE_STATES
     n_planes, n_cells = (n_states - 1) * has_planes, layout.n_rows[which] * n_states
     variables["n_states"], variables["arity"] = n_states, arities.searchsorted(n_states)
@@ -211,9 +261,18 @@ def _variables(
     variables["first"] = layout.start[which]
     variables["n"] = layout.start[which + 1] - variables["first"]
     variables["n_cells"] = n_cells
-    variables["most_kept"] = _MOST_KEPT // n_targets // np.maximum(n_cells, 1)
-    candidate_list["variable"], candidate_list["base"] = layout.variables, layout.bases
-    return variables, candidate_list
+    variables["most_kept"] = most_kept // len(targets) // np.maximum(n_cells, 1)
+    candidates["variable"], candidates["base"] = layout.variables, layout.bases
+    n_root_cells = int((n_cells + n_states)[targets].sum())
+    return _Records(variables, candidates, arities, int(n_planes.sum()), n_root_cells)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _complete_records(
+    n_states: tuple[int, ...], targets: tuple[int, ...], prior: ParameterPrior, most_kept: int
+) -> _Records:
+    """The same if every variable may be the parent of every other; remembered, as small tables take hardly longer."""
+    return _records(_complete_layout(np.array(n_states)), np.array(targets), prior, most_kept)
 
 
 def _complete_layout(n_states: Integers) -> Layout:
@@ -227,7 +286,7 @@ def _new_memory(n: int, n_words: int, room: Integers) -> node_cache.Memory:
     n_entries, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
     return node_cache.Memory(
         node_cache.Cache(np.empty(n_entries, node_cache.ENTRY), np.empty((n_entries, 2, n))),
-        np.full(min(64 * n, _BUCKETS), -1),
+        np.empty(min(64 * n, _BUCKETS), np.int64),
         np.empty(n_parents, np.int64),
         np.empty(n_partitions, node_cache.PARTITION),
         np.empty(n_configurations, node_cache.CONFIGURATION),
@@ -235,7 +294,7 @@ def _new_memory(n: int, n_words: int, room: Integers) -> node_cache.Memory:
         np.empty(n_cells, np.int32),
         np.empty((n_masks, n_words), np.uint64),
         np.empty(n_listed, np.int32),
-        np.zeros_like(room),
+        np.zeros(len(room), np.int64),
         room.copy(),
         np.zeros(1, node_cache.PROGRESS),
     )

@@ -9,7 +9,7 @@ that neither is, all of them are counted in one pass over the cases for each can
 import numpy as np
 
 from leafwise.kernels.arc_search.node_cache import Candidates, Memory, Scratch, TableData
-from leafwise.kernels.compiling.jit import bare, inlined, jit
+from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.counting.planes import count_block, count_planes, pack_state, split_mask
 from leafwise.kernels.counting.sets import list_bits
@@ -21,13 +21,13 @@ TABLE_COST = 0.6  # a case, where a whole table is counted
 _SPARSE = 32  # a set of fewer than one case in so many is a list: a row number takes 32 bits, a mask one bit a case
 
 
-@jit
-def pack(columns: Array, variables: Array, words: Array) -> None:
+@bare
+def pack(data: TableData) -> None:
     """Write the planes: bit c of one is set where case c is in the state."""
-    for variable in range(columns.shape[0]):
-        first = variables[variable]["plane"]
-        for state in range(1, variables[variable]["n_states"] if first >= 0 else 1):
-            pack_state(columns[variable], state, words[first + state - 1])
+    for variable in range(data.columns.shape[0]):
+        first = data.variables[variable]["plane"]
+        for state in range(1, data.variables[variable]["n_states"] if first >= 0 else 1):
+            pack_state(data.columns[variable], state, data.words[first + state - 1])
 
 
 @bare

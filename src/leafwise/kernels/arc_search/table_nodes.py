@@ -509,13 +509,16 @@ def find(
 
 @jit
 def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
-    """Entries without parents for all targets, the first of the cache. They are counted as they are finished."""
+    """Planes, and entries without parents for all targets, the first of the cache, which are counted when finished."""
+    counting.pack(data)
     used, progress, nobody, n_words = memory.used, memory.progress[0], np.empty(0, np.int64), memory.masks.shape[1]
     whole, root, n_cases = memory.configurations[0], memory.partitions[0], data.constants[0]["n_cases"]
     whole["code"], whole["size"], whole["place"], whole["origin"] = 0, n_cases, 0, 0
     root["first"], root["n"], root["child"], root["next"], root["origin"], root["is_cut"] = 0, 1, -1, -1, -1, 1
     used[N_PARTITIONS] = used[N_CONFIGURATIONS] = used[N_MASKS] = 1
     progress["pending"], progress["origin"], progress["to_count"], progress["newest"] = 0, -1, 1, -1
+    for bucket in range(memory.buckets.shape[0]):
+        memory.buckets[bucket] = -1
     for word in range(n_words):
         memory.masks[0, word] = ~np.uint64(0) if 64 * (word + 1) <= n_cases else np.uint64(0)
     if n_cases & 63:
@@ -528,6 +531,49 @@ def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
         memory.where[used[N_WHERE]] = used[N_CELLS] + own["n_states"]
         used[N_WHERE] += 1
         used[N_CELLS] += own["n_states"] + own["n_cells"]
+
+
+@inlined
+def _partition_of(entry: Int, entries: Array) -> Int:
+    """That of an entry, or -1 if it holds no cases or is not known."""
+    return entries[entry]["partition"] if entry >= 0 else np.int64(-1)
+
+
+@jit
+def copy_tables(
+    of: Array, entries: Array, partitions: Array, configurations: Array, cells: Array, variables: Array
+) -> Array:
+    """What these entries hold, as long as they hold it: a `Copy` of it, one part after the other."""
+    n, n_missing, n_parents, n_codes, n_counts = of.shape[0], 0, 0, 0, 0
+    for entry in of:
+        partition = _partition_of(entry, entries)
+        if partition < 0:
+            n_missing += 1
+            continue
+        n_parents += entries[entry]["n_parents"]
+        n_codes += partitions[partition]["n"]
+        n_counts += partitions[partition]["n"] * variables[entries[entry]["target"]]["n_states"]
+    out = np.zeros(1 + 2 * n + n_parents + n_codes + n_counts, np.int64)
+    out[0], parent = n_missing, 1 + 2 * n
+    code = parent + n_parents
+    count = code + n_codes
+    for k in range(n):
+        partition = _partition_of(of[k], entries)
+        if partition < 0:
+            continue
+        record = entries[of[k]]
+        first, size = partitions[partition]["first"], partitions[partition]["n"]
+        out[1 + k], out[1 + n + k] = size, record["n_parents"]
+        for _ in range(record["n_parents"]):
+            out[parent], partition = partitions[partition]["variable"], partitions[partition]["origin"]
+            parent += 1
+        for c in range(first, first + size):
+            out[code] = configurations[c]["code"]
+            code += 1
+        for cell in range(record["counts"], record["counts"] + size * variables[record["target"]]["n_states"]):
+            out[count] = cells[cell]
+            count += 1
+    return out
 
 
 @jit
