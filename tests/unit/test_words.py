@@ -9,6 +9,7 @@ from leafwise.kernels.compiling.words import (
     add_eight,
     add_sums,
     lowest,
+    one_by_one,
     popcount,
     which_equal,
     without_lowest,
@@ -82,3 +83,20 @@ def test_rows_are_added_up(width, word):
     expected = 2 * np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").sum(axis=0, dtype=int)
     assert counts.tolist() == [0] * 512 + expected.tolist()
     assert not sums.any()
+
+
+@compiled
+def looked_up(places, values):
+    total = 0
+    for place in places:
+        total += values[place]
+        one_by_one()
+    return total
+
+
+@pytest.mark.interpreted
+def test_values_are_looked_up_one_by_one():
+    places, values = np.array([3, 0, 3, 2] * 50), np.arange(4) * 10
+    assert looked_up(places, values) == 50 * 80
+    if hasattr(looked_up, "inspect_asm"):
+        assert not any("gather" in code for code in looked_up.inspect_asm().values())

@@ -1,4 +1,5 @@
-"""Few instructions on 64-bit words: how many ones, where the lowest is, which of 64 codes are equal to one, and sums.
+"""Few instructions on 64-bit words: how many ones, where the lowest is, which of 64 codes are equal to one, and sums;
+and one that is none.
 
 Rows of bits are added up in 512 places at once, by sums that lie across words: bit k of the sum of place b of word w is
 bit b of sums[8 k + w]. They have eight bits, so after MOST_ROWS rows they must be added to what has more.
@@ -50,6 +51,21 @@ def add_sums(sums: Any, counts: Any, at: int) -> None:
         ones = np.unpackbits(sums[8 * k : 8 * k + 8].view(np.uint8), bitorder="little")
         counts[at : at + 512] += ones.astype(np.int32) << k
     sums[:] = 0
+
+
+def one_by_one() -> None:
+    """In a loop that looks values up: look up one after the other.
+
+    There are instructions for several at once, which compilers like; most processors take several times as long.
+    """
+
+
+def _emit_nothing(_context: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)  # no loop with this in it is made a wide one
+        return context.get_dummy_value()
+
+    return types.none(), generate
 
 
 def _emit_ctpop(_context: Any, _word: Any) -> Any:
@@ -153,6 +169,7 @@ def _emit_add_sums(_context: Any, sums: Any, counts: Any, _at: Any) -> Any:
 _equal: Any = intrinsic(_emit_equal)
 _add_eight: Any = intrinsic(_emit_add_eight)
 _add_sums: Any = intrinsic(_emit_add_sums)
+_nothing: Any = intrinsic(_emit_nothing)
 _count_ones: Any = intrinsic(_emit_ctpop)
 _count_trailing_zeros: Any = intrinsic(_emit_cttz)
 
@@ -185,3 +202,8 @@ def _compiled_add_eight(data: Any, rows: Any, at: Any, width: Any, word: Any, su
 @overload(add_sums, strict=False)
 def _compiled_add_sums(sums: Any, counts: Any, at: Any) -> Any:
     return lambda sums, counts, at: _add_sums(sums, counts, at)
+
+
+@overload(one_by_one, strict=False)
+def _compiled_one_by_one() -> Any:
+    return lambda: _nothing()

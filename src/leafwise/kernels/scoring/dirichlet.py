@@ -15,6 +15,7 @@ import numpy as np
 
 from leafwise.kernels.compiling.jit import bare, part
 from leafwise.kernels.compiling.types import Array, Int
+from leafwise.kernels.compiling.words import one_by_one
 
 TIE = 1e-9  # gains that are closer are the same
 _FEW = 64  # below this: products; from here on a series of six terms is exact to the last digits
@@ -242,4 +243,5 @@ def total_score(counts: Array, of: Array) -> Int:
     total = np.int64(0)
     for k in range(counts.shape[0]):
         total += of[np.uint64(counts[k])]
+        one_by_one()
     return total
