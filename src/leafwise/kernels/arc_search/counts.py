@@ -164,23 +164,26 @@ def count_rows(
 
 
 @bare
-def set_keys(parents: Array, target: Int, data: TableData, keys: Array) -> None:
-    """Number the states of target and parents together, the target's varying slowest, for each case."""
+def set_keys(parents: Array, target: Int, n_states: Int, data: TableData, keys: Array) -> None:
+    """Where each case counts in the table with a candidate of so many states, if it is in the first of these.
+
+    Classes, the target's states, come one after the other, in each the candidate's states, and in each of these rows.
+    """
     for case in range(keys.shape[0]):
-        keys[case] = data.columns[target, case]
+        keys[case] = data.columns[target, case] * np.uint32(n_states)
     for parent in parents:
-        column, n_states = data.columns[parent], np.uint32(data.variables[parent]["n_states"])
+        column, radix = data.columns[parent], np.uint32(data.variables[parent]["n_states"])
         for case in range(keys.shape[0]):
-            keys[case] = keys[case] * n_states + np.uint32(column[case])
+            keys[case] = keys[case] * radix + np.uint32(column[case])
 
 
 @bare
-def count_table(keys: Array, column: Array, step: Int, table: Array, score_of: Array) -> Int:
-    """Count cases: each is in the cell of its key, so many cells further for each state that comes before its own.
+def count_table(keys: Array, column: Array, n_rows: Int, table: Array, score_of: Array) -> Int:
+    """Count cases: each is in the cell of its key, so many rows further for each state that comes before its own.
 
     What they add to the score is looked up for each cell or, where cases are fewer, for each case.
     """
-    by_state, score = np.uint64(step), np.int64(0)
+    by_state, score = np.uint64(n_rows), np.int64(0)
     for cell in range(table.shape[0]):
         table[cell] = 0
     if table.shape[0] <= keys.shape[0]:
@@ -196,15 +199,15 @@ def count_table(keys: Array, column: Array, step: Int, table: Array, score_of: A
 
 
 @bare
-def add_classes(table: Array, n_rows: Int, n_classes: Int, totals: Array) -> None:
-    """How many cases are in each row of a table in which so many rows follow each other, class after class."""
-    for k in range(table.shape[0] // n_rows):
-        of_class, first = table[k * n_rows : (k + 1) * n_rows], k // n_classes * n_rows
-        of_all = totals[first : first + n_rows]
-        for row in range(n_rows if k % n_classes == 0 else 0):
-            of_all[row] = 0
-        for row in range(n_rows):
-            of_all[row] += of_class[row]
+def add_classes(table: Array, totals: Array) -> None:
+    """How many cases are in each row of a table, whose classes come one after the other."""
+    n = totals.shape[0]
+    for row in range(n):
+        totals[row] = 0
+    for first in range(0, table.shape[0], n):
+        of_class = table[first : first + n]
+        for row in range(n):
+            totals[row] += of_class[row]
 
 
 @bare

@@ -258,16 +258,16 @@ def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, data: TableDat
     target, n_rows, count_scores = record["target"], record["n_rows"], scratch.count_scores
     n_classes, last = data.variables[target]["n_states"], min(end, candidates.variables.shape[0])
     single = data.constants[0]["n_cases"] * math.log(n_classes)  # all cases apart
-    counting.set_keys(parents_of(new, memory), target, data, scratch.keys)
     for arity in range(data.arities.shape[0]):
         _set_count_scores(arity, new, memory, data, scratch)
-        n, step = n_rows * data.arities[arity], n_rows * n_classes
+        counting.set_keys(parents_of(new, memory), target, data.arities[arity], data, scratch.keys)
+        n = n_rows * data.arities[arity]
         table, totals = scratch.table[: n * n_classes], scratch.table[n * n_classes : n * (n_classes + 1)]
         for c in range(begin, last):
             if candidates.arities[c] == arity:
                 column = data.columns[candidates.variables[c]]
-                score = counting.count_table(scratch.keys, column, step, table, count_scores.of[0])
-                counting.add_classes(table, n_rows, n_classes, totals)
+                score = counting.count_table(scratch.keys, column, n_rows, table, count_scores.of[0])
+                counting.add_classes(table, totals)
                 score -= dirichlet.total_score(totals, count_scores.of[1])
                 memory.cache.gains[new, ADDED, candidates.variables[c]] = score * count_scores.unit[0] - single
 
