@@ -16,8 +16,8 @@ If cells were missing, counts are expected counts, and need not be whole.
 A variable without an entry in "nodes" has no distribution: it must be given.
 
 Version 2 adds two things; networks without them are written in version 1. A test may be of the node's own variable:
-besides its arcs it has, like a leaf, the counts or probabilities of its switch, and all numbers of it and below it are 0
-for states that cannot reach it. And "ties", after "nodes", are groups of leaves that share a distribution:
+besides its arcs it has, like a leaf, the counts or probabilities of its switch, and all numbers of it and below it are
+0 for states that cannot reach it. And "ties", after "nodes", are groups of leaves that share a distribution:
 
     "ties": [[{"variable": "y", "leaf": 0, "states": ["a", "b"]}, {"variable": "z", "leaf": 2, "states": ["b", "a"]}]]
 """
