@@ -254,7 +254,7 @@ def missing_report(
     slow: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Sets, all shares of holes, all ways; the share of the way from most common to complete that ours covers."""
+    """All data sets, shares of missing cells and methods, and how much of the gap to complete data ours closes."""
     unknown = [name for name in names if name not in SETS]
     if unknown:
         raise ValueError(f"there is no set {unknown[0]!r}: the sets are {', '.join(SETS)}.")
