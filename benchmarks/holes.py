@@ -28,7 +28,7 @@ SHARES = (0.1, 0.3, 0.5)
 N_CASES, N_THEIRS = 10_000, 100
 MILLION = 1_000_000
 HOLE = 255
-SAME = 1e-5  # published tables are rounded, which pyAgrum does not correct
+SAME = 1e-5  # published tables are rounded, which pyAgrum does not take into account
 
 
 def incomplete(network: Network, n_cases: int, share: float) -> np.ndarray:

@@ -27,7 +27,7 @@ NETWORKS = (
 N_ROWS = 100
 N_TARGETS = 3
 LIMITS = Limits(memory=8 * 2**30, operations=1e12)
-SAME = 1e-6  # published tables are rounded, which pyAgrum does not correct
+SAME = 1e-6  # published tables are rounded, which pyAgrum does not take into account
 
 
 def questions(network: Network) -> Iterator[tuple[str, list[str], list[dict[str, str]], Table]]:
