@@ -210,7 +210,7 @@ const method = () => {
     const move = ` ${variables[v].labels[state]} ${(100 * was[state]).toFixed(1)} → ${(100 * now[state]).toFixed(1)} %`;
     list.append(make("li", {}, make("button", {type: "button", onclick: () => choose(v)}, variables[v].name), make("span", {}, move)));
   });
-  return [text, ...warned, make("h3", {}, "Largest changes due to the evidence"), list];
+  return [text, ...warned, make("h3", {}, "Largest changes, from no evidence to this evidence"), list];
 };
 const undo = () => {
   if (!past.length) return;

@@ -322,7 +322,7 @@ def _products(steps: Longs, program: contraction.Program, begin: Longs) -> compi
 
 
 def _fills(asked: CompiledQuery, place: Longs) -> dict[str, Any]:
-    """How the leaves that vary are filled."""
+    """Instructions for filling the factors that vary, as fields of the kernel's question."""
     scope, network = asked.scope, asked.scope.network
     slices: list[tuple[int, ...]] = []
     strides: list[tuple[int, int]] = []

@@ -80,7 +80,7 @@ class Exact:
     factors: tuple[Factor, ...]
     plan: Plan
     limits: Limits
-    log_weight: float  # log of the largest weights of the evidence, by which the factors are divided
+    log_weight: float  # log of the largest evidence weights, by which the factors were divided
 
     @classmethod
     def of(
