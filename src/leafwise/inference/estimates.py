@@ -103,7 +103,7 @@ class Found:
 
 
 def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, size: float) -> list[Found]:
-    """Tables of ratios of weight sums, from the sums of weights and of their squares in each cell, and last of all cases.
+    """Tables of ratios of weight sums, given sums of weights and of their squares in each cell, and last of all cases.
 
     `one` is the largest weight that a draw can have, and `size` the effective sample size. Errors are those of the
     delta method, or larger if the intervals require it.
