@@ -1,13 +1,13 @@
-"""Lists and runs the benchmarks, each in a process of its own, and writes their tables into a page.
+"""Lists and runs the benchmarks, each in its own process, and writes their tables into a page.
 
     python -m benchmarks                              run all
     python -m benchmarks joint_search scaling         run these
-    python -m benchmarks --list                       say what there is
+    python -m benchmarks --list                       list them
     python -m benchmarks --write docs/benchmarks.md   run all (or those named) and put their tables between the markers
-    python -m benchmarks libra limits --write docs/performance.md   some are for another page, and run only when named
+    python -m benchmarks libra limits --write docs/performance.md   some belong to another page, and run only by name
     python -m benchmarks structure_prior --write docs/how-to/kappa.md
 
-A benchmark that was skipped, or whose answer was wrong, leaves the page as it is.
+A benchmark that is skipped, or whose answer is wrong, leaves the page unchanged.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def purpose(name: str) -> str:
 
 
 def machine() -> str:
-    """What the numbers were measured on, in a line."""
+    """The machine and the versions used for the measurements, on one line."""
     processor = platform.processor() or platform.machine()
     place = Path("/proc/cpuinfo")
     if place.is_file():
@@ -72,7 +72,7 @@ def machine() -> str:
 
 
 def run(name: str, markdown: bool) -> tuple[int, str]:
-    """Run one benchmark: its exit code and, where it is to be pasted, what it printed."""
+    """Run one benchmark; return its exit code and, with `markdown`, its output."""
     command = [sys.executable, "-m", f"benchmarks.{name}", *(["--markdown"] if markdown else [])]
     done = subprocess.run(command, cwd=HERE.parent, stdout=subprocess.PIPE if markdown else None, text=True)
     return done.returncode, done.stdout or ""
@@ -109,9 +109,9 @@ def main() -> None:
 
 
 def run_all(names: list[str], page: Path | None) -> int:
-    """Run benchmarks one after the other; 1 where an answer was wrong."""
+    """Run benchmarks one after the other; return 1 if an answer was wrong."""
     failed = 0
-    if page is not None and "<!-- begin machine -->" in page.read_text(encoding="utf-8"):  # it tells times
+    if page is not None and "<!-- begin machine -->" in page.read_text(encoding="utf-8"):  # the page contains times
         page.write_text(pasted(page.read_text(encoding="utf-8"), "machine", machine()), encoding="utf-8")
     for name in names:
         print(f"== {name}: {purpose(name)}", flush=True)

@@ -1,8 +1,8 @@
-"""Marginals without exact answers: error by time, of loopy propagation beside pyAgrum's, and of our samplers.
+"""Approximate marginals: error by time, of loopy propagation beside pyAgrum's, and of our samplers.
 
 All marginals given random evidence on published networks, whose exact values are known. Errors are root mean squares
-over all states of all variables, and the samplers say what theirs are. Loopy propagation settles and stays where it is:
-samplers get better with time. One thread.
+over all states of all variables; samplers also state their own. Loopy propagation converges to an answer that no longer
+improves; samplers improve with time. One thread.
 """
 
 import time

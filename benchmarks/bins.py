@@ -1,8 +1,8 @@
-"""Cut points towards what is learned, against bins with equally many cases: how well new cases are predicted.
+"""Cut points chosen for the learning task, against bins of equal size: how well new cases are predicted.
 
-The tables of numbers that come with scikit-learn, and two that are made up; five folds. A class is predicted by one
-decision graph. For the joint density, every table's bins are compared on the same footing: inside of a bin, a case is
-spread as the training cases are among 64 equal parts.
+The numeric tables that come with scikit-learn, and two synthetic ones; five folds. A class is predicted by one decision
+graph. For the joint density, the bins of each table are compared on an equal footing: within a bin, a case is
+distributed as the training cases are over 64 equal parts.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def tables() -> Iterator[tuple[str, Floats, NDArray[np.int64]]]:
 
 
 def density(train: Floats, test: Floats, binning: str) -> float:
-    """The mean log density of test cases, by a network over all columns."""
+    """The mean log density of test cases, from a network over all columns."""
     table = read_features(train, binning=binning)
     network = learn(table)
     total = log_probabilities(network, as_known(open_source(test), table.variables, "error"))
@@ -55,7 +55,7 @@ def density(train: Floats, test: Floats, binning: str) -> float:
 
 
 def measure() -> Iterator[Report]:
-    """One row a table."""
+    """One row per table."""
     rows, wins = [], 0
     for name, x, y in tables():
         found = []

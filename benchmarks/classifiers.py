@@ -1,9 +1,9 @@
-"""How well one decision graph, and a network, classify, beside other classifiers.
+"""The accuracy of one decision graph, and of a network, beside other classifiers.
 
-Each is used as it comes, with the same states for all: numbers, which only adult has, are cut into eight bins by the
-training cases, and missing cells are a state. Trees, which split on numbers alone, see one column a state; the order of
-bins is there for those who can use it. adult comes with test cases; the others are cut into five folds. The two cases
-of nursery that are a class by themselves are left out: they lead boosting astray. One thread.
+Each is used with its defaults, with the same states for all: numbers, which only adult has, are cut into eight bins by
+the training cases, and missing cells are a state. Trees that split on numbers alone get one column per state; the order
+of bins is available to those that can use it. adult comes with test cases; the others are cut into five folds. The two
+cases of nursery that are a class by themselves are omitted: they mislead boosting. One thread.
 """
 
 import os
@@ -22,13 +22,13 @@ from leafwise.table import Table, Variable
 os.environ["OMP_NUM_THREADS"] = "1"  # before scikit-learn is imported
 
 FOLDS, SEED = 5, 1
-CLASS = {"adult_train": "income"}  # elsewhere, it is called class
+CLASS = {"adult_train": "income"}  # the class column is called "class" elsewhere
 LEAST = 1e-15  # a probability of 0 counts as this much
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Codes of the features, the class, and which cases are for training and which for testing."""
+    """The codes of the features, the class, and the folds of training and test cases."""
 
     name: str
     features: tuple[Variable, ...]
@@ -38,7 +38,7 @@ class Problem:
 
     @property
     def declared(self) -> tuple[Variable, ...]:
-        """The features, with codes for labels."""
+        """The features, with codes as labels."""
         return tuple(
             Variable(each.name, tuple(map(str, range(each.n_states))), ordered=each.ordered and not each.missing)
             for each in self.features
@@ -47,7 +47,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Classifier:
-    """A name, how to make one for a problem, and the leaves and parameters of one that is fitted."""
+    """A name, how to make one for a problem, and the leaves and parameters of a fitted one."""
 
     name: str
     make: Callable[[Problem], Any]
@@ -55,7 +55,7 @@ class Classifier:
 
 
 def problem(name: str) -> Problem:
-    """A data set as a problem of classification."""
+    """A data set as a classification problem."""
     cases = data.table(name)
     tests = data.test_table(name, cases)
     codes = cases.codes if tests is None else np.concatenate([cases.codes, tests.codes], axis=1)
@@ -67,7 +67,7 @@ def problem(name: str) -> Problem:
 
 
 def folds(X: np.ndarray, y: np.ndarray, train: Table | None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and test cases: as the data set comes, or stratified folds."""
+    """Training and test cases: as provided with the data set, or stratified folds."""
     from sklearn.model_selection import StratifiedKFold
 
     if train is not None:
@@ -90,7 +90,7 @@ def chosen_graph(where: Problem) -> Any:
     searches = [LeafSearch(operators, threads=1) for operators in ("CBIM", "BM", "CBI")]
     kappas = [f"kappa:{kappa}" for kappa in (0.001, 0.01, 0.1, 0.3)]
     grid = {"search": searches, "structure_prior": ["auto", *kappas, "uniform"]}
-    inner = StratifiedKFold(3, shuffle=True, random_state=SEED)  # car and nursery come in order
+    inner = StratifiedKFold(3, shuffle=True, random_state=SEED)  # car and nursery are sorted
     return GridSearchCV(one_graph(where), grid, scoring="neg_log_loss", cv=inner)
 
 
@@ -164,7 +164,7 @@ def agrum(method: str) -> Callable[[Problem], Any]:
 
 
 class OnFrames:
-    """pyAgrum's classifier, which knows variables by the names of a frame's columns."""
+    """pyAgrum's classifier, which identifies variables by the columns of a frame."""
 
     def __init__(self, classifier: Any, where: Problem) -> None:
         self.classifier, self.names = classifier, [variable.name for variable in where.features]
@@ -190,7 +190,7 @@ def agrum_size(fitted: OnFrames, where: Problem) -> tuple[int, int]:
 
 
 def classifiers() -> list[Classifier]:
-    """All of them; pyAgrum's where it is installed."""
+    """All classifiers; pyAgrum's if it is installed."""
     found = [
         Classifier("DecisionGraphClassifier", one_graph, network_size),
         Classifier("the same, by grid search", chosen_graph, chosen_size),
@@ -212,7 +212,7 @@ def classifiers() -> list[Classifier]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one classifier reached: over all test cases, and the means over the folds; seconds of the processor."""
+    """The results of one classifier: over all test cases, and the means over the folds; seconds of processor time."""
 
     log_loss: float
     accuracy: float

@@ -1,9 +1,9 @@
 """Learning on a Dask cluster of 1, 2, 4 and 8 workers of one thread each: seconds by stage, rounds and bytes.
 
 All must learn the same network. 4,000,000 × 100 binary and three-state columns; `LEAFWISE_CLUSTER=200000x30` makes a
-smaller table, and `LEAFWISE_WORKERS=1,2` fewer runs. Workers are processes of this machine, which should have a core
-for each, and some more for the search itself. Each reads its own Parquet files; without pyarrow it is sent its rows.
-`LEAFWISE_RUNS=runs.json` is where to keep what the runs report, for `stragglers`.
+smaller table, and `LEAFWISE_WORKERS=1,2` fewer runs. Workers are processes on this machine, which should have a core
+for each, and some more for the search itself. Each reads its own Parquet files; without pyarrow, rows are sent to it.
+`LEAFWISE_RUNS=runs.json` is the file in which to save the reports of the runs, for `stragglers`.
 """
 
 import json
@@ -32,7 +32,7 @@ N_FILES = 16
 
 
 def make(folder: Path) -> Path | Table:
-    """Cases drawn from a random network of decision graphs, in files of a folder; without pyarrow, a table of them."""
+    """Cases drawn from a random network of decision graphs, as files in a folder; without pyarrow, as a table."""
     network = data.random_network(N_VARIABLES, most_states=3)
     parts = (sample(network, N_CASES // N_FILES, seed=number + 1) for number in range(N_FILES))
     if find_spec("pyarrow") is None:
@@ -43,14 +43,14 @@ def make(folder: Path) -> Path | Table:
 
 
 def learned(cases: Path | Table, n_workers: int) -> tuple[Any, dict[str, Any], float]:
-    """The network, what the counter reports, and the seconds of the search."""
+    """The network, the counter's report, and the seconds of the search."""
     from distributed import Client, LocalCluster
 
     from leafwise.counters.dask import DaskCounter
 
     cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
     with cluster, Client(cluster, set_as_default=False) as client:
-        client.run(_warm)  # compiled code is loaded, or made, before anything is timed
+        client.run(_warm)  # load or compile before anything is timed
         if isinstance(cases, Table):
             parts = np.array_split(cases.codes, n_workers, axis=1)
             tables = [Table(cases.variables, np.ascontiguousarray(part)) for part in parts]

@@ -1,8 +1,8 @@
-"""How often pairs that so many networks connect are adjacent in the network that cases were drawn from.
+"""Calibration of arc confidence: how often pairs connected in a share of the networks are truly adjacent.
 
-Cases are drawn from published networks, 500 to 10,000, and `confidence` learns networks from halves of them. Over all
+500 to 10,000 cases are drawn from published networks, and `confidence` learns networks from halves of them. Over all
 networks and samples, pairs are counted by the share of networks that connect them. Other searches, and the bootstrap,
-which draws cases with repetitions, show why it is done like that.
+which draws cases with replacement, show why this procedure was chosen.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def shares(true: Network, n_cases: int, search: Settings, rows: Rows) -> np.ndar
 
 
 def counts(true: Network, connected: np.ndarray) -> np.ndarray:
-    """In each range of shares, how many pairs there are, and how many of them are adjacent in the true network."""
+    """The number of pairs in each range of shares, and how many of them are adjacent in the true network."""
     n = len(true.variables)
     adjacent = np.zeros((n, n), np.bool_)
     for parent, child in true.arcs:
@@ -56,7 +56,7 @@ def counts(true: Network, connected: np.ndarray) -> np.ndarray:
 
 
 def measure() -> Iterator[Report]:
-    """A row for each range, a pair of columns for each way."""
+    """A row per range, a pair of columns per method."""
     totals = {way: np.zeros((2, len(EDGES) + 1)) for way in WAYS}
     for name in NETWORKS:
         true = data.network(name)

@@ -1,11 +1,10 @@
-"""Coverage: how often what samples say holds, against exact answers, and how wrong answers without a warning are.
+"""Coverage: how often intervals from samples contain the exact answer, and the errors of answers without a warning.
 
-Published networks, and random ones in which numbers are even, nearly certain, or zero. What is given: nothing, some or
-many states of a drawn case, what nobody else depends on, or states that do not go together well. Every state of up to
-eight variables is a cell. The goals: 0.93 of the cells are within their intervals, in every row; and nothing that comes
-without a warning is further off than five of the errors it states. A version without intervals is taken at its word:
-two standard errors to either side. How far off cells typically are, the root of the mean square in stated errors, is 1
-where these are right.
+Published networks, and random ones with even, nearly certain, or zero probabilities. The evidence: none, some or many
+states of a sampled case, states of variables without children, or states that are improbable together. Every state of
+up to eight variables is a cell. The goals: in every row, 0.93 of the cells are within their intervals, and no answer
+without a warning is off by more than five of its stated errors. For a version without intervals, they are taken as two
+standard errors to either side. The typical deviation, the root mean square in stated errors, is 1 if these are right.
 """
 
 import argparse
@@ -46,7 +45,7 @@ Given = dict[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """What is given and asked, and the exact answer."""
+    """A query with its evidence and the exact answer."""
 
     group: str
     network: Network
@@ -58,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Cell:
-    """One state's probability, as it is and as samples tell."""
+    """One state's probability: exact, and as estimated from samples."""
 
     group: str
     kind: str
@@ -76,12 +75,12 @@ class Cell:
 
     @property
     def off(self) -> float:
-        """By how many of the errors it states."""
+        """The error, in stated errors."""
         return abs(self.found - self.exact) / max(self.error, 1e-9)
 
 
 def random_network(n_variables: int, concentration: float, zeros: float, seed: int) -> Network:
-    """The graphs of benchmarks.data with other numbers: nearly certain where the concentration is low, some zero."""
+    """The graphs of benchmarks.data with other parameters: nearly certain for a low concentration, some zero."""
     network = data.random_network(n_variables, seed)
     random = np.random.default_rng([seed, n_variables])
     nodes = []
@@ -95,7 +94,7 @@ def random_network(n_variables: int, concentration: float, zeros: float, seed: i
 
 
 def networks(seed: int, published: str, n_random: int) -> Iterator[tuple[str, str, Network]]:
-    """Kind and name of each."""
+    """The kind, name and network of each."""
     for name in published.split(","):
         yield "published", name, data.network(name)
     for k in range(n_random):
@@ -106,7 +105,7 @@ def networks(seed: int, published: str, n_random: int) -> Iterator[tuple[str, st
 
 
 def questions(group: str, network: Network, n: int, random: np.random.Generator) -> Iterator[Question]:
-    """So many questions with a possible answer, of all kinds in turn."""
+    """`n` queries with possible answers, of all kinds in turn."""
     cases = sample(network, n, seed=int(random.integers(2**31))).codes
     for k in range(n):
         kind = KINDS[k % len(KINDS)]
@@ -125,7 +124,7 @@ def questions(group: str, network: Network, n: int, random: np.random.Generator)
 
 
 def given_states(kind: str, network: Network, case: np.ndarray, random: np.random.Generator) -> dict[int, int]:
-    """Variables and their states."""
+    """The evidence: variables and their states."""
     n = len(network.variables)
     if kind == "leaves":
         tested = {v for node in network.nodes if node is not None for v in node.parents}
@@ -139,7 +138,7 @@ def given_states(kind: str, network: Network, case: np.ndarray, random: np.rando
 
 
 def cells(question: Question, answer: Answer) -> Iterator[Cell]:
-    """Those that are neither impossible nor certain."""
+    """The cells that are neither impossible nor certain."""
     assert answer.standard_errors is not None
     intervals = getattr(answer, "intervals", None) or [
         (found - 2 * error, found + 2 * error)
@@ -155,7 +154,7 @@ def cells(question: Question, answer: Answer) -> Iterator[Cell]:
 
 
 def asked(ask: Callable[..., Answer], question: Question, seed: int) -> list[Cell]:
-    """The cells of an answer; none where samples find no case and say so."""
+    """The cells of an answer; none if the sampler finds no case and reports it."""
     try:
         answer = ask(question.network, list(question.targets), given=question.given, seed=seed)
     except ValueError as refusal:
@@ -166,7 +165,7 @@ def asked(ask: Callable[..., Answer], question: Question, seed: int) -> list[Cel
 
 
 def slices() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
-    """The rows: which cells are in each."""
+    """The rows: a title, and which cells belong to it."""
     yield "all", lambda _: True
     for group in ("published", "random, even", "random, nearly certain", "random, with zeros"):
         yield group, lambda cell, group=group: cell.group == group
@@ -179,11 +178,11 @@ def slices() -> Iterator[tuple[str, Callable[[Cell], bool]]]:
     yield "unseen states", lambda cell: cell.found == 0
 
 
-Row = dict[str, float]  # what is found of some cells
+Row = dict[str, float]  # the results for some cells
 
 
 def rows(found: list[list[Cell]]) -> Iterator[tuple[str, Row]]:
-    """Coverage and how far off, slice by slice, of the cells of all questions."""
+    """Coverage and deviations, slice by slice, of the cells of all queries."""
     for title, is_in in slices():
         by_question = [[cell for cell in cells if is_in(cell)] for cells in found]
         chosen = list(chain.from_iterable(by_question))
@@ -206,7 +205,7 @@ def rows(found: list[list[Cell]]) -> Iterator[tuple[str, Row]]:
 
 
 def _more(cells: list[Cell], share: float) -> float:
-    """How many more of a question's cells are within than such a share: they are drawn together, and err together."""
+    """The excess of a query's cells within intervals over this share; they share samples, so they err together."""
     return sum(cell.is_within - share for cell in cells)
 
 
@@ -252,7 +251,7 @@ def reports(now: dict[str, dict[str, Row]], before: dict[str, dict[str, Row]]) -
 
 
 def rows_of_version(source: str) -> dict[str, dict[str, Row]]:
-    """What this benchmark finds with the same options when the sources of leafwise in another folder are used."""
+    """The results of this benchmark with the same options for the leafwise sources in another folder."""
     own = [word for word in sys.argv[1:] if word not in ("--before", source)]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.coverage", *own, "--json"],

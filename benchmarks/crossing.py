@@ -1,11 +1,10 @@
-"""Where counting by planes and counting by rows cross: the constants of leafwise.kernels.counting.bits.
+"""The crossover of counting by planes and by rows: the constants of leafwise.kernels.counting.bits.
 
 Counting a set by planes costs, for each plane of each candidate and each state of the target, a fixed part and a part
-for each word; by rows, a fixed part for each plane and each state of the target, and for each row a fixed part and a
-part for each 512 of its bits. The same kernel is compiled twice more here, once with each way forced, and timed on sets
-of many sizes: all sets of a table one after the other, as a search does it, so that no set is in any cache because it
-was just counted. The counts of both must be those of the kernel that chooses itself. To compile them so takes
-LEAFWISE_PLAIN_NUMBA=1.
+per word; by rows, a fixed part for each plane and each state of the target, and for each row a fixed part and a part
+per 512 of its bits. The same kernel is compiled twice more here, once with each method forced, and timed on sets of
+many sizes: all sets of a table in turn, as in a search, so that no set is in a cache because it was just counted. The
+counts of both must be those of the kernel that chooses itself. Compiling them requires LEAFWISE_PLAIN_NUMBA=1.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,9 +34,9 @@ REPEATS = 7
 
 
 def forced(is_by_planes: bool) -> Callable[..., None]:
-    """bits.count_sets, but always by planes, or always by rows, whatever that costs.
+    """bits.count_sets, but always by planes, or always by rows, whatever the cost.
 
-    It must not be kept on disk, where it would take the place of the real one.
+    It must not be cached on disk, where it would replace the real one.
     """
     compiled = numba.njit(nogil=True)
     names = dict(vars(bits))
@@ -50,17 +49,17 @@ def forced(is_by_planes: bool) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Sets:
-    """A table, cut at random into sets of one size, and all that a counting kernel is called with."""
+    """A table cut at random into sets of one size, with all arguments of a counting kernel."""
 
     n_sets: int
     n_words: int
-    n_chunks: int  # of 512 bits a row
+    n_chunks: int  # of 512 bits, per row
     histograms: NDArray[np.int32]
     arguments: tuple[Any, ...]
 
 
 def random_sets(n_cases: int, kind: str, size: int) -> Sets:
-    """Sets of one size; the last variable says which set a case is in, and the rest of the cases is one more."""
+    """Sets of one size; the last variable is the set of a case, and the remaining cases form one more."""
     random = np.random.default_rng(1)
     n_states = KINDS[kind]
     n_sets = min(MOST_SETS, n_cases // size)
@@ -86,7 +85,7 @@ def random_sets(n_cases: int, kind: str, size: int) -> Sets:
 
 
 def seconds_and_counts(kernel: Callable[..., None], sets: Sets) -> tuple[float, NDArray[np.int32]]:
-    """The time of one count of one set, all being counted in turn; the best of several rounds."""
+    """The time per set, with all sets counted in turn; the best of several rounds."""
     kernel(*sets.arguments)
     seconds, _ = best_of(REPEATS, partial(kernel, *sets.arguments))
     return seconds / sets.n_sets, sets.histograms.copy()
@@ -94,7 +93,7 @@ def seconds_and_counts(kernel: Callable[..., None], sets: Sets) -> tuple[float, 
 
 @dataclass(frozen=True)
 class Line:
-    """Sets of one size: seconds by planes, by rows, and as the library chooses."""
+    """Sets of one size: seconds by planes, by rows, and with the library's choice."""
 
     n_cases: int
     kind: str
@@ -107,7 +106,7 @@ class Line:
 
 
 def lines(kernels: list[Callable[..., None]]) -> Iterator[Line]:
-    """Every size of set of every table, counted in all three ways."""
+    """All set sizes of all tables, counted in all three ways."""
     for kind, n_states in KINDS.items():
         for n_cases in CASES:
             for size in SIZES:
@@ -121,7 +120,7 @@ def lines(kernels: list[Callable[..., None]]) -> Iterator[Line]:
 
 
 def fit(measured: list[Line]) -> list[float]:
-    """Nanoseconds: a plane's fixed part and each word; by rows, a plane, a row's fixed part and each 512 bits of it."""
+    """Nanoseconds: by planes, per plane and per word; by rows, per plane, per row and per 512 bits of it."""
     states = np.array([KINDS[line.kind] for line in measured])
     size, chunks = np.array([line.size for line in measured]), np.array([line.n_chunks for line in measured])
     n_planes = N_CANDIDATES * (states - 1) * states
@@ -135,7 +134,7 @@ def fit(measured: list[Line]) -> list[float]:
 
 
 def measure() -> Iterator[Report]:
-    """Where the two ways cross, then the constants that fit the times beside those in use."""
+    """Where the two methods cross, then the constants that fit the times beside those in use."""
     measured = list(lines([forced(True), forced(False), bits.count_sets]))
     rows = [
         [line.kind, f"{line.n_cases:,}", f"{line.size:,}"]
@@ -148,7 +147,7 @@ def measure() -> Iterator[Report]:
 
 
 def constants(measured: list[Line]) -> Report:
-    """What the constants should be by these measurements, and what the present ones cost."""
+    """The constants according to these measurements, and the cost of the present ones."""
     in_use = (bits._PLANE_COST, bits._WORD_COST, bits._WRITING_COST, bits._ROW_COST, bits._CHUNK_COST)
     rows = [
         [name, *(f"{value:.3f}" for value in values)]

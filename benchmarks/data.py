@@ -1,7 +1,7 @@
-"""Where the data sets of the benchmarks are, and how each is read.
+"""The data sets of the benchmarks: where they are, and how each is read.
 
-They are looked for in the folder that the environment variable LEAFWISE_DATA names, or else beside the repository. It
-holds `debd/NAME.train.csv.gz` (binary, no header), `tables/NAME.csv` or `.csv.gz` (with one), and
+They are expected in the folder named by the environment variable LEAFWISE_DATA, or else beside the repository. It
+contains `debd/NAME.train.csv.gz` (binary, no header), `tables/NAME.csv` or `.csv.gz` (with a header), and
 `networks/NAME.bif` or `.bif.gz`.
 """
 
@@ -26,7 +26,7 @@ _BINS = {"adult_train": 8}
 
 
 class NoData(Exception):
-    """A data set is not there; the text says where it was looked for."""
+    """A data set is missing; the message says where it was expected."""
 
 
 def folder() -> Path:
@@ -48,26 +48,26 @@ def path(name: str) -> Path:
 
 
 def options(name: str) -> list[str]:
-    """The options of the command line with which a data set is read; `table` reads it the same way."""
+    """The command-line options with which a data set is read; `table` reads it the same way."""
     header = ["--no-header"] if name in BINARY else []
     bins = ["--bins", str(_BINS[name])] if name in _BINS else []
     return [*header, *bins, "--missing", "state"]
 
 
 def table(name: str) -> Table:
-    """A data set, encoded: missing cells are a state, numbers in the one table that has them are binned."""
+    """A data set, encoded: missing cells are a state, and numbers (in one table) are binned."""
     cases = read(path(name), header=name not in BINARY, missing="state", bins=_BINS.get(name))
     return _with_both_states(cases) if name in BINARY else cases
 
 
 def _with_both_states(cases: Table) -> Table:
-    """States 0 and 1 for every variable: where all cases agree on one, the other is possible none the less."""
+    """States 0 and 1 for every variable, even if all cases have the same."""
     shift = np.array([[variable.labels == ("1",)] for variable in cases.variables])
     return Table(tuple(Variable(name, ("0", "1")) for name in cases.names), cases.codes + shift.astype(np.uint8))
 
 
 def test_table(name: str, learned_from: Table) -> Table | None:
-    """The test cases of a data set, in the states of those learned from; None where there are none."""
+    """The test cases of a data set, in the states of the training cases; None if there are none."""
     tests = {"adult_train": "tables/adult_test.csv.gz"} | {binary: f"debd/{binary}.test.csv.gz" for binary in BINARY}
     place = folder() / tests.get(name, "none")
     if not place.is_file():
@@ -104,7 +104,7 @@ def binary_chain(n_variables: int, n_cases: int, seed: int = 1) -> Table:
 
 
 def random_network(n_variables: int, seed: int = 1, most_states: int = 4) -> Network:
-    """Variables of 2 to 4 states, or so many, with graphs of up to 7 splits on some of the 30 before, and merges."""
+    """Variables of 2 to `most_states` states; graphs have up to 7 splits on some of the 30 before, and merges."""
     random = np.random.default_rng(seed)
     n_states = random.integers(2, most_states + 1, n_variables).tolist()
     variables = tuple(Variable(f"x{i + 1}", tuple(map(str, range(n)))) for i, n in enumerate(n_states))
@@ -124,7 +124,7 @@ def _random_graph(random: np.random.Generator, target: int, n_states: list[int])
 
 
 def network_of_tables(n_variables: int, n_states: int, most_parents: int, seed: int = 1) -> Network:
-    """Variables of so many states, each with a complete table for up to so many parents among the eight before it."""
+    """Variables with complete tables for up to `most_parents` parents among the eight before each."""
     random = np.random.default_rng(seed)
     variables = tuple(Variable(f"x{i + 1}", tuple(map(str, range(n_states)))) for i in range(n_variables))
     nodes: list[Node] = []

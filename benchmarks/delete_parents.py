@@ -1,7 +1,7 @@
-"""What deleting parents that no longer matter costs and gains.
+"""The cost and benefit of deleting parents that no longer matter.
 
-A merge can make a parent irrelevant to its node. Its arc still forbids other arcs; deleting it lifts that, at the price
-of looking for such parents after every merge. One thread.
+A merge can make a parent irrelevant to its node. Its arc still rules out other arcs; deleting it removes that
+constraint, at the cost of checking for such parents after every merge. One thread.
 """
 
 import math
@@ -16,7 +16,7 @@ from leafwise.table import Table
 
 NAMES = ("promoters", "splice", "car", "nursery", "mushroom", "adult_train", "nltcs", "plants", "tretail")
 REPEATS = 5
-LONG = 1.0  # seconds: what takes longer is timed once
+LONG = 1.0  # seconds; longer searches are timed once
 
 
 def search(cases: Table, operators: str, schedule: str, delete_parents: bool) -> LeafSearchRun:
@@ -29,7 +29,7 @@ def search(cases: Table, operators: str, schedule: str, delete_parents: bool) ->
 
 
 def timed(action: Callable[[bool], LeafSearchRun]) -> Iterator[tuple[float, LeafSearchRun]]:
-    """Without deletion, then with it: the least of several times. Runs alternate, to meet the same machine."""
+    """Without deletion, then with it: the least of several times. Runs alternate, so that conditions are the same."""
     times, found = {False: math.inf, True: math.inf}, {}
     for repeat in range(REPEATS):
         if repeat and times[True] > LONG:
@@ -52,9 +52,9 @@ def compare(name: str, cases: Table, operators: str, schedule: str) -> tuple[lis
 
 
 def measure() -> Iterator[Report]:
-    """One row for each data set, operator set and schedule."""
+    """One row per data set, operator set and schedule."""
     for delete_parents in (False, True):
-        search(data.alarm_sample(10_000), "BM", "splits-first", delete_parents)  # compile: here a parent is deleted
+        search(data.alarm_sample(10_000), "BM", "splits-first", delete_parents)  # compile; a parent is deleted here
     jobs = [(f"alarm, {n:,} cases", data.alarm_sample(n)) for n in (1_000, 10_000)]
     jobs += [(name, data.table(name)) for name in NAMES]
     rows, gains = [], []

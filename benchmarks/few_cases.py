@@ -1,7 +1,7 @@
-"""Leaves learned from few cases: how much more probable new ones are by `auto` than with two cases in each leaf.
+"""Leaves learned from few cases: the gain in probability of new ones by `auto` over two pseudo-cases per leaf.
 
-Some rows of each data set are drawn, ten times, and the network learned from them is asked for a thousand others. Both
-priors find the same graphs; `auto` has the leaves begin with as many cases as the variables ask for.
+Some rows of each data set are drawn, ten times, and the network learned from them is tested on a thousand others. Both
+priors find the same graphs; with `auto`, the number of pseudo-cases in the leaves is chosen for each variable.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def rows_of(table: Table, which: NDArray[np.int64]) -> Table:
 
 
 def gain(table: Table, n_cases: int) -> float:
-    """By how many percent the mean log-likelihood of new cases is higher, on average."""
+    """The increase in the mean log-likelihood of new cases, in percent, on average."""
     both = []
     for seed in range(DRAWS):
         order = np.random.default_rng(seed).permutation(table.n_cases)
@@ -39,7 +39,7 @@ def gain(table: Table, n_cases: int) -> float:
 
 
 def measure() -> Iterator[Report]:
-    """A row a data set."""
+    """One row per data set."""
     rows = []
     for name in SETS:
         table = data.table(name)

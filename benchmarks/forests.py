@@ -1,9 +1,9 @@
-"""Forests of decision graphs, and mixtures of networks as classifiers, beside forests and boosting of scikit-learn.
+"""Forests of decision graphs, and mixtures of networks as classifiers, beside scikit-learn's forests and boosting.
 
 The data sets, folds and states are those of the benchmark `classifiers`, and two more are drawn from published
-networks; of the five folds as many are taken as it takes to test 1,000 cases. The error of calibration is the mean
-distance between the largest probability and how often it is right, over fifteen groups of cases of equal number.
-One thread; seconds are those of the processor, the least of several fits, in turn with the others.
+networks; as many of the five folds are used as are needed to test 1,000 cases. The calibration error is the mean
+distance between the largest probability and its relative frequency of being right, over fifteen groups of equal size.
+One thread; seconds are processor time, the least of several fits that take turns.
 """
 
 import sys
@@ -25,7 +25,7 @@ TABLES = ("adult_train", "mushroom", "nursery", "car", "splice", "promoters")
 DRAWN = {"child": ("Disease", 2_000), "insurance": ("PropCost", 2_000)}
 GROUPS = 15
 ENOUGH = 1_000  # test cases
-FITS, PATIENCE = 5, 30.0  # to time them: so often, as long as all of them take fewer seconds
+FITS, PATIENCE = 5, 30.0  # for timing: this many, as long as they take less than this many seconds in total
 
 
 def drawn(name: str) -> Problem:
@@ -72,7 +72,7 @@ OTHERS: dict[str, Callable[[Problem], Any]] = {"RandomForest": random_forest, "H
 
 
 def calibration_error(probabilities: np.ndarray, y: np.ndarray) -> float:
-    """How far the largest probabilities are from how often they are right, on average."""
+    """The mean distance between the largest probabilities and their relative frequencies of being right."""
     order = np.argsort(probabilities.max(axis=1), kind="stable")
     right = probabilities.argmax(axis=1) == y
     groups = np.array_split(order, GROUPS)
@@ -82,7 +82,7 @@ def calibration_error(probabilities: np.ndarray, y: np.ndarray) -> float:
 
 @dataclass
 class Results:
-    """What a classifier said of the test cases so far, what was right, and the seconds it took to fit."""
+    """The predictions of a classifier for the test cases so far, the true classes, and the seconds to fit it."""
 
     probabilities: list[np.ndarray] = field(default_factory=list)
     y: list[np.ndarray] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Results:
 
 
 def results(where: Problem, ways: dict[str, Callable[[Problem], Any]], fits: int) -> dict[str, Results]:
-    """Fit and test classifiers on each fold, in turn; while there is time up to so many times, to time them."""
+    """Fit and test classifiers on each fold, in turn; for timing up to `fits` times, while there is time."""
     found = {name: Results() for name in ways}
     enough = 1 + int(np.searchsorted(np.cumsum([len(test) for _, test in where.folds]), ENOUGH))
     n_folds = min(enough, len(where.folds))
@@ -121,7 +121,7 @@ def results(where: Problem, ways: dict[str, Callable[[Problem], Any]], fits: int
 
 
 def summary(rows: list[list[str]]) -> list[str]:
-    """On how many sets each of ours is at least as good as both of scikit-learn's, to the digits of the table."""
+    """On how many data sets each of ours is at least as good as both of scikit-learn's, to the digits of the table."""
     told = []
     of = {(row[0], row[1]): [float(cell) for cell in row[2:]] for row in rows}
     sets = list(dict.fromkeys(row[0] for row in rows))
@@ -141,9 +141,9 @@ def summary(rows: list[list[str]]) -> list[str]:
 
 
 def measure() -> Iterator[Report]:
-    """A row for each data set and classifier."""
+    """A row per data set and classifier."""
     small = problem("promoters")
-    for make in OURS.values():  # which compiles
+    for make in OURS.values():  # compile
         make(small).fit(small.X, small.y)
     heads = ("data", "classifier", "log loss", "accuracy", "calibration error", "seconds to fit")
     table = []

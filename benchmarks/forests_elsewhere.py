@@ -1,10 +1,9 @@
-"""The forest beside forests and boosting of scikit-learn on the problems by which its rules were chosen.
+"""The forest beside forests and boosting of scikit-learn, on the problems for which its rules were chosen.
 
-Games and rules of which all cases are known (tic-tac-toe, the balance scale, the three monks' problems), functions that
-are made of random tables in a hierarchy, variables of published networks, of the binary data sets the variable that is
-nearest to even, and three sets of scikit-learn, whose numbers are cut into bins of equal number. A quarter of the
-cases, of the monks' 40 %, or the test cases that the binary sets come with, are for testing. One thread; seconds are
-those of the processor.
+Games and rules with all cases known (tic-tac-toe, the balance scale, the three monks' problems), functions made of
+random tables in a hierarchy, variables of published networks, the most balanced variable of the binary data sets, and
+three data sets of scikit-learn, with numbers cut into bins of equal size. A quarter of the cases is for testing, 40 %
+for the monks, or the test cases that come with the binary data sets. One thread; seconds are processor time.
 """
 
 import itertools
@@ -33,7 +32,7 @@ BINS = {"digits": 4, "breast_cancer": 8, "wine": 8}
 def made(
     name: str, X: np.ndarray, y: np.ndarray, share: float = 0.25, ordered: bool = False, n_train: int = 0
 ) -> Problem:
-    """A problem of codes; the first cases are for training where it is said how many, else cases that are drawn."""
+    """A problem from codes; the first `n_train` cases are for training if that is given, else random ones."""
     X = X[:, X.min(axis=0) < X.max(axis=0)].astype(np.int64)
     features = [
         Variable(
@@ -71,14 +70,14 @@ def tic_tac_toe() -> Problem:
 
 
 def balance() -> Problem:
-    """To which side a scale tips, with weights and distances from 1 to 5 on both."""
+    """The side to which a scale tips, with weights and distances from 1 to 5 on both."""
     X = np.array(list(itertools.product(range(5), repeat=4)))
     left, right = (X[:, 0] + 1) * (X[:, 1] + 1), (X[:, 2] + 1) * (X[:, 3] + 1)
     return made("balance", X, np.sign(left - right))
 
 
 def monks(number: int) -> Problem:
-    """The three problems; in the third, a twentieth of the labels is wrong."""
+    """The three problems; in the third, a twentieth of the labels are wrong."""
     X = np.array(list(itertools.product(*map(range, (3, 3, 2, 3, 4, 2)))))
     labels = (
         (X[:, 0] == X[:, 1]) | (X[:, 4] == 0),
@@ -91,7 +90,7 @@ def monks(number: int) -> Problem:
 
 
 def hierarchy(seed: int) -> Problem:
-    """Eight features of two to four levels; two or three at a time become one, by their mean or least, cut again."""
+    """Eight features of two to four levels, combined two or three at a time by mean or minimum, and cut again."""
     random = np.random.default_rng(seed)
     levels = random.integers(2, 5, 8)
     X = np.stack([random.integers(0, n, 4_000) for n in levels])
@@ -117,7 +116,7 @@ def drawn(name: str) -> Problem:
 
 
 def binary(name: str) -> Problem:
-    """The variable of a binary data set that is nearest to even."""
+    """The most balanced variable of a binary data set."""
     cases = data.table(name)
     tests = data.test_table(name, cases)
     assert tests is not None

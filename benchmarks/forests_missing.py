@@ -1,8 +1,8 @@
-"""The forest and networks as classifiers, where features of new cases are missing at random.
+"""The forest and networks as classifiers, with features of new cases missing at random.
 
-The first fold of some sets of the benchmark `forests`: all is learned from complete cases, and of the features of at
-most 1,000 test cases a share is taken away. `mixture` is NetworkClassifier(networks=12, constraints=Constraints()), in
-which the class is a variable like any other. One thread.
+The first fold of some data sets of the benchmark `forests`: everything is learned from complete cases, and a share of
+the features of at most 1,000 test cases is removed. `mixture` is NetworkClassifier(networks=12,
+constraints=Constraints()), in which the class is a variable like any other. One thread.
 """
 
 import sys
@@ -52,7 +52,7 @@ def losses(where: Problem, make: Callable[[Problem], Any]) -> list[str]:
 
 
 def measure() -> Iterator[Report]:
-    """A row for each set and share."""
+    """A row per data set and share."""
     rows = []
     for name in SETS:
         where = drawn(name) if name in DRAWN else problem(name)

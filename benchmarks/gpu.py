@@ -1,7 +1,7 @@
-"""A GPU and this machine's cores side by side: tables drawn from random networks of binary decision graphs.
+"""A GPU beside this machine's cores: tables drawn from random networks of binary decision graphs.
 
-The networks must be the same. Reading is not timed; copying the table to the device is. The first time ever, CuPy
-compiles kernels, other ones for arrays of more than two gigabytes. Needs a GPU and CuPy.
+The networks must be the same. Reading is not timed; copying the table to the device is. On first use, CuPy compiles
+kernels, with separate ones for arrays of more than two gigabytes. Needs a GPU and CuPy.
 """
 
 import time
@@ -25,7 +25,7 @@ from leafwise.table import Table
 
 @dataclass(frozen=True)
 class Job:
-    """A size."""
+    """The size of a table."""
 
     n_cases: int
     n_variables: int
@@ -35,7 +35,7 @@ JOBS = (Job(200_000, 500), Job(1_000_000, 2_000))
 
 
 def learned(table: Table | GpuCounter) -> tuple[Network, float, tuple[int, int]]:
-    """The network, the seconds, and how often histograms were asked for, and how many."""
+    """The network, the seconds, and the numbers of requests for histograms and of histograms."""
     began = time.perf_counter()
     search = start_search(table)
     search.run()
@@ -51,7 +51,7 @@ STAGES = (
 
 @contextmanager
 def stages() -> Iterator[dict[str, float]]:
-    """Seconds in each of these methods, while this lasts; what a session takes is part of `_fill`."""
+    """The seconds spent in each of these methods during the context; `_fill` includes what a session takes."""
     spent = {name: 0.0 for _, name in STAGES}
 
     def timed(method: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def row(job: Job, spent_in: dict[str, dict[str, float]]) -> list[str]:
 
 
 def rates() -> Report:
-    """What the kernels reach that count one set of cases, 1,000,000 × 2,000 binary; and the device, copying."""
+    """The throughput of the kernels for one set of cases, 1,000,000 × 2,000 binary; and of the device, copying."""
     import cupy as cp
 
     from leafwise.counters.gpu import _kernels
@@ -130,7 +130,7 @@ def rates() -> Report:
 
 
 def measure() -> Iterator[Report]:
-    """One row a table."""
+    """One row per table."""
     try:
         for small in (
             sample(data.random_network(5), 200, seed=1),

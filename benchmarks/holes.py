@@ -1,9 +1,9 @@
-"""Cases with missing cells: their log probability beside pyAgrum, and cells drawn, marginals and expected counts.
+"""Cases with missing cells: log probabilities beside pyAgrum, and completions, marginals and expected counts.
 
-Cells are removed at random, so nearly every case has holes of its own. pyAgrum keeps one engine, takes in what a case
-shows, and gives its probability; ours are all cases at once, by one thread. Every log probability that pyAgrum gives is
-checked. The second table is a million cases of about 40 variables with a tenth of their cells removed, on all cores,
-and the most memory that the process had until then.
+Cells are removed at random, so nearly every case lacks different ones. pyAgrum keeps one engine, receives the observed
+cells of a case, and returns their probability; ours computes all cases at once, on one thread. Every log probability of
+pyAgrum is checked. The second table is for a million cases of about 40 variables with a tenth of their cells removed,
+on all cores, with the peak memory of the process up to then.
 """
 
 import resource
@@ -28,11 +28,11 @@ SHARES = (0.1, 0.3, 0.5)
 N_CASES, N_THEIRS = 10_000, 100
 MILLION = 1_000_000
 HOLE = 255
-SAME = 1e-5  # published tables are rounded, and pyAgrum does not know
+SAME = 1e-5  # published tables are rounded, which pyAgrum does not take into account
 
 
 def incomplete(network: Network, n_cases: int, share: float) -> np.ndarray:
-    """Cases with holes."""
+    """Cases with missing cells."""
     codes = sample(network, n_cases, seed=1).codes.copy()
     codes[np.random.default_rng(1).random(codes.shape) < share] = HOLE
     return codes
@@ -56,7 +56,7 @@ def theirs(network: Network, codes: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 def timed(ask: Callable[[], object], n_cases: int) -> tuple[float, object]:
-    """Microseconds a case, the better of two runs."""
+    """Microseconds per case, the better of two runs."""
     times = []
     for _ in range(2):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
 """Posterior marginals of all variables, for random evidence on published networks, beside pyAgrum and pgmpy.
 
-Every answer is checked: ours and theirs agree to 1e-8. A question is asked from scratch each time: evidence in, the
-marginals of all variables out; or that of one which is not given, the middle one, as pgmpy eliminates variables anew
-for each.
+Every answer is checked: ours and theirs agree to 1e-8. Each query starts from scratch: evidence in, the marginals of
+all variables out; or for pgmpy, which repeats variable elimination for each variable, that of a single one without
+evidence, the middle one.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ NETWORKS = (
     *("hepar2", "andes", "water", "munin1", "pigs", "link"),
 )
 N_SETS = 20
-FEWER_SETS = {"link": 4}  # with the fifth, pyAgrum asks for more memory than a machine of 24 GB has
+FEWER_SETS = {"link": 4}  # with the fifth, pyAgrum needs more memory than a machine of 24 GB has
 LIMITS = Limits(memory=8 * 2**30, operations=1e12)
 SAME = 1e-8
 
@@ -77,7 +77,7 @@ def of_pgmpy(network: Network) -> Callable[[Evidence], Marginals]:
 
 
 def evidence_sets(network: Network, n: int) -> list[Evidence]:
-    """States of up to a quarter of the variables, as they are in cases drawn from the network."""
+    """States of up to a quarter of the variables, from cases sampled from the network."""
     random = np.random.default_rng(1)
     cases = sample(network, n, seed=1).codes
     out = []
@@ -88,7 +88,7 @@ def evidence_sets(network: Network, n: int) -> list[Evidence]:
 
 
 def timed(ask: Callable[[Evidence], Marginals], sets: list[Evidence]) -> tuple[float, list[Marginals]]:
-    """The median time of a question, and all answers."""
+    """The median time of a query, and all answers."""
     ask(sets[0])
     times, answers = [], []
     for given in sets:

@@ -1,7 +1,7 @@
-"""How long a joint search takes: data in memory, kernels compiled, the whole of start_search(...).run() and .network.
+"""The time of a joint search: data in memory, kernels compiled, start_search(...).run() and .network in full.
 
-Each answer is checked. The prototype that the times are compared with is a 150-line program for the same searches,
-measured once on a machine with 2 cores.
+Each answer is checked. The prototype for comparison is a 150-line program for the same searches, measured once on a
+machine with 2 cores.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Job:
-    """A data set, the operators, and what is known of the answer."""
+    """A data set, the operators, and the known answer."""
 
     name: str
     operators: str
     prototype: float  # seconds
-    score: float  # log score a case
-    digits: int  # of the score that are known, after the point
+    score: float  # log score per case
+    digits: int  # known decimals of the score
     n_splits: int
     n_merges: int
 
@@ -48,14 +48,14 @@ def search(cases: Table, operators: str, threads: int) -> LeafSearchRun:
 
 
 def check_answer(job: Job, found: LeafSearchRun, n_cases: int) -> None:
-    """Score, splits and merges are those known."""
+    """Check the score, splits and merges."""
     score, steps = found.log_score / n_cases, (found.n_splits, found.n_merges)
     check(round(score, job.digits) == job.score, f"{job.name}: log score / N is {score}, not {job.score}")
     check(steps == (job.n_splits, job.n_merges), f"{job.name}: splits and merges are {steps}")
 
 
 def measure() -> Iterator[Report]:
-    """One row a data set."""
+    """One row per data set."""
     rows = []
     for job in JOBS:
         cases = data.table(job.name)

@@ -1,8 +1,8 @@
-"""Kills: searches that save checkpoints are killed at random moments, go on, and must end with the same network.
+"""Kills: searches with checkpoints are killed at random moments, resume, and must end with the same network.
 
-Every search is run to its end by one process. Then by processes that get SIGKILL at a random moment, of up to twice the
-time that one took, each going on from the checkpoint of the one before, until one comes to the end; and all of that
-again, until there were as many kills as were asked for. Networks are compared as files, byte by byte.
+Every search is first run to its end by one process. Then it is run by processes that get SIGKILL at a random moment, up
+to twice the time of that run, each resuming from the checkpoint of the previous one, until one finishes; all of this is
+repeated up to the requested number of kills. Networks are compared as files, byte by byte.
 """
 
 import argparse
@@ -22,8 +22,8 @@ from benchmarks.report import Report, check
 from leafwise import GraphArcSearch, LeafSearch, LeafSearchRestarts, RecoverySearch, Table, TableArcSearch, learn, read
 from leafwise.cli.saving import dumped
 
-ONE = LeafSearch(threads=1)  # a process with threads cannot be copied
-SEARCHES: dict[str, tuple[dict[str, Any], int]] = {  # what learn is told, and how many cases
+ONE = LeafSearch(threads=1)  # a process with threads cannot be forked
+SEARCHES: dict[str, tuple[dict[str, Any], int]] = {  # the arguments of learn, and the number of cases
     "greedy": ({"search": ONE}, 1_000_000),
     "greedy, best-first, BDeu": (
         {"search": LeafSearch("CBM", "best-first", delete_parents=True, threads=1), "prior": "bdeu:10"},
@@ -47,7 +47,7 @@ EVERY = 0.02
 
 
 def cases_for(kind: str) -> Table:
-    """Cases of ALARM; every twentieth cell is missing where that is inferred."""
+    """Cases of ALARM; every twentieth cell is missing if missing cells are inferred."""
     options, n_cases = SEARCHES[kind]
     table = data.alarm_sample(n_cases)
     if "missing" not in options:
@@ -59,7 +59,7 @@ def cases_for(kind: str) -> Table:
 
 
 def life(table: Table, kind: str, checkpoint: Path, seconds: float | None) -> bool:
-    """A process that goes on with the search, and is killed after so long; whether it came to its end before."""
+    """Run a process that resumes the search and is killed after some seconds; return whether it finished before."""
     process = os.fork()
     if process == 0:
         try:
@@ -67,7 +67,7 @@ def life(table: Table, kind: str, checkpoint: Path, seconds: float | None) -> bo
             checkpoint.with_suffix(".json").write_text(dumped(network), encoding="utf-8")
             os._exit(0)
         finally:
-            os._exit(1)  # and nothing that the parent has begun is cleaned up here
+            os._exit(1)  # without cleaning up what the parent has started
     if seconds is not None:
         time.sleep(seconds)
         os.kill(process, signal.SIGKILL)
@@ -77,7 +77,7 @@ def life(table: Table, kind: str, checkpoint: Path, seconds: float | None) -> bo
 
 
 def row(kind: str, n_kills: int, random: Random) -> list[str]:
-    """One search, killed so often."""
+    """One search with `n_kills` kills."""
     table = cases_for(kind)
     whole = dumped(learn(table, **SEARCHES[kind][0]))
     with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""Wide data and long data: `learn` as it comes, in a process of its own, its time and its peak memory.
+"""Wide and long data: `learn` with its defaults, in its own process, its time and its peak memory.
 
 Wide: ad, 1,556 variables, in under 5 s. Long: 1,000,000 cases of 200 variables with 2 to 4 states, drawn from a random
-network of decision graphs, in under 60 s and under 4 GB, the cases themselves included; the learned network must give
-new cases the likelihood that the true one gives them. benchmarks.widest has 10,000 variables.
+network of decision graphs, in under 60 s and under 4 GB including the cases; the learned network must give new cases
+the likelihood that the true one gives them. benchmarks.widest has 10,000 variables.
 """
 
 import json
@@ -22,12 +22,12 @@ from leafwise.network import Network
 from leafwise.table import Table
 
 GB = 1e9
-CLOSE = 0.001  # of the true network's log-likelihood
+CLOSE = 0.001  # relative to the true network's log-likelihood
 
 
 @dataclass(frozen=True)
 class Job:
-    """A table by its name, and what learning from it may take."""
+    """A table by name, and the limits on time and memory."""
 
     name: str
     seconds: float
@@ -38,7 +38,7 @@ JOBS = (Job("ad", 5, 4), Job("long", 60, 4))
 
 
 def cases_of(name: str) -> tuple[Table, Network | None]:
-    """The cases, and the network they were drawn from."""
+    """The cases, and the network from which they were drawn."""
     if name == "ad":
         return data.table("ad"), None
     if name == "long":
@@ -48,7 +48,7 @@ def cases_of(name: str) -> tuple[Table, Network | None]:
 
 
 def learn_here(name: str) -> None:
-    """Learn in this process, and print what there is to know."""
+    """Learn in this process, and print the results."""
     start_search(data.binary_chain(10, 500)).run()  # compile
     cases, truth = cases_of(name)
     began, work = time.perf_counter(), time.process_time()
@@ -65,7 +65,7 @@ def learn_here(name: str) -> None:
 
 
 def row(job: Job, remarks: list[str]) -> list[str]:
-    """Learn in another process; what is missed is remarked."""
+    """Learn in another process; missed limits are added to the remarks."""
     peak, printed = peak_of(
         [sys.executable, "-c", f"from benchmarks.large import learn_here; learn_here({job.name!r})"]
     )
@@ -81,7 +81,7 @@ def row(job: Job, remarks: list[str]) -> list[str]:
 
 
 def report(jobs: tuple[Job, ...]) -> Iterator[Report]:
-    """One row a table."""
+    """One row per table."""
     remarks: list[str] = []
     rows = [row(job, remarks) for job in jobs]
     heads = ["data", "size", "leaves", "arcs", "s", "processor s", "peak GB"]
@@ -89,7 +89,7 @@ def report(jobs: tuple[Job, ...]) -> Iterator[Report]:
 
 
 def measure() -> Iterator[Report]:
-    """Wide and long."""
+    """Wide and long tables."""
     data.path("ad")
     yield from report(JOBS)
 

@@ -1,7 +1,7 @@
-"""Questions to networks with decision graphs, learned from data: how many have an exact answer, how good is the other.
+"""Queries to networks with decision graphs learned from data: how many are exact, and how accurate the others are.
 
-Test cases are shown in part, and the marginals of everything hidden are asked for, within half of the machine's memory
-and what takes about 6 seconds. Where the answer is exact, that of samples (100,000) is put beside it.
+Test cases are partly observed, and the marginals of all other variables are queried, within half of the machine's
+memory and the operations of about 6 seconds. If the answer is exact, that from 100,000 samples is compared with it.
 """
 
 import time

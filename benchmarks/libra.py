@@ -1,10 +1,10 @@
-"""Trees beside Libra's, at about the same number of splits: the times of Libra were measured elsewhere, ours here.
+"""Trees beside Libra's, at about the same number of splits: Libra's times were measured elsewhere, ours here.
 
-Libra is the open implementation of the paper's decision trees. It scores by smoothed likelihood less a penalty a split,
-so the same kappa does not mean the same trees: for every data set a kappa is looked for at which our search makes the
-same number of splits, within 20 %. That search over kappa is not timed; the learning call that it ends with is: data in
-memory, kernels compiled, one thread. Libra's is the total time it prints itself, of one run on another machine of this
-kind, so the ratios tell the order of magnitude, and no more.
+Libra is the open implementation of the paper's decision trees. It scores by smoothed likelihood less a penalty per
+split, so the same kappa does not give the same trees: for every data set, a kappa is searched at which our search makes
+the same number of splits, within 20 %. That search over kappa is not timed; the final learning call is: data in memory,
+kernels compiled, one thread. Libra's time is the total it prints itself, of one run on another machine of this kind, so
+the ratios are an order of magnitude only.
 """
 
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ from leafwise.table import Table
 REPEATS = 3
 GOAL = 100  # times as fast
 NEAR = 0.2  # of Libra's number of splits
-ALMOST = 0.02  # where the search over kappa is content
+ALMOST = 0.02  # where the search over kappa stops
 TREES = LeafSearch(operators="B", schedule="best-first", threads=1)
 
 
 @dataclass(frozen=True)
 class Libra:
-    """What Libra's bnlearn 1.1.2c (OCaml, one core, -kappa 0.01) did on a set; copied, not measured here.
+    """The results of Libra's bnlearn 1.1.2c (OCaml, one core, -kappa 0.01) on a data set; copied, not measured here.
 
     Measured once on another machine with 2 cores, AMD Zen 4.
     """
@@ -57,14 +57,14 @@ LIBRA = (
 
 
 def trees(cases: Table, kappa: float) -> tuple[LeafSearchRun, Network]:
-    """What is timed: the search to its end, and its network."""
+    """The timed part: the search to its end, and its network."""
     under_way = start_search(cases, search=TREES, prior="uniform", structure_prior=f"kappa:{kappa:.4g}")
     under_way.run()
     return under_way, under_way.network
 
 
 def matching_kappa(cases: Table, n_splits: int) -> float:
-    """A kappa at which our search makes about so many splits: by halving, since splits become more as kappa grows."""
+    """A kappa with about this many splits, by bisection, as the number of splits grows with kappa."""
     low, high, kappa = 1e-6, 1.0, 0.01
     for _ in range(12):
         found = trees(cases, kappa)[0].n_splits
@@ -76,9 +76,9 @@ def matching_kappa(cases: Table, n_splits: int) -> float:
 
 
 def measure() -> Iterator[Report]:
-    """One row a data set."""
+    """One row per data set."""
     for libra in LIBRA:
-        data.path(libra.name)  # what is missing is said before anything is run
+        data.path(libra.name)  # reports missing files before anything is run
     rows, short, apart = [], [], []
     for libra in LIBRA:
         train, _, test = read_parts(data.folder(), libra.name)

@@ -1,9 +1,9 @@
-"""What the machine can do, and how much of it the counting kernel reaches, in one run.
+"""The machine's limits, and how much of them the counting kernel reaches, in one run.
 
-A *pair* is one AND of two 64-bit words and the popcount of the result: the unit that counting by bits is made of. The
-limits are the best of three loops, which load each word of a plane for one or two masks, over planes that fit a cache
-or none; the bandwidth is that of adding up a large array. All on one thread. The kernel's requests are the root
-histograms of a search: all cases, every target, every candidate.
+A *pair* is one AND of two 64-bit words and the popcount of the result: the unit of counting by bits. The limits are the
+best of three loops, which load each word of a plane for one or two masks, over planes that fit in a cache or in none;
+the bandwidth is that of summing a large array. All on one thread. The kernel's requests are the root histograms of a
+search: all cases, every target, every candidate.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,9 +29,9 @@ from leafwise.workers import Workers
 REPEATS = 25
 LARGE = 256 * 2**20  # bytes: eight times a last cache of 32 MB
 PLACES = {"L1": 16 * 2**10, "L2": 2**19, "L3": 2**23, "memory": LARGE}  # bytes of planes
-ROOM = {"L1": 2**14, "L2": 2**20, "L3": 2**25}  # where planes of so many bytes are taken to be; larger ones in memory
+ROOM = {"L1": 2**14, "L2": 2**20, "L3": 2**25}  # the largest planes taken to be in each; others: memory
 N_WORDS = 512  # of a plane
-PAIRS = 5e7  # for one measurement
+PAIRS = 5e7  # per measurement
 Words = NDArray[np.uint64]
 
 compiled: Any = numba.njit(nogil=True)
@@ -50,7 +50,7 @@ def one_mask(masks: Words, planes: Words, counts: NDArray[np.int64], rounds: int
 
 @compiled
 def two_masks(masks: Words, planes: Words, counts: NDArray[np.int64], rounds: int) -> None:
-    """Count every plane under two masks at once: each word of it is loaded once for two pairs."""
+    """Count every plane under two masks at once: each of its words is loaded once for two pairs."""
     for _ in range(rounds):
         for plane in range(planes.shape[0]):
             zero, one = np.int64(0), np.int64(0)
@@ -97,7 +97,7 @@ LOOPS: dict[Callable[..., None], int] = {one_mask: 1, two_masks: 2, two_masks_fo
 
 
 def pairs_a_second(n_bytes: int) -> list[float]:
-    """Pairs a second of each loop, over planes of so many bytes together."""
+    """Pairs per second of each loop, over planes of `n_bytes` in total."""
     random = np.random.default_rng(1)
     planes = random.integers(0, 2**63, (n_bytes // 8 // N_WORDS, N_WORDS)).astype(np.uint64)
     masks = random.integers(0, 2**63, (2, N_WORDS)).astype(np.uint64)
@@ -123,17 +123,17 @@ def bytes_a_second() -> float:
 
 @dataclass(frozen=True)
 class Request:
-    """The root histograms of a table: how large its planes are, and how fast it is counted."""
+    """The root histograms of a table: the size of its planes, and the speed of counting."""
 
     size: str
     plane_bytes: int
-    n_words: int  # a plane
-    rate: float  # pairs a second
-    as_chosen: float  # so many times faster, if the library may choose how to count
+    n_words: int  # per plane
+    rate: float  # pairs per second
+    as_chosen: float  # speed-up if the library may choose how to count
 
 
 def root_histograms(cases: Table, by_planes: Callable[..., None]) -> Request:
-    """Count all cases, for every target by every other variable, with the library's kernel."""
+    """Count all cases, for every target with every other variable, with the library's kernel."""
     n = cases.n_variables
     counter = CpuCounter(cases, Workers(1))
     layout = make_layout(1 - np.eye(n, dtype=np.uint8), counter.n_states, np.arange(n))
@@ -155,7 +155,7 @@ def root_histograms(cases: Table, by_planes: Callable[..., None]) -> Request:
 
 
 def check_counts(cases: Table, histograms: NDArray[np.int32], offsets: Any) -> None:
-    """For some targets: the cells where candidate and target are both 1."""
+    """Check for some targets the cells where candidate and target are both 1."""
     both = 4 * np.arange(cases.n_variables) + 3
     for target in (0, cases.n_variables // 2, cases.n_variables - 1):
         others = np.arange(cases.n_variables) != target
@@ -165,7 +165,7 @@ def check_counts(cases: Table, histograms: NDArray[np.int32], offsets: Any) -> N
 
 
 def machine_limits() -> tuple[Report, dict[str, float]]:
-    """The limits as a table, and the most pairs a second by the place where the planes are."""
+    """The limits as a table, and the most pairs per second for planes in each place."""
     rates = {place: pairs_a_second(n_bytes) for place, n_bytes in PLACES.items()}
     rows = [[f"planes in {place}", *(f"{rate / 1e9:.1f}" for rate in found)] for place, found in rates.items()]
     heads = ["billion pairs / s", "one mask", "two masks", "two masks, four planes"]
@@ -175,7 +175,7 @@ def machine_limits() -> tuple[Report, dict[str, float]]:
 
 
 def tables() -> Iterator[tuple[str, Table]]:
-    """Tables of many shapes; the planes of the last fit no cache."""
+    """Tables of many shapes; the planes of the last fit in no cache."""
     for name in ("plants", "kosarek", "msweb", "ad"):
         yield name, data.table(name)
     yield "binary chain", data.binary_chain(200, 100_000)

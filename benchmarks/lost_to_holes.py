@@ -1,9 +1,9 @@
-"""What holes cost, and where it is lost: rows of `leafwise reproduce missing`, with several sets of holes each.
+"""The cost of missing cells, and its causes: rows of `leafwise reproduce missing`, with several sets of holes each.
 
-All get stacked leaves, and are asked for held-back cases, as there. *Completed by others*: the holes are drawn by a
-network of all cases of the set, as if somebody knew how its variables hang together; *fewer rows*: as large a share of
-the rows is left out as holes would make of the cells. *Structure*: that of `infer`, with parameters of complete data.
-*Parameters*: those of the holes, with the structure of complete data.
+All have stacked leaves and are tested on held-out cases, as there. *Completed by others*: missing cells are drawn by a
+network of all cases of the data set, as if their joint distribution were known; *fewer rows*: the share of rows that is
+omitted equals the share of missing cells. *Structure*: that of `infer`, with parameters from complete data.
+*Parameters*: those with missing cells, for the structure of complete data.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ WAYS = ("fewer rows", "completed by others", "structure", "parameters", "infer")
 
 
 def ways(cut: Cut, whole: Network, others: Network | None, seed: int) -> Iterator[float]:
-    """How probable held-back cases are by each way."""
+    """The log probability of held-out cases with each method."""
     shown, complete = cut.shown(), cut.complete
     n_cases, share = complete.n_cases, cut.holes.mean()
     left = np.sort(np.random.default_rng(seed).permutation(n_cases)[: round(n_cases * (1 - share))])
@@ -41,7 +41,7 @@ def ways(cut: Cut, whole: Network, others: Network | None, seed: int) -> Iterato
 
 
 def completed_by(network: Network, cut: Cut, seed: int) -> Network:
-    """What is learned from cases whose holes a network filled, several times over."""
+    """The network learned from cases that a network completed several times."""
     completed = [Holes(network).draw(cut.shown().codes, N_DRAWS * seed + k) for k in range(N_DRAWS)]
     table = Table(network.variables, np.concatenate(completed, axis=1))
     return learn(table, weights=np.full(table.n_cases, 1 / N_DRAWS))

@@ -1,10 +1,10 @@
-"""What averaged and stacked leaves are worth, and how the members of a mixture are best made and mixed.
+"""The benefit of averaged and stacked leaves, and the best ways to make and mix the members of a mixture.
 
 All on valid, not test. The first table has the mean log-likelihood of validation cases under one network learned on
-train: with the defaults, as trees that pay kappa = 0.3, as these with averaged leaves, and with the defaults and
-stacked leaves. The second has that of sixteen networks, trees that pay nothing, with uniform weights and smoothed
-leaves, which were learned from a bootstrap sample each, or from four fifths of the cases: each with an order of the
-variables of its own, or in groups of four that share an order and mix their nodes.
+train: with the defaults, as trees with kappa = 0.3, as the same trees with averaged leaves, and with the defaults and
+stacked leaves. The second has that of sixteen networks, trees without a structure penalty, with uniform weights and
+smoothed leaves, each learned from a bootstrap sample or from four fifths of the cases: each with its own order of the
+variables, or in groups of four that share an order and mix their nodes.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ WAYS: dict[str, Rows] = {
 
 def parts(name: str) -> tuple[Table, Table]:
     """Train and valid of a data set."""
-    data.path(name)  # says what is missing
+    data.path(name)  # reports missing files
     train, valid, _ = read_parts(data.folder(), name)
     return train, valid
 
@@ -50,7 +50,7 @@ def of_leaves(name: str) -> list[str]:
 
 
 def of_groups(name: str, rows: Rows, size: int) -> float:
-    """The mean log-likelihood of validation cases with the best of the strengths, in groups of a size."""
+    """The mean log-likelihood of validation cases with the best strength, in groups of `size`."""
     train, valid = parts(name)
     total = np.full((len(STRENGTHS), valid.n_cases), -np.inf)
     for group in range(MEMBERS // size):

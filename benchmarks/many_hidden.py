@@ -1,7 +1,7 @@
-"""What hidden causes are worth, in one network and in the members of a mixture.
+"""The benefit of hidden variables, in one network and in the members of a mixture.
 
 The mean log-likelihood of validation cases under networks learned from the first training cases of some of the binary
-sets, and the seconds of the processor that learning took. One thread; not test.
+data sets, and the processor seconds of learning. One thread; not test.
 """
 
 import sys
@@ -17,12 +17,12 @@ from leafwise.ensembles import rows_of
 from leafwise.learner import learn
 from leafwise.search.leaf_search import LeafSearch
 
-SETS = {"nltcs": (4_000, (None, 8)), "baudio": (2_000, (None,))}  # cases to learn from, and how many networks
+SETS = {"nltcs": (4_000, (None, 8)), "baudio": (2_000, (None,))}  # training cases, and numbers of networks
 HIDDEN = (None, 4, 8)
 
 
 def measure() -> Iterator[Report]:
-    """A row for each set and way."""
+    """A row per data set and method."""
     rows = []
     for name, (n, all_networks) in SETS.items():
         train, valid = parts(name)

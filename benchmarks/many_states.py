@@ -1,6 +1,7 @@
-"""A step on tables with many states: with complete splits, under BDeu and on two threads, beside the plain case.
+"""Search on tables with many states: with complete splits, under BDeu and on two threads, beside the plain case.
 
-Whole searches through `start_search`, the network not drawn; each number is the least of several, which take turns.
+Whole searches through `start_search`, without building the network; each number is the least of several runs, which
+take turns.
 """
 
 import time
@@ -17,7 +18,7 @@ from leafwise.table import Table
 TABLES = ("mushroom", "nursery", "adult_train", "splice")
 NETWORKS = ("alarm", "insurance", "hailfinder")
 CASES = 10_000
-LEAST, MOST, SECONDS = 3, 15, 6.0  # turns for each table
+LEAST, MOST, SECONDS = 3, 15, 6.0  # turns per table
 GOALS = {"complete splits": 2.0, "bdeu:10": 3.0, "threads": 1.6}
 WORTH_THREADS = 0.05  # seconds on one thread
 
@@ -33,15 +34,15 @@ def tables() -> Iterator[tuple[str, Table]]:
 
 
 def search(cases: Table, operators: str, prior: str, threads: int) -> int:
-    """How many steps it takes to the end."""
+    """The number of steps to the end of a search."""
     under_way = start_search(cases, search=LeafSearch(operators, threads=threads), prior=prior)
     under_way.run()
     return under_way.n_steps
 
 
 def in_turn(searches: list[Search]) -> list[tuple[float, int]]:
-    """The least seconds of each search, and its steps."""
-    steps = [search() for search in searches]  # compiled, and in the caches
+    """The least seconds of each search, and its number of steps."""
+    steps = [search() for search in searches]  # compile, and warm the caches
     best, n_turns, began = [float("inf")] * len(searches), 0, time.perf_counter()
     while n_turns < LEAST or (n_turns < MOST and time.perf_counter() - began < SECONDS):
         for k, search in enumerate(searches):
@@ -53,7 +54,7 @@ def in_turn(searches: list[Search]) -> list[tuple[float, int]]:
 
 
 def line(name: str, cases: Table) -> tuple[list[str], dict[str, bool]]:
-    """A row of the table, and which goals are reached."""
+    """A row of the table, and which goals are met."""
     kinds = [("BM", "uniform", 1), ("CBM", "uniform", 1), ("BM", "bdeu:10", 1), *(("CBIM", "auto", n) for n in (1, 2))]
     plain, complete, bdeu, one, two = in_turn([partial(search, cases, *kind) for kind in kinds])
     check(one[1] == two[1], f"{name}: two threads take another number of steps than one")

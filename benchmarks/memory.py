@@ -1,6 +1,6 @@
-"""Peak memory of `leafwise learn`, in a process of its own, on every data set.
+"""Peak memory of `leafwise learn`, in its own process, on every data set.
 
-It must stay under 4 × the encoded data (one byte a cell) + 1 GB. What the system reports for a child process is at
+It must stay below 4 × the encoded data (one byte per cell) + 1 GB. What the system reports for a child process is at
 least what its parent held when it started it, so this module imports little.
 """
 
@@ -18,12 +18,12 @@ from benchmarks import data
 from benchmarks.report import Report, check, main
 
 LEAFWISE = [sys.executable, "-c", "from leafwise.cli import main; main()"]
-_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes of what getrusage counts in
+_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of getrusage
 MB = 1e6
 
 
 def peak_of(command: list[str]) -> tuple[int, str]:
-    """Run a command: the most memory it ever held, in bytes, and what it printed."""
+    """Run a command; return its peak memory in bytes and its output."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, stdout=output)
         _, status, usage = os.wait4(process.pid, 0)
@@ -34,7 +34,7 @@ def peak_of(command: list[str]) -> tuple[int, str]:
 
 
 def learn(name: str) -> tuple[int, dict[str, Any]]:
-    """Peak memory of learning a data set, and what the command says of it."""
+    """The peak memory of learning a data set, and the command's JSON output."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["-o", str(Path(folder) / "model.json"), "--json", "--structure-prior", "kappa:0.1"]
         peak, printed = peak_of([*LEAFWISE, "learn", str(data.path(name)), *options, *data.options(name)])
@@ -42,7 +42,7 @@ def learn(name: str) -> tuple[int, dict[str, Any]]:
 
 
 def measure() -> Iterator[Report]:
-    """One row a data set."""
+    """One row per data set."""
     rows, too_much = [], []
     learn("promoters")  # compile
     for name in (*data.TABLES, *data.BINARY):

@@ -1,7 +1,7 @@
-"""In which order to multiply factors: our elimination beside opt_einsum's and cotengra's orders, where installed.
+"""Orders of multiplying factors: our elimination beside those of opt_einsum and cotengra, where installed.
 
 Multiplications are counted alike for all: each step multiplies two factors, over all indices of both. Published
-networks without evidence, and learned ones with half of the variables shown.
+networks without evidence, and learned ones with half of the variables observed.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ Steps = Sequence[Sequence[int]]
 
 
 def multiplications(sets: Sets, extents: dict[int, int], steps: Steps) -> float:
-    """What steps cost that name tensors by number, results being numbered on."""
+    """The cost of steps that refer to tensors by number, with results numbered consecutively."""
     left = Counter(index for one in sets for index in one)
     tensors = dict(enumerate(map(frozenset, sets)))
     total, n = 0.0, len(sets)
@@ -59,7 +59,7 @@ def of_cotengra(sets: Sets, extents: dict[int, int]) -> Steps:
     import cotengra
 
     finder = cotengra.pathfinders.path_basic.RandomGreedyOptimizer(max_repeats=32, seed=1)
-    sign = {index: chr(0x4E00 + place) for place, index in enumerate(extents)}  # indices are single characters there
+    sign = {index: chr(0x4E00 + place) for place, index in enumerate(extents)}  # theirs are single characters
     sizes = {sign[index]: n for index, n in extents.items()}
     return finder.ssa_path([tuple(sign[index] for index in one) for one in sets], (), sizes)
 

@@ -1,17 +1,17 @@
-"""Complete tables beside other libraries: search over single arcs, from no arcs, on the same cases in one run.
+"""Complete tables beside other libraries: search over single arcs, from the empty graph, on the same cases.
 
-The others are those of PyBNesian, pyAgrum, pgmpy, causal-learn and R's bnlearn that are installed; none is needed.
-Times are processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled: they
-depend least on what else the machine is doing. Ours are those of `learn`, from a table to the network, which takes its
-counts along and reckons nodes and scores when somebody asks; the others' are those of their searches for a DAG, from
-whatever they hold the cases in. All take turns, and of several runs the least
-time counts; of bnlearn's the mean. Every DAG is scored by leafwise.log_score. With K2 (the uniform prior)
-no two arcs tie, so all greedy searches climb the same hill; with BDeu the direction of most arcs is a tie, and where a
-greedy search ends is luck. Our search turns arcs that tie, and goes on from where no arc gains; its network must be no
-worse than any other. Plain greedy search is the one that does the same work as the others.
+The others are those of PyBNesian, pyAgrum, pgmpy, causal-learn and R's bnlearn that are installed; none is required.
+Times are processor seconds, one thread each, of the learning call alone, data in memory and kernels compiled, since
+they depend least on other load. Ours are those of `learn`, from a table to the network, which includes its counts and
+computes nodes and scores on access; the others' are those of their searches for a DAG, from their own representation of
+the cases. All take turns, and the least time of several runs counts; for bnlearn the mean. Every DAG is scored by
+leafwise.log_score. With K2 (the uniform prior) no two arcs tie, so all greedy searches climb the same hill; with BDeu
+the direction of most arcs is a tie, and where a greedy search ends is luck. Our search reverses tied arcs, and
+continues where no arc gains; its network must be no worse than any other. Plain greedy search is the one that does the
+same work as the others.
 
-causal-learn does not do quite the same work: it searches equivalence classes (GES), and to its BDeu belongs a price for
-each arc that cannot be changed, so its score by BDeu alone may be lower than what it could find.
+causal-learn does slightly different work: it searches equivalence classes (GES), and its BDeu includes a fixed price
+per arc, so its score by BDeu alone may be lower than what it could find.
 """
 
 import importlib.util
@@ -37,23 +37,23 @@ from leafwise.network import Network
 from leafwise.search.table_arc_search import GREEDY, TableArcSearch
 from leafwise.table import Table
 
-TURNS, TURN = 12, 0.1  # seconds: whoever has its turn runs again and again, as the caches are its own then
-MOST = 6.0  # seconds: whoever has taken so long has no more turns
+TURNS, TURN = 12, 0.1  # seconds: in its turn a search runs repeatedly, so that the caches are its own
+MOST = 6.0  # seconds after which a search gets no more turns
 GOAL = 10.0  # times as fast as the fastest
 PRIORS = {"K2": "uniform", "BDeu 1": "bdeu:1"}
 SAME = 1e-6  # nats
 
 Arcs = list[tuple[int, int]]
-Run = Callable[[], tuple[float, Any]]  # its processor seconds, and what was found
+Run = Callable[[], tuple[float, Any]]  # its processor seconds, and its result
 
 
 @dataclass(frozen=True)
 class Job:
-    """A data set, and the libraries that take too long on it."""
+    """A data set, and the libraries that are too slow on it."""
 
     name: str
     n_cases: int | None = None  # None: the training cases of a binary data set
-    network: Callable[[], Network] | None = None  # that they are drawn from, where it is no published one
+    network: Callable[[], Network] | None = None  # from which they are drawn, if it is not a published one
     without: tuple[str, ...] = ("pgmpy", "causal-learn")
 
 
@@ -76,7 +76,7 @@ JOBS = (
 
 
 def cases_of(job: Job) -> Table:
-    """The cases that are learned from."""
+    """The training cases."""
     if job.n_cases is None:
         return data.table(job.name)
     if job.name == "alarm":
@@ -85,7 +85,7 @@ def cases_of(job: Job) -> Table:
 
 
 def timed(action: Callable[[], Any]) -> Run:
-    """The action, and its processor seconds."""
+    """The action, with its processor seconds."""
 
     def run() -> tuple[float, Any]:
         began = time.process_time()
@@ -96,7 +96,7 @@ def timed(action: Callable[[], Any]) -> Run:
 
 
 def least_times(runs: Mapping[str, Run]) -> dict[str, tuple[float, Any]]:
-    """The least time of each, taking turns, and what each found at last."""
+    """The least time of each, taking turns, and the last result of each."""
     least: dict[str, tuple[float, Any]] = {}
     spent = dict.fromkeys(runs, 0.0)
     for _ in range(TURNS):
@@ -110,7 +110,7 @@ def least_times(runs: Mapping[str, Run]) -> dict[str, tuple[float, Any]]:
 
 
 def learned(cases: Table, prior: str, settings: TableArcSearch, constraints: Constraints = Constraints()) -> Network:
-    """What our search finds."""
+    """The network of our search."""
     return learn(cases, search=settings, prior=prior, structure_prior="uniform", constraints=constraints)
 
 
@@ -188,7 +188,7 @@ def pgmpy_run(cases: Table, prior: str) -> Run:
 
 
 def causal_learn_run(cases: Table, prior: str) -> Run | None:
-    """causal-learn's GES, and a DAG of the class it finds; it has no K2, and knows only states that occur."""
+    """causal-learn's GES, and a DAG of the class found; it has no K2, and only knows states that occur."""
     if prior == "uniform":
         return None
     from causallearn.search.ScoreBased.GES import ges
@@ -204,7 +204,7 @@ def causal_learn_run(cases: Table, prior: str) -> Run | None:
     return run
 
 
-# Codes come as a CSV file of columns V1, V2, ...; what is printed are seconds, and then the arcs.
+# Codes are passed as a CSV file with columns V1, V2, ...; the output is the seconds, then the arcs.
 _R = """
 given <- commandArgs(trailingOnly = TRUE)
 n_states <- as.integer(strsplit(given[2], ",")[[1]])
@@ -219,7 +219,7 @@ cat((seconds[["user.self"]] + seconds[["sys.self"]]) / n, sub("V", "", t(bnlearn
 
 
 def bnlearn_run(cases: Table, prior: str) -> Run:
-    """R's bnlearn: its hill climbing; seconds are the mean of some runs, since R counts milliseconds."""
+    """R's bnlearn: its hill climbing; seconds are the mean of several runs, since R counts milliseconds."""
     return cache(lambda: _by_bnlearn(cases, prior))
 
 
@@ -249,17 +249,17 @@ def installed() -> list[str]:
 
 
 def is_installed(name: str) -> bool:
-    """Whether there is a Python package, or R's, of this name."""
-    if name != "bnlearn":  # on PyPI that is another library
+    """Whether a package of this name is installed, in Python or for bnlearn in R."""
+    if name != "bnlearn":  # on PyPI this is another library
         return importlib.util.find_spec(name.lower().replace("-", "")) is not None
     asking = ["Rscript", "-e", 'quit(status = !requireNamespace("bnlearn", quietly = TRUE))']
     return shutil.which("Rscript") is not None and subprocess.run(asking, capture_output=True).returncode == 0
 
 
 def row(job: Job, cases: Table, prior_name: str, beaten: list[str]) -> tuple[list[str], float]:
-    """Times, and scores less our own, and how many times as fast plain greedy search is as the fastest.
+    """Times, scores less our own, and how many times as fast plain greedy search is as the fastest.
 
-    `beaten` is told who found a better network than we did.
+    Libraries that find a better network than ours are added to `beaten`.
     """
     prior = PRIORS[prior_name]
     runs = {
@@ -291,7 +291,7 @@ def row(job: Job, cases: Table, prior_name: str, beaten: list[str]) -> tuple[lis
 
 
 def measure() -> Iterator[Report]:
-    """Two rows a data set."""
+    """Two rows per data set."""
     heads = ["data", "size", "log score", "s", "plain greedy s", "its score"]
     heads += [head for name in installed() for head in (f"{name} s", "its score")]
     rows: list[list[str]] = []

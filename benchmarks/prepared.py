@@ -1,8 +1,8 @@
-"""One question asked a hundred times with other states of the same known variables, beside pyAgrum's one engine.
+"""One query repeated a hundred times with other states of the same evidence variables, beside pyAgrum's engine.
 
-A fifth of the variables is known, and one other is asked for. pyAgrum keeps one engine with that target: its evidence
-is changed, not set anew, which is the quicker way. Ours is prepared once and then asked one row at a time, as theirs,
-or for all rows at once, by one thread. Every answer is checked against theirs.
+A fifth of the variables is observed, and one other is queried. pyAgrum keeps one engine with that target, and its
+evidence is changed rather than set again, which is faster. Ours is prepared once and then queried one row at a time, as
+theirs, or for all rows at once, on one thread. Every answer is checked against theirs.
 """
 
 import time
@@ -27,11 +27,11 @@ NETWORKS = (
 N_ROWS = 100
 N_TARGETS = 3
 LIMITS = Limits(memory=8 * 2**30, operations=1e12)
-SAME = 1e-6  # published tables are rounded, and pyAgrum does not know
+SAME = 1e-6  # published tables are rounded, which pyAgrum does not take into account
 
 
 def questions(network: Network) -> Iterator[tuple[str, list[str], list[dict[str, str]], Table]]:
-    """Some targets, each with known variables and their states in cases drawn from the network."""
+    """Some targets, each with evidence variables and their states in cases sampled from the network."""
     random = np.random.default_rng(1)
     cases = sample(network, N_ROWS, seed=1)
     for _ in range(N_TARGETS):
@@ -63,7 +63,7 @@ def theirs(network: Network, target: str, rows: list[dict[str, str]]) -> Callabl
 
 
 def timed(ask: Callable[[], list[np.ndarray] | np.ndarray]) -> tuple[float, np.ndarray]:
-    """Milliseconds a question, the better of two runs, and the answers."""
+    """Milliseconds per query, the better of two runs, and the answers."""
     times = []
     for _ in range(2):
         began = time.perf_counter()

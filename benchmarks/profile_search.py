@@ -1,8 +1,8 @@
-"""Where the time of a search goes, and what a second thread gains.
+"""Where a search spends its time, and the gain from a second thread.
 
-Shares are of one thread, by the samples that Linux `perf` takes (see samples.py): by the module of the function that
-ran. What the compiler has put in line counts where it was put: planning splits and subtracting histograms are part of
-choosing. Whatever is not compiled by this library is one column: Python, numpy, the system.
+Shares are of one thread, from the samples of Linux `perf` (see samples.py), by the module of the function. Inlined code
+counts where it was inlined: planning splits and subtracting histograms are part of choosing. Everything that is not
+compiled by this library is one column: Python, numpy, the system.
 """
 
 import time
@@ -32,11 +32,11 @@ PARTS |= dict.fromkeys(
 PARTS |= {"replay": "drawing", "packing": "laying out", "planes": "laying out"}
 REST = "all else"
 GOAL = 1.7
-AHEAD = (0.9, 0.7, 0.5)  # shares of the next step's gain
+AHEAD = (0.9, 0.7, 0.5)  # shares of the gain of the next step
 
 
 def where_time_goes() -> Report:
-    """Shares of the samples by part; none where perf does not serve."""
+    """Shares of the samples by part; none if perf is unavailable."""
     parts = [*dict.fromkeys(PARTS.values()), REST]
     rows, remarks = [], []
     try:
@@ -53,19 +53,19 @@ def where_time_goes() -> Report:
 
 
 def count() -> None:
-    """Work that needs no sharing, all in the first cache, for about half as long as a search."""
+    """Work without any sharing, all in the first-level cache, for about half as long as a search."""
     planes = np.ones((32, 64), np.uint64)
     two_masks_four_planes(planes[:2], planes, np.zeros(32, np.int64), 40_000)
 
 
 def count_twice() -> None:
-    """The same again."""
+    """The same work twice."""
     count()
     count()
 
 
 def count_together() -> None:
-    """The same, once here and once on a second thread."""
+    """The same work once here and once on a second thread."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(count)
         count()
@@ -73,7 +73,7 @@ def count_together() -> None:
 
 
 def line(name: str, prior: str) -> list[float]:
-    """Seconds of one search with one thread and with two, and then of work that needs no sharing."""
+    """Seconds of one search on one thread and on two, and then of work without any sharing."""
     cases = data.table(name)
     samples.learn(cases, prior, 2)
     actions = [partial(samples.learn, cases, prior, n) for n in (1, 2)]
@@ -81,7 +81,7 @@ def line(name: str, prior: str) -> list[float]:
 
 
 def in_turn(actions: Sequence[Callable[[], object]], clock: Callable[[], float]) -> list[float]:
-    """The least time of each action; they take turns, so that what else the machine does falls on all alike."""
+    """The least time of each action; they take turns, so that other load affects all alike."""
     times: list[list[float]] = [[] for _ in actions]
     for _ in range(REPEATS):
         for action, own in zip(actions, times, strict=True):
@@ -113,7 +113,7 @@ def running_ahead() -> Report:
 
 
 def threads() -> Report:
-    """What a second thread gains, and what it could gain at the time."""
+    """The gain from a second thread, and the gain that was possible at the time."""
     rows, reached = [], 0
     for prior, name in product(PRIORS, SETS):
         one, two, alone, together = line(name, prior)
@@ -129,7 +129,7 @@ def threads() -> Report:
 def measure() -> Iterator[Report]:
     """Shares, then threads, then how far to run ahead."""
     for name in SETS:
-        data.path(name)  # what is missing is said before anything is run
+        data.path(name)  # reports missing files before anything is run
     yield where_time_goes()
     yield threads()
     yield running_ahead()

@@ -1,11 +1,11 @@
-"""What priors over trees that add up to one would charge for the trees that are learned, beside what the default does.
+"""What priors over trees that sum to one would charge for the learned trees, beside the default's charges.
 
-All numbers are nats a test, over all trees (B) learned under the default priors. `default`: log p, for one of the p
-variables that the tree tests. What adds up to one must also say where the tests are. *Variables*: one of those not yet
-tested on the path, all alike, or by how often the tree has tested each before (its count plus 1/2). *Shape*: one of the
-Catalan number of shapes with so many tests, or node by node whether it is a test, by how often nodes of its depth were.
-How many tests there are, which has to be told as well, is left out. `more` is the cheapest that adds up to one, less
-the default.
+All numbers are nats per test, over all trees (B) learned under the default priors. `default`: log p, for one of the p
+variables that the tree tests. A prior that sums to one must also encode where the tests are. *Variables*: one of those
+not yet tested on the path, uniformly, or by how often the tree has tested each before (its count plus 1/2). *Shape*:
+one of the Catalan number of shapes with this many tests, or node by node whether it is a test, by how often nodes at
+its depth were. The number of tests, which must be encoded as well, is omitted. `more` is the cheapest prior that sums
+to one, less the default.
 """
 
 import math
@@ -21,11 +21,11 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.experiments.density import read_parts
 from leafwise.experiments.published import DENSITY
 
-DEEPEST = 12  # nodes further down count as of this depth
+DEEPEST = 12  # deeper nodes count as having this depth
 
 
 def prices(tree: DecisionGraph) -> NDArray[np.float64]:
-    """Tests, and in nats: the default's price of them, variables in two ways, shape in two ways."""
+    """The number of tests, and in nats: the default's price, variables in two ways, shape in two ways."""
     n_tests, tested = tree.n_tests, tree.tested
     default = n_tests * math.log(max(len(tested), 1))
     n_times = dict.fromkeys(tested, 0)
@@ -35,7 +35,7 @@ def prices(tree: DecisionGraph) -> NDArray[np.float64]:
     while stack:
         node, path = stack.pop()
         test, left = tree.tests[node], [variable for variable in tested if variable not in path]
-        if left:  # else it can only be a leaf
+        if left:  # otherwise it can only be a leaf
             own = seen[min(len(path), DEEPEST)]
             shape -= math.log(own[int(test != LEAF)] / own.sum())
             own[int(test != LEAF)] += 1

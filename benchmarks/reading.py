@@ -1,9 +1,9 @@
-"""Parquet files read in batches and packed, beside the same files read and thrown away; and the most memory it took.
+"""Parquet files read in batches and packed, beside the same files read and discarded, with the peak memory.
 
 20,000,000 × 100 columns of two to four states must be packed in under 4 GB, and at half the speed of reading alone.
-Each is done in a process of its own, one after the other; `LEAFWISE_READING=2000000` makes fewer rows, and
-`LEAFWISE_ROUNDS=4` takes the least of several rounds, as a machine with other work on it needs. A third program is
-given as much memory as the table takes, and writes it once: a virtual machine may have to fetch it from its host.
+Each runs in its own process, one after the other; `LEAFWISE_READING=2000000` makes fewer rows, and `LEAFWISE_ROUNDS=4`
+takes the least of several rounds, for a machine with other load. A third program allocates as much memory as the table
+takes, and writes it once, since a virtual machine may have to get it from its host.
 """
 
 import os
@@ -39,7 +39,7 @@ CACHED = "from leafwise import read; table = read(sys.argv[1], cache=True); asse
 
 
 def make(folder: Path, words: bool) -> int:
-    """The files, of whole numbers or words, all copies of the first; how many bytes."""
+    """Make the files, of integers or words, all copies of the first; return their bytes."""
     random, n, columns = np.random.default_rng(0), N_ROWS // N_FILES, {}
     for k in range(N_COLUMNS):
         codes = random.integers(0, 2 + k % 3, n, dtype=np.int64)
@@ -52,7 +52,7 @@ def make(folder: Path, words: bool) -> int:
 
 
 def timed(program: str, folder: Path, names: list[str]) -> tuple[float, float, float]:
-    """Seconds, seconds of the processor, and gigabytes."""
+    """Seconds, processor seconds, and gigabytes."""
     program = _BEGIN + "\n" + program + "\n" + _END.lstrip("; ")
     peak, printed = peak_of([sys.executable, "-c", program, str(folder), *names])
     seconds, cpu = map(float, printed.split()[-2:])
@@ -60,7 +60,7 @@ def timed(program: str, folder: Path, names: list[str]) -> tuple[float, float, f
 
 
 def measure() -> Iterator[Report]:
-    """One row for each way the files are written."""
+    """One row for each way in which the files are written."""
     rows = []
     for words in (False, True):
         with tempfile.TemporaryDirectory() as place:

@@ -1,7 +1,7 @@
-"""How far the arcs that searches find are from those of published networks, and how probable new cases are.
+"""The distance of learned arcs from those of published networks, and the probability of new cases.
 
 The distance is that of `leafwise reproduce recovery`: pairs of variables in which the equivalence classes differ. The
-log-likelihood is the mean of 5,000 new cases.
+log-likelihood is the mean over 5,000 new cases.
 """
 
 import sys
@@ -26,7 +26,7 @@ WAYS: dict[str, Settings] = {"graphs": LeafSearch(), "tables": TableArcSearch(),
 
 
 def measure() -> Iterator[Report]:
-    """A row for each network and number of cases, with two columns for each way."""
+    """A row per network and number of cases, with two columns per method."""
     rows = []
     for name in NETWORKS:
         true = data.network(name)

@@ -1,4 +1,4 @@
-"""What every benchmark shares: tables as text or Markdown, checks of answers, timing, and the small command line."""
+"""What all benchmarks share: tables as text or Markdown, checks of answers, timing, and the command line."""
 
 import argparse
 import sys
@@ -20,13 +20,13 @@ class WrongAnswer(Exception):
 
 
 def check(holds: bool, what: str) -> None:
-    """Stop with `what` unless it holds. Not an assert: those vanish under python -O."""
+    """Stop with `what` unless it holds. Not an assert, as those vanish under python -O."""
     if not holds:
         raise WrongAnswer(what)
 
 
 def best_of(n: int, action: Callable[[], T]) -> tuple[float, T]:
-    """The least of n times, in seconds, and what the last call returned."""
+    """The least of n times, in seconds, and the result of the last call."""
     times = []
     for _ in range(n):
         began = time.perf_counter()
@@ -36,7 +36,7 @@ def best_of(n: int, action: Callable[[], T]) -> tuple[float, T]:
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """k where times grow like sizes ** k: the slope of log time on log size."""
+    """The k with which times grow like sizes ** k: the slope of log time on log size."""
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 

@@ -1,6 +1,6 @@
-"""Searching on from where greedy search ends: what it finds, and what that costs.
+"""Restarts of greedy search from where it ends: their results and their cost.
 
-Both schedules of greedy search, then rounds that perturb one node's decision graph and search it from there. The cells
+Both schedules of greedy search, then rounds that perturb one node's decision graph and search from there. The entries
 with merges of the paper's Tables 1 and 2 must all be reached.
 """
 
@@ -18,9 +18,9 @@ from leafwise.table import Table
 
 ROUNDS = (10, 100, 1000)
 CELL_ROUNDS = 100
-ROUNDED = 0.02  # how far the published numbers may be off
+ROUNDED = 0.02  # the rounding of the published numbers
 OPERATORS = ("CM", "BM", "CBM")
-PUBLISHED = {  # log scores above those of greedy search with complete splits only
+PUBLISHED = {  # log scores relative to greedy search with complete splits only
     ("promoters", "bdeu:10"): (9.5, 10.82, 12.93),
     ("promoters", "bdeu:20"): (14.11, 12.11, 14.12),
     ("promoters", "bdeu:30"): (10.93, 12.98, 16.65),
@@ -33,15 +33,15 @@ PUBLISHED = {  # log scores above those of greedy search with complete splits on
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search had found, and after how long."""
+    """The result of a search so far, and its time."""
 
     score: float
     seconds: float
-    test: float  # log-likelihood a test case
+    test: float  # log-likelihood per test case
 
 
 def outcome(search: SearchRun, test: Table) -> Outcome:
-    """What the search has found so far."""
+    """The result of the search so far."""
     return Outcome(search.log_score, search.seconds, float(log_probabilities(search.network, test).mean()))
 
 
@@ -53,7 +53,7 @@ def greedy(cases: Table, test: Table, schedule: str) -> Outcome:
 
 
 def restarted(cases: Table, test: Table) -> list[Outcome]:
-    """The same with restarts, after each number of rounds."""
+    """The search with restarts, after each number of rounds."""
     search = start_search(
         cases, search=LeafSearchRestarts(rounds=max(ROUNDS)), prior="uniform", structure_prior="kappa:0.1"
     )
@@ -61,7 +61,7 @@ def restarted(cases: Table, test: Table) -> list[Outcome]:
 
 
 def with_tests() -> Iterator[tuple[str, Table, Table]]:
-    """The data sets, each with test cases."""
+    """The data sets with their test cases."""
     for seed in (1, 2, 3):
         yield f"alarm, 1,000 cases, seed {seed}", data.alarm_sample(1_000, seed), data.alarm_sample(10_000, 100 + seed)
     for name in ("nltcs", "plants"):
@@ -90,7 +90,7 @@ def joint() -> Report:
 
 
 def cell(cases: Table, prior: str, operators: str, base: float, published: float) -> list[str]:
-    """One cell of the paper's tables: greedy searches, restarts, and when they reach the published score."""
+    """One entry of the paper's tables: greedy searches, restarts, and when they reach the published score."""
     options = {"target": "class", "prior": prior, "structure_prior": "uniform"}
     both = [start_search(cases, search=LeafSearch(operators, schedule), **options) for schedule in SCHEDULES]
     for search in both:
@@ -104,7 +104,7 @@ def cell(cases: Table, prior: str, operators: str, base: float, published: float
 
 
 def cells() -> Report:
-    """All cells with merges of Tables 1 and 2."""
+    """All entries with merges in Tables 1 and 2."""
     heads = ["data", "prior", "operators", "published", "best-first", "splits-first", f"{CELL_ROUNDS} rounds"]
     rows = []
     for (name, prior), published in PUBLISHED.items():

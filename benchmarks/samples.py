@@ -1,10 +1,10 @@
-"""In which functions a search spends its time, by the samples of Linux `perf`; a part of profile_search.
+"""The time of a search by function, from the samples of Linux `perf`; a part of profile_search.
 
-A search is one call of compiled code, so no profiler of Python sees into it; `perf` does, once it is told where each
-compiled function lies. Numba can tell that of functions it has compiled in this process, not of those it has read from
-its cache: so `take` starts a process with a cache of its own, which is empty.
+A search is one call of compiled code, which Python's profilers cannot look into; `perf` can, once it knows the address
+of each compiled function. Numba provides these for functions that it compiled in this process, not for those from its
+cache: so `take` starts a process with its own, empty cache.
 
-What the compiler has put in line counts as part of the function around it.
+Inlined code counts as part of the function around it.
 """
 
 import json
@@ -28,18 +28,18 @@ from leafwise.learner import start_search
 from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
-SECONDS = 4  # of samples for each data set
-A_SECOND = 2000  # samples
-CALLED: tuple[Any, ...] = (  # by Python, while it searches
+SECONDS = 4  # of sampling per data set
+A_SECOND = 2000  # samples per second
+CALLED: tuple[Any, ...] = (  # called by Python during a search
     *(schedule.advance, schedule.add_initial_leaves, schedule.free_spent, acyclic.add_arcs, replay.replay),
     *(replay.find_doubtful, weights.log_likelihoods, rises.fill, sets.place_sets, bits.count_sets),
     *(packing.pack_columns, packing.pack_rows),
-    *(bits.count_set, splits.score_splits),  # by these
+    *(bits.count_set, splits.score_splits),  # called by these
 )
 
 
 class NoSamples(Exception):
-    """There is no perf, or it may not look; the text says which."""
+    """perf is missing or not permitted; the message says which."""
 
 
 def take(names: tuple[str, ...]) -> dict[str, dict[str, int]]:
@@ -58,7 +58,7 @@ def take(names: tuple[str, ...]) -> dict[str, dict[str, int]]:
 
 
 def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
-    """The search, and the network that it finds; its log score."""
+    """Run the search and build its network; return its log score."""
     under_way = start_search(cases, search=LeafSearch(threads=threads), structure_prior=prior)
     under_way.run()
     _ = under_way.network
@@ -66,9 +66,9 @@ def learn(cases: Table, prior: str = "auto", threads: int = 1) -> float:
 
 
 def short_name(symbol: str) -> str:
-    """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; what numba itself adds is `numba.`.
+    """`bits.count_set` for numba's ...8leafwise7kernels4bits9count_set...; functions of numba itself are `numba.`.
 
-    Of modules in a room of their own, too, the last name and the function's: `splits.score_splits`.
+    For modules in subpackages, too, the last name and that of the function: `splits.score_splits`.
     """
     parts: list[str] = []
     rest = symbol.partition("8leafwise7kernels")[2]
@@ -80,14 +80,14 @@ def short_name(symbol: str) -> str:
 
 
 def tell_perf() -> Path:
-    """Write down where all compiled functions lie, in the place where perf looks for it."""
+    """Write the addresses of all compiled functions to the file where perf looks for them."""
     at: dict[int, str] = {}
     for kernel in CALLED:
         for compiled in dispatcher_of(kernel).overloads.values():
             library = compiled.library
             names = [function.name for function in library._final_module.functions if not function.is_declaration]
             at.update({library.get_pointer_to_function(name): short_name(name) for name in names})
-    begins = sorted(begin for begin in at if begin)  # 0: it is in line everywhere
+    begins = sorted(begin for begin in at if begin)  # 0: inlined everywhere
     sizes = [min(end - begin, 2**17) for begin, end in zip(begins, [*begins[1:], begins[-1] + 2**17], strict=True)]
     place = Path(f"/tmp/perf-{os.getpid()}.map")
     place.write_text("".join(f"{begin:x} {size:x} {at[begin]}\n" for begin, size in zip(begins, sizes, strict=True)))
@@ -95,9 +95,9 @@ def tell_perf() -> Path:
 
 
 def take_one(name: str, file: str) -> Counter[str]:
-    """Let perf take samples while a data set is learned from, again and again."""
+    """Let perf take samples while learning from a data set repeatedly."""
     cases, cores = data.table(name), os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})  # where there is one core, no other process compiles
+    os.sched_setaffinity(0, {min(cores)})  # with a single core, no other process compiles
     learn(cases)
     os.sched_setaffinity(0, cores)
     told = tell_perf()

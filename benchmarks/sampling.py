@@ -1,7 +1,7 @@
-"""Sampling: cells a second forward, by weighting and by Gibbs; on alarm the errors of the last two.
+"""Sampling: cells per second forward, by weighting and by Gibbs; on alarm also the errors of the last two.
 
-One thread. A cell is a variable of a case; those of Gibbs sampling are drawn anew in every sweep, burn-in included.
-Forward samples must reach 5 million cells a second, and estimates must agree with exact answers within their errors.
+One thread. A cell is a variable of a case; with Gibbs sampling, cells are redrawn in every sweep, burn-in included.
+Forward samples must reach 5 million cells per second, and estimates must agree with exact answers within their errors.
 """
 
 import time
@@ -22,7 +22,7 @@ from leafwise.inference.weighting import weighting
 from leafwise.learner import learn
 from leafwise.network import Network
 
-LEAST = 5e6  # cells a second, forward
+LEAST = 5e6  # cells per second, forward
 BURN_IN, CHAINS = 200, 8
 EVIDENCE = (
     {},
@@ -32,7 +32,7 @@ EVIDENCE = (
 
 
 def networks() -> Iterator[tuple[str, Network, int]]:
-    """Networks and how many cases to draw of each."""
+    """Networks, and the number of cases to draw from each."""
     yield "alarm", alarm(), 1_000_000
     yield "dna, learned", learn(data.table("dna"), prior="uniform", structure_prior="kappa:0.1"), 200_000
     yield "dna, learned without a structure prior", learn(data.table("dna"), structure_prior="uniform"), 200_000
@@ -48,7 +48,7 @@ def by_gibbs(network: Network, targets: list[int], weights: Weights, n_samples: 
 
 
 def rates(name: str, network: Network, n_cases: int) -> list[float]:
-    """Cells a second forward, by weighting and by Gibbs: all marginals are asked for and nothing is given."""
+    """Cells per second forward, by weighting and by Gibbs: all marginals are queried without evidence."""
     everything = list(range(len(network.variables)))
     sample(network, 10, seed=1)
     for method in (weighted, by_gibbs):
@@ -74,14 +74,14 @@ def speeds() -> Report:
 
 
 def errors(found: Estimate, exact: list[np.ndarray]) -> tuple[float, float]:
-    """The root mean square of the errors, and of what the estimate says they are."""
+    """The root mean square of the errors, and of those stated by the estimate."""
     apart = np.concatenate(found.probabilities) - np.concatenate(exact)
     said = np.concatenate(found.standard_errors)
     return float(np.sqrt((apart**2).mean())), float(np.sqrt((said**2).mean()))
 
 
 def accuracy() -> Report:
-    """All marginals of alarm, from nothing given to evidence that is far from likely."""
+    """All marginals of alarm, from no evidence to very improbable evidence."""
     network = alarm()
     for method in (weighted, by_gibbs):
         method(network, [0], {}, 100)  # compile

@@ -1,6 +1,6 @@
 """How cost grows with the number of cases, and at the start of a search with the number of variables.
 
-The exponent is the slope of log time on log size: 1 is linear, 2 is square. One thread throughout.
+The exponent is the slope of log time on log size: 1 is linear, 2 is quadratic. One thread throughout.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ def whole(cases: Table) -> LeafSearchRun:
 
 
 def first_step(cases: Table) -> LeafSearchRun:
-    """All gains at the start, and the best of them taken."""
+    """Compute all gains at the start, and take the best step."""
     under_way = start_search(cases, search=LeafSearch(threads=1), prior="uniform", structure_prior="kappa:0.1")
     step = next(under_way)
     check(step.n_arcs == 1 and step.operator.gain > 0, f"the first step is {step}")
@@ -43,7 +43,7 @@ def growth(
     size: Callable[[Table], int],
     action: Callable[[Table], LeafSearchRun],
 ) -> Report:
-    """A table of times, with the slope from each line to the next and over all."""
+    """A table of times, with the slope between successive lines and overall."""
     sizes, times, steps = [], [], []
     for cases in tables:
         seconds, search = best_of(REPEATS, partial(action, cases))
@@ -61,13 +61,13 @@ def _row(size: int, seconds: float, n_steps: int, slope: str) -> list[str]:
 
 
 def _late(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The exponent where fixed costs matter less."""
+    """The exponent at the large sizes, where fixed costs matter less."""
     half = len(sizes) // 2
     return exponent(sizes[half:], times[half:])
 
 
 def measure() -> Iterator[Report]:
-    """Cases, drawn and real; then variables."""
+    """Cases, sampled and real; then variables."""
     whole(data.alarm_sample(100))
     samples = (data.alarm_sample(n) for n in CASES)
     yield growth("Whole search on cases drawn from ALARM", "cases", samples, lambda t: t.n_cases, whole)

@@ -1,7 +1,7 @@
-"""Which schedule wins: always the best operator, or merges only when no split gains?
+"""The schedules compared: always the best operator, or merges only when no split gains.
 
-The log score is what search maximises. Where a data set comes with test cases, their mean log-likelihood is beside
-it: a higher score need not predict better. Binary variables are searched with CBM only, as C and B are the same there.
+The log score is what search maximizes. If a data set has test cases, their mean log-likelihood is shown beside it: a
+higher score need not predict better. Binary variables are searched with CBM only, as C and B are the same there.
 """
 
 import time
@@ -15,16 +15,16 @@ from leafwise.learner import start_search
 from leafwise.search.leaf_search import SCHEDULES, LeafSearch
 from leafwise.table import Table
 
-SMALL = 300_000  # cells: with these, priors of several strengths are tried too
+SMALL = 300_000  # cells: up to this size, priors of several strengths are tried, too
 PRIORS = ("uniform", "bdeu:1", "bdeu:10")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one search found."""
+    """The result of one search."""
 
-    score: float  # log score a case
-    test: float | None  # log-likelihood a test case
+    score: float  # log score per case
+    test: float | None  # log-likelihood per test case
     n_leaves: int
     seconds: float
 
@@ -42,7 +42,7 @@ def outcome(cases: Table, test: Table | None, operators: str, schedule: str, pri
 
 
 def compare(name: str, cases: Table, test: Table | None) -> Iterator[tuple[list[str], Outcome, Outcome]]:
-    """Both schedules, for each prior and operator set that makes sense here."""
+    """Both schedules, for each prior and operator set that is meaningful here."""
     is_binary = all(variable.n_states <= 2 for variable in cases.variables)
     for prior in PRIORS if cases.codes.size <= SMALL else PRIORS[:1]:
         for operators in ("CBM",) if is_binary else ("CBM", "BM"):
@@ -51,7 +51,7 @@ def compare(name: str, cases: Table, test: Table | None) -> Iterator[tuple[list[
 
 
 def measure() -> Iterator[Report]:
-    """One row for each data set, operator set and prior."""
+    """One row per data set, operator set and prior."""
     for prior in PRIORS[:2]:  # compile
         start_search(data.alarm_sample(100), prior=prior).run()
     jobs = [(f"alarm, {n:,} cases", data.alarm_sample(n), data.alarm_sample(10_000, seed=2)) for n in (1_000, 10_000)]

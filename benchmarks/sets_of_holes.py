@@ -1,8 +1,8 @@
-"""Learning from holes, compared on several sets of rows and holes: means of what `leafwise reproduce missing` tells.
+"""Learning with missing cells, over several sets of rows and holes: means of `leafwise reproduce missing`.
 
-All ways get stacked leaves and are asked for held-back cases, as there; the first set of holes in all rows is that
-table's. *Rows of a pair*: complete data, with as large a share of the rows as show two variables at once, in the mean
-over all pairs. That is what there is to see of an arc.
+All methods have stacked leaves and are tested on held-out cases, as there; the first set of holes in all rows is that
+of its table. *Rows of a pair*: complete data, with a share of the rows equal to the mean share, over all pairs of
+variables, of rows in which both are observed: the information that is available about an arc.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from leafwise.table import Table
 
 CASES, ALL, TURNS, SEED = 2000, 50_000, 5, 2024
 NAMES = [name for name in SETS if name != "alarm-10000"]
-LARGE = ("adult", "nltcs", "msnbc", "tretail")  # which have many more rows than CASES: once more with them
+LARGE = ("adult", "nltcs", "msnbc", "tretail")  # with many more rows than CASES; repeated with them
 ENDS = ("most common", "infer", "complete")  # KNNImputer takes minutes there; see `leafwise reproduce missing`
 WAYS = ("most common", "IterativeImputer", "KNNImputer", "infer", "complete")
 PAIR = "rows of a pair"
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 def of_ways(cut: Cut, seed: int, ways: Sequence[str]) -> list[float]:
-    """How probable held-back cases are by each way."""
+    """The log probability of held-out cases with each method."""
     learned: dict[str, Callable[[], Found]] = {
         "most common": lambda: most_common(cut),
         "IterativeImputer": lambda: iterative(cut),
@@ -51,7 +51,7 @@ def of_ways(cut: Cut, seed: int, ways: Sequence[str]) -> list[float]:
 
 
 def fewer(cut: Cut, seed: int) -> Table:
-    """As large a share of the complete rows as show two variables at once."""
+    """A share of the complete rows equal to the mean share in which two variables are both observed."""
     shown, n_cases = (~cut.holes).astype(float), cut.complete.n_cases
     share = float((shown @ shown.T / n_cases)[~np.eye(len(shown), dtype=bool)].mean())
     left = np.sort(np.random.default_rng(seed).permutation(n_cases)[: round(n_cases * share)])
@@ -59,20 +59,20 @@ def fewer(cut: Cut, seed: int) -> Table:
 
 
 def covered(values: Floats, worst: Floats, best: Floats) -> str:
-    """How much of the way between two others is covered, from the means of all sets, and its standard error."""
+    """The share of the gap between two others that is closed, from the means of all sets, and its standard error."""
     share = (values - worst).mean() / (best - worst).mean()
     error = (values - worst - share * (best - worst)).std(ddof=1) / np.sqrt(len(values)) / (best - worst).mean()
     return f"{share:.0%} ± {error:.0%}"
 
 
 def values_of(name: str, how: float | str, most: int, turn: int, ways: Sequence[str]) -> list[float]:
-    """What comes of one set of rows and holes."""
+    """The results for one set of rows and holes."""
     train, test = cases(name, most, data.folder(), turn)
     return of_ways(Cut(train, removed(train, how, SEED + turn), test), turn, ways)
 
 
 def row(name: str, how: float | str, most: int, ways: Sequence[str]) -> tuple[list[str], str]:
-    """The cells of one line, and what is to be said where another way is ahead."""
+    """The cells of one line, and a remark if another method is ahead."""
     found = [values_of(name, how, most, turn, ways) for turn in range(TURNS)]
     by_way = dict(zip(ways, np.array(found).T, strict=True))
     means = {way: float(values.mean()) for way, values in by_way.items()}

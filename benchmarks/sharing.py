@@ -1,7 +1,7 @@
-"""Ties of up to 100,000 leaves: how long it takes to share all that gains, by processor time.
+"""Ties among up to 100,000 leaves: the processor time to share all that gains.
 
 Leaves of 100 variables with the same labels, drawn from 50 distributions, with 5 to 2,000 cases each, under the uniform
-structure prior, so that nearly all of them come to share.
+structure prior, so that nearly all of them end up shared.
 """
 
 import time
@@ -21,7 +21,7 @@ LEAVES, STATES = (1_000, 10_000, 100_000), (2, 3, 4)
 
 
 def leaves(n: int, n_states: int) -> Network:
-    """A network with so many leaves: all variables have one parent, which leads to a leaf for each of its states."""
+    """A network with `n` leaves: all variables have one parent, with a leaf for each of its states."""
     random, n_own = np.random.default_rng(1), n // N_VARIABLES
     labels = tuple("abcd"[:n_states])
     parent = Variable("parent", tuple(map(str, range(n_own))))
@@ -37,7 +37,7 @@ def leaves(n: int, n_states: int) -> Network:
 
 
 def share(network: Network) -> tuple[float, Sharing]:
-    """All steps, and the seconds of processor time that they took."""
+    """Take all steps; return the processor seconds, and the state at the end."""
     began = time.process_time()
     sharing = Sharing(network, "T", Kappa().costs, adds=False)
     while not sharing.finished:
@@ -46,8 +46,8 @@ def share(network: Network) -> tuple[float, Sharing]:
 
 
 def measure() -> Iterator[Report]:
-    """A row for each number of leaves and of states."""
-    share(leaves(400, 2))  # compiled
+    """A row per number of leaves and of states."""
+    share(leaves(400, 2))  # compile
     rows = []
     for n in LEAVES:
         for n_states in STATES:

@@ -1,8 +1,8 @@
-"""How long the command takes to start: at once, the first time ever (kernels not compiled), and any later time.
+"""The start-up time of the command: at once, the first time ever (kernels not compiled), and later.
 
-Kernels are kept beside the package, or in the user's cache folder where the package cannot be written to. To see the
-latter whoever runs this (nothing is read-only for root), a copy of the package gets a *file* called __pycache__ in each
-folder, so that no folder of that name can be made.
+Kernels are cached beside the package, or in the user's cache folder if the package is not writable. To test the latter
+for any user (nothing is read-only for root), a copy of the package gets a *file* named __pycache__ in each folder, so
+that no folder of that name can be created.
 """
 
 import os
@@ -26,7 +26,7 @@ BOUNDS = {"version": 0.3, "first": 10.0, "later": 0.8}
 
 
 def promoters(folder: Path) -> tuple[Path, str]:
-    """The promoters table, or where it is not there a drawn one of its size; and which of both it is."""
+    """The promoters table, or if it is missing a synthetic one of its size; and which of both it is."""
     try:
         return data.path("promoters"), "promoters"
     except data.NoData:
@@ -35,14 +35,14 @@ def promoters(folder: Path) -> tuple[Path, str]:
 
 @dataclass(frozen=True, order=True)
 class Took:
-    """Seconds by the clock, and of the processors: these do not depend on what else the machine does."""
+    """Seconds of wall time, and of processor time, which does not depend on other load."""
 
     clock: float
     processor: float
 
 
 def run(arguments: list[str], changes: Mapping[str, str]) -> Took:
-    """Run `leafwise` in a process of its own, in an environment with these changes."""
+    """Run `leafwise` in its own process, in an environment with these changes."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     command = [sys.executable, "-c", PROGRAM, *arguments]
@@ -53,7 +53,7 @@ def run(arguments: list[str], changes: Mapping[str, str]) -> Took:
 
 
 def copy_unwritable(folder: Path) -> Path:
-    """A copy of the package in which no __pycache__ folder can be made."""
+    """A copy of the package in which no __pycache__ folder can be created."""
     package = folder / "leafwise"
     shutil.copytree(Path(leafwise.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for place in [package, *(path for path in package.rglob("*") if path.is_dir())]:
@@ -62,7 +62,7 @@ def copy_unwritable(folder: Path) -> Path:
 
 
 def kept(folder: Path) -> int:
-    """How many compiled kernels lie somewhere under a folder."""
+    """The number of compiled kernels below a folder."""
     return sum(1 for _ in folder.rglob("*.nbc"))
 
 
@@ -72,7 +72,7 @@ def best(arguments: list[str], changes: Mapping[str, str]) -> Took:
 
 
 def measure() -> Iterator[Report]:
-    """Start-up, first and later runs, here and with a package that cannot be written to."""
+    """Start-up, first and later runs, with the package here and with an unwritable one."""
     rows = [_row("leafwise --version", best(["--version"], {}), "version")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,11 +1,11 @@
-"""A search on many workers: a simulation of rounds and stragglers, fitted to a local run and held against another.
+"""Search on many workers: a simulation of rounds and stragglers, fitted to a local run and tested on another.
 
-A round ends when the slowest worker has counted, and its counts have come up a tree of sums. What a worker counts is
-linear in its rows; how long a histogram takes, and a round besides, is that of a local cluster of one worker, and how
-unequal workers are that of the next larger one. The model then foretells more of them, and a billion rows × 2,000
-variables on 100. The machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30` is the size
-of the local runs, `LEAFWISE_WORKERS=1,2` how many workers they have; `LEAFWISE_RUNS=runs.json`, where `cluster` kept
-runs of that size, takes these.
+A round ends when the slowest worker has counted, and its counts have passed up a tree of sums. Counting is linear in a
+worker's rows; the time per histogram, and the overhead of a round, are those of a local cluster of one worker, and the
+variation between workers is that of the next larger one. The model then predicts runs with more workers, and a billion
+rows × 2,000 variables on 100. The machine should be idle, and have a core for each worker. `LEAFWISE_CLUSTER=200000x30`
+is the size of the local runs, `LEAFWISE_WORKERS=1,2` their numbers of workers; with `LEAFWISE_RUNS=runs.json`, runs of
+that size saved by `cluster` are used.
 """
 
 import json
@@ -26,22 +26,22 @@ from benchmarks.report import Report, main
 from leafwise.counters.dask import _FEW_WORKERS
 
 ROWS, VARIABLES, WORKERS, CORES = 1_000_000_000, 2_000, 100, 16
-LATENCY = 0.002  # seconds for a message within a data centre, handled by Python,
-BANDWIDTH = 1e9  # ... and bytes a second
-# Of 1,000,000 × 2,000, by `python -m benchmarks gpu`: batches, histograms and seconds on one GPU.
+LATENCY = 0.002  # seconds per message within a data centre, handled by Python,
+BANDWIDTH = 1e9  # ... and bytes per second
+# For 1,000,000 × 2,000, from `python -m benchmarks gpu`: batches, histograms and seconds on one GPU.
 BATCHES, HISTOGRAMS, GPU_SECONDS, GPU_A_BATCH, GPUS = 2_582, 327_805, 20.8, 0.0036, 8
 
 
 @dataclass(frozen=True)
 class Model:
-    """Seconds for a histogram of a row and a variable, on one core; for a round; and how unequal workers are."""
+    """Seconds per histogram, row and variable on one core; seconds per round; variation between workers."""
 
     counting: float
     round: float
-    spread: float  # of the logarithm of a worker's time
+    spread: float  # standard deviation of the logarithm of a worker's time
 
     def seconds(self, n_rounds: int, n_histograms: float, n_rows: float, n_variables: int, n_workers: int) -> float:
-        """A simulated search: every worker has an equal share of the rows, and is late by chance in each round."""
+        """A simulated search: every worker has an equal share of the rows, and a random delay in each round."""
         random = np.random.default_rng(1)
         work = self.counting * n_histograms / n_rounds * n_rows / n_workers * n_variables
         mean_of_log = -(self.spread**2) / 2  # so that the mean is 1
@@ -53,7 +53,7 @@ class Model:
 
 
 def growth() -> float:
-    """How the number of histograms grows with rows: the slope of their logarithms, on small tables."""
+    """The growth of the number of histograms with rows: the slope of their logarithms, on small tables."""
     from benchmarks import data
     from leafwise.counters.cpu import CpuCounter
     from leafwise.counters.sharded import ShardedCounter
@@ -70,7 +70,7 @@ def growth() -> float:
 
 
 def local_runs() -> dict[int, dict[str, Any]]:
-    """What runs on local clusters report, by how many workers these have."""
+    """The reports of runs on local clusters, by their number of workers."""
     if cluster.RUNS:
         return {int(n_workers): report for n_workers, report in json.loads(Path(cluster.RUNS).read_text()).items()}
     with tempfile.TemporaryDirectory() as place:
@@ -79,7 +79,7 @@ def local_runs() -> dict[int, dict[str, Any]]:
 
 
 def measure() -> Iterator[Report]:
-    """The model beside local runs, and what it says of a billion rows."""
+    """The model beside local runs, and its prediction for a billion rows."""
     runs = local_runs()
     one, several = runs[1], min(n for n in runs if n > 1)
     rows, variables = cluster.N_CASES, cluster.N_VARIABLES

@@ -1,14 +1,14 @@
-"""Which priors predict best on which data: the default, what it replaced, trees, and none at all.
+"""Predictive performance of priors on many data sets: the default, its predecessor, trees, and no prior.
 
-All numbers are means over cases that were held back: the test cases of a data set, or every third case of it in an
-order drawn at random; of a table of less than 1,000 cases, each tenth in turn, in five such orders; of published
-networks, other cases than the five samples that are learned from. What is added with ± is the standard error of a
-difference: over the cases held back, or over the parts learned from if that is larger.
+All numbers are means over held-out cases: the test cases of a data set, or every third case in a random order; for a
+table of less than 1,000 cases, each tenth in turn, in five such orders; for published networks, cases other than the
+five samples that are learned from. The number after ± is the standard error of a difference: over the held-out cases,
+or over the training parts if that is larger.
 
-`default` is `learn` as it comes; `symmetric:2` has the same graphs, and two cases in each leaf to begin with, where the
-default takes up to 32 if a variable asks for them; `trees (B)` has the default's priors and no merges; `κ = 1/n` is the
-former default (graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments,
-with trees, since graphs take minutes under it. Of single targets `one search` is the first of the default's two.
+`default` is `learn` with its defaults; `symmetric:2` has the same graphs with two pseudo-cases in each leaf, where the
+default chooses up to 32 for each variable; `trees (B)` has the default's priors and no merges; `κ = 1/n` is the former
+default (graphs, CBM, uniform prior of the parameters); `uniform, B` is the prior of the paper's experiments, with
+trees, since graphs take minutes under it. For single targets, `one search` is the first of the default's two.
 """
 
 import math
@@ -32,16 +32,16 @@ from leafwise.table import Table
 STRICTER = (0.0002, 0.0005)
 CLASSES = dict.fromkeys(("promoters", "splice", "car", "nursery", "mushroom"), "class") | {"adult_train": "income"}
 NETWORKS = ("alarm", "child", "insurance", "hailfinder", "win95pts", "hepar2", "barley")
-SIZES = (500, 5_000)  # cases of each, and as many as the latter are held back
+SIZES = (500, 5_000)  # cases of each; as many as the latter are held out
 MANY_STATES = 5
-FEW_CASES, N_FOLDS, N_ORDERS = 1_000, 10, 5  # so few cases are learned from in folds, in so many orders
-SEEDS = (1, 3, 4, 5, 6)  # of the samples that are learned from; 2 is that of the cases held back
+FEW_CASES, N_FOLDS, N_ORDERS = 1_000, 10, 5  # smaller tables are cross-validated, with this many folds and orders
+SEEDS = (1, 3, 4, 5, 6)  # of the training samples; 2 is that of the held-out cases
 
 Floats = NDArray[np.float64]
 
 
 class Part(NamedTuple):
-    """Cases to learn from, and cases held back, which have these places in all that are."""
+    """Training cases, and held-out cases with their places among all held-out ones."""
 
     train: Table
     test: Table
@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Log-likelihoods of cases held back: of each, mean over the times it is; and the means of the parts."""
+    """Log-likelihoods of held-out cases: of each, its mean over its parts; and the means of the parts."""
 
     cases: Floats
     parts: Floats
@@ -69,18 +69,18 @@ class Found(NamedTuple):
 
     @classmethod
     def of_test(cls, network: Network, test: Table) -> "Found":
-        """For one part."""
+        """The log-likelihoods for one part."""
         cases = log_probabilities(network, test)
         return cls(cases, np.array([cases.mean()]))
 
     @classmethod
     def mean_of(cls, found: Sequence["Found"]) -> "Found":
-        """Case by case, and part by part."""
+        """The means case by case, and part by part."""
         return cls(*(np.mean([one[k] for one in found], axis=0) for k in range(2)))
 
 
 class Problem(NamedTuple):
-    """A table and its parts: one, or where it is small, several in which each case is held back equally often."""
+    """A table and its parts: one, or for a small table several, in which each case is held out equally often."""
 
     name: str
     parts: list[Part]
@@ -90,7 +90,7 @@ class Problem(NamedTuple):
         return self.parts[0].train
 
     def log_likelihoods(self, networks: Sequence[Network]) -> Found:
-        """Of the cases held back, by the networks of the parts."""
+        """The log-likelihoods of the held-out cases under the networks of the parts."""
         n_cases = 1 + max(int(part.places.max()) for part in self.parts)
         total, times, means = np.zeros(n_cases), np.zeros(n_cases), []
         for part, network in zip(self.parts, networks, strict=True):
@@ -125,7 +125,7 @@ OF_A_TARGET = {**WAYS, "one search": Way("CBIM", "auto", "auto")}
 
 
 def best_kappa(train: Table, valid: Table, test: Table) -> tuple[float, Found]:
-    """The kappa that is best on valid, and what it does on test: from strict to where it only overfits more."""
+    """The kappa that is best on valid, and its result on test: from strict to where it only overfits more."""
     found: list[tuple[float, float, Network]] = []
     for kappa in (*STRICTER, *KAPPAS):
         network = Way("CBM", "uniform", f"kappa:{kappa:g}").learn(train)
@@ -154,7 +154,7 @@ def binary_sets() -> Report:
 
 
 def beaten(values: Mapping[str, Mapping[str, Found]]) -> list[str]:
-    """Against each other way: on how many rows the default is no worse, and where it is worse, by how much."""
+    """For each other method: on how many rows the default is no worse, and where and by how much it is worse."""
     remarks = []
     for other in list(next(iter(values.values())))[1:]:
         lost = []
@@ -168,7 +168,7 @@ def beaten(values: Mapping[str, Mapping[str, Found]]) -> list[str]:
 
 
 def parts_of(name: str) -> list[Part]:
-    """What a table is learned from, and what is held back."""
+    """The training and held-out parts of a table."""
     cases = data.table(name)
     tests = data.test_table(name, cases)
     if tests is not None:
@@ -213,7 +213,7 @@ def joint(found: Sequence[Problem]) -> Report:
 
 
 def each(found: Sequence[Problem]) -> Report:
-    """Each variable as a target, all others being its possible parents."""
+    """Each variable as a target, with all others as possible parents."""
     rows: list[list[str]] = []
     all_values: dict[str, dict[str, Found]] = {}  # means over all targets, for the remarks
     by_states: dict[bool, list[dict[str, Found]]] = {True: [], False: []}  # many, or few
@@ -245,7 +245,7 @@ def each(found: Sequence[Problem]) -> Report:
 
 
 def one_by_one(has_many: bool, found: Sequence[Mapping[str, Found]]) -> str:
-    """On how many single targets the default is worse than κ = 1/n, and surely so."""
+    """On how many single targets the default is worse than κ = 1/n, and significantly so."""
     worse = [(values["κ = 1/n"] - values["default"], values["κ = 1/n"].mean) for values in found]
     worse = [(less, mean) for less, mean in worse if less.mean > 0]
     sure = sum(less.mean > -0.003 * mean and less.mean > 2 * less.error for less, mean in worse)
@@ -259,7 +259,7 @@ def one_by_one(has_many: bool, found: Sequence[Mapping[str, Found]]) -> str:
 def measure() -> Iterator[Report]:
     """Binary data, then tables: together, and one target at a time."""
     for name in (*DENSITY, *CLASSES):
-        data.path(name)  # what is missing is said before anything is run
+        data.path(name)  # reports missing files before anything is run
     yield binary_sets()
     found = list(problems())
     yield joint(found)

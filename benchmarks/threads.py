@@ -1,8 +1,7 @@
-"""What more threads gain: whole searches on one thread and on more, up to as many as the machine has cores.
+"""The gain from more threads: whole searches on one thread and on more, up to the machine's number of cores.
 
-From a table in memory to the network. Sets that are read from files are left out where these are not there. The last
-column is of work that needs no sharing, once on one thread and as often as there are cores on all of them: what the
-machine itself gains.
+From a table in memory to the network. Data sets whose files are missing are omitted. The last column is for work
+without any sharing, once on one thread and once per core on all of them: the gain that the machine itself allows.
 """
 
 import os
@@ -20,7 +19,7 @@ from leafwise.search.leaf_search import LeafSearch
 from leafwise.table import Table
 
 FILES = ("plants", "kosarek", "msnbc", "ad", "cwebkb", "adult_train")
-LEAST, MOST, SECONDS = 2, 15, 5.0  # turns for each table
+LEAST, MOST, SECONDS = 2, 15, 5.0  # turns per table
 GOALS = {"1,000,000 x 200": 10.0, "msnbc": 5.0}
 GOAL = 6.0
 
@@ -28,7 +27,7 @@ Search = Callable[[], float]
 
 
 def tables(remarks: list[str]) -> Iterator[tuple[str, Table, str | None]]:
-    """All tables by name, and the target where only one is learned."""
+    """All tables by name, and the target if only one is learned."""
     for name in FILES:
         try:
             yield name, data.table(name), None
@@ -43,7 +42,7 @@ def tables(remarks: list[str]) -> Iterator[tuple[str, Table, str | None]]:
 
 
 def search(cases: Table, target: str | None, threads: int) -> float:
-    """The log score of what is found."""
+    """The log score of the result."""
     under_way = start_search(cases, target=target, search=LeafSearch(threads=threads))
     under_way.run()
     _ = under_way.network
@@ -52,7 +51,7 @@ def search(cases: Table, target: str | None, threads: int) -> float:
 
 def in_turn(searches: list[Search], name: str) -> list[float]:
     """The least seconds of each search."""
-    found = {search() for search in searches}  # compiled, and in the caches
+    found = {search() for search in searches}  # compile, and warm the caches
     check(len(found) == 1, f"{name}: the network depends on the number of threads")
     best, n_turns, began = [float("inf")] * len(searches), 0, time.perf_counter()
     while n_turns < LEAST or (n_turns < MOST and time.perf_counter() - began < SECONDS):
@@ -65,7 +64,7 @@ def in_turn(searches: list[Search], name: str) -> list[float]:
 
 
 def gained_by_machine(n: int) -> float:
-    """How many times as much is done by n threads, of work that needs no sharing."""
+    """The throughput of n threads relative to one, for work without any sharing."""
 
     def seconds(pool: ThreadPoolExecutor, times: int) -> float:
         began = time.perf_counter()
@@ -79,7 +78,7 @@ def gained_by_machine(n: int) -> float:
 
 
 def measure() -> Iterator[Report]:
-    """A row a table."""
+    """A row per table."""
     cores = os.cpu_count() or 1
     threads = sorted({min(2**k, cores) for k in range(6)})
     rows, remarks, missed = [], list[str](), list[str]()

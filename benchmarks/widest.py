@@ -1,7 +1,7 @@
-"""10,000 variables and 10,000 cases: takes a minute or more and some GB, and must end.
+"""10,000 variables and 10,000 cases: takes a minute or more and several GB, and must finish.
 
-A binary chain, `learn` as it comes. The pairs of variables alone have 400 million counts. Fewer
-variables are measured too, to show how time and memory grow.
+A binary chain, `learn` with its defaults. The pairs of variables alone have 400 million counts. Fewer variables are
+measured, too, to show how time and memory grow.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ JOBS = tuple(Job(f"{n}x10000", float("inf"), float("inf")) for n in (2_500, 5_00
 
 
 def measure() -> Iterator[Report]:
-    """One row a number of variables."""
+    """One row per number of variables."""
     yield from report(JOBS)
 
 

@@ -1,4 +1,4 @@
-"""Networks that come with the package."""
+"""Networks included in the package."""
 
 from importlib import resources
 

@@ -1,1 +1,1 @@
-"""The paper's experiments, rerun: our numbers beside the published ones."""
+"""The paper's experiments, repeated: our results beside the published ones."""

@@ -1,6 +1,7 @@
-"""Tables 3 to 6: ALARM, learned from 1,000 of its cases with its own arcs (S), freely (U), and along its order (C).
+"""Tables 3 to 6: ALARM, learned from 1,000 cases with its own arcs (S), freely (U), and along its order (C).
 
-The paper's sample is not known, so each seed draws another one; results are means and standard deviations over seeds.
+The paper's sample is not available, so each seed draws another one; results are means and standard deviations over
+seeds.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ def _non_descendants(network: Network) -> dict[str, list[str]]:
 
 
 def scores_of_seeds(n_seeds: int, schedule: str, tell: Callable[[str], None]) -> NDArray[np.float64]:
-    """(n_seeds, rows, columns)."""
+    """The scores of all samples: (n_seeds, rows, columns)."""
     found = []
     for seed in range(1, n_seeds + 1):
         tell(f"sample {seed} of {n_seeds}")
@@ -84,7 +85,7 @@ def table_report(row: str, scores: NDArray[np.float64]) -> Report:
 
 
 def joint_report(scores: NDArray[np.float64]) -> Report:
-    """Table 6: each sample relative to the worst of its 21 scores; and the paper's findings."""
+    """Table 6: each sample relative to the worst of its 21 scores, and the paper's findings."""
     relative = scores - scores.min(axis=(1, 2), keepdims=True)
     rows: list[Sequence[str]] = []
     for k, row in enumerate(ROWS):
@@ -112,7 +113,7 @@ def _mean_rows(label: str, relative: NDArray[np.float64]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim of the paper, and in how many comparisons over all samples it held."""
+    """A claim of the paper, and the number of comparisons over all samples in which it held."""
 
     statement: str
     held: int

@@ -1,4 +1,4 @@
-"""Tables 1 and 2: one target, all other variables its possible parents, six sets of operators."""
+"""Tables 1 and 2: a single target with all other variables as possible parents, and six sets of operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ def methods(operators: str, rounds: int) -> dict[str, Settings]:
 def classification(
     table: Table, priors: Sequence[str], rounds: int, tell: Callable[[str], None] = lambda _: None
 ) -> Scores:
-    """Log scores relative to the greedy search with complete splits only; the structure prior is uniform."""
+    """Log scores relative to greedy search with complete splits only, under a uniform structure prior."""
     scores: Scores = {}
     for prior in priors:
         found: dict[str, list[float]] = {}
@@ -40,7 +40,7 @@ def classification(
 
 
 def classification_report(title: str, scores: Scores, published: Mapping[str, Sequence[float]], digits: int) -> Report:
-    """Ours beside the paper's."""
+    """Our scores beside the paper's."""
     rows = []
     for prior, by_method in scores.items():
         rows.append((prior, "paper", *(f"{value:.{digits}f}" for value in published[prior])))

@@ -1,7 +1,7 @@
-"""Density estimation on fourteen binary data sets: learned on train, chosen on valid, reported on test.
+"""Density estimation on fourteen binary data sets: learned on train, selected on valid, reported on test.
 
-For each set of operators and each schedule, kappa goes from strict to lenient for as long as that helps; every network
-is taken as it is and smoothed. The one with the highest mean log-likelihood on valid is the one that sees test.
+For each set of operators and each schedule, kappa goes from strict to lenient as long as that helps; every network is
+evaluated with and without smoothing. The one with the highest mean log-likelihood on valid is evaluated on test.
 """
 
 import json
@@ -26,14 +26,14 @@ from leafwise.smoothing import smoothings
 from leafwise.table import Table, Variable
 
 PARTS = ("train", "valid", "test")
-SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C is B where all is binary
+SEARCHES = (("B", "best-first"), ("BM", "best-first"), ("BM", "splits-first"))  # C equals B if all variables are binary
 KAPPAS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; the first is none
-HOPELESS = 1.01  # times the best log-likelihood on valid so far: a more lenient kappa only overfits more
-CLEARLY = 0.002  # a difference that counts
+STRENGTHS = (0.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)  # of smoothing; 0 is none
+HOPELESS = 1.01  # times the best log-likelihood on valid so far; beyond it, a more lenient kappa only overfits more
+CLEARLY = 0.002  # the least difference that counts
 _FORMAT = {"format": "leafwise-density", "version": 1}
 _MIXTURES = {"format": "leafwise-density-mixtures", "version": 1}
-CHOSEN = (  # of what a mixture tells of its learning
+CHOSEN = (  # of a mixture's record of learning
     *("networks", "structure_prior", "leaves_chosen", "leaves", "parameters", "arcs"),
     "mean_log_probability_unseen",
 )
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Choice:
-    """One network of a data set: how it was made, and its mean log-likelihood on valid."""
+    """One network of a data set: its settings, and its mean log-likelihood on valid."""
 
     operators: str
     schedule: str
@@ -56,33 +56,33 @@ class Choice:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was chosen for a data set, and how well it does."""
+    """The network selected for a data set, and its performance."""
 
     cases: int
     variables: int
     choice: Choice
     test: float
     searches: int
-    seconds: float  # of everything but reading files
+    seconds: float  # of everything except reading files
     limit: float | None  # of each search, in seconds
 
 
 @dataclass(frozen=True)
 class MixtureOutcome:
-    """What was chosen for the mixture of a data set, and how well it does."""
+    """The mixture learned for a data set, and its performance."""
 
     cases: int
     variables: int
     chosen: Mapping[str, Any]
     valid: float
     test: float
-    seconds: float  # of the processor, as is the limit: what is found does not hang on who else uses the machine
-    asked: int  # networks
-    limit: float | None  # for the set
+    seconds: float  # of the processor, as is the limit, so that results do not depend on other users of the machine
+    asked: int  # networks requested
+    limit: float | None  # for the data set
 
 
 def read_parts(folder: Path, name: str) -> tuple[Table, Table, Table]:
-    """Train, valid and test of a data set: 0 and 1 for every variable, whether or not both occur."""
+    """Train, valid and test of a data set; all variables have the states 0 and 1, even if one does not occur."""
     train, valid, test = (_read_binary(part_file(folder, name, part)) for part in PARTS)
     widths = [cases.n_variables for cases in (train, valid, test)]
     if len(set(widths)) > 1:
@@ -99,7 +99,7 @@ def _read_binary(file: Path) -> Table:
 
 
 def part_file(folder: Path, name: str, part: str) -> Path:
-    """The file of a part of a data set, in the folder or in its folder `debd`."""
+    """The file of a part of a data set, in the folder or its subfolder `debd`."""
     for place in (folder, folder / "debd"):
         for ending in ("csv.gz", "csv"):
             if (file := place / f"{name}.{part}.{ending}").is_file():
@@ -114,7 +114,7 @@ def best_on_valid(
     limits: LeafSearch = LeafSearch(),
     tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """The network that does best on valid, and what it does on test; `limits` says how long a search may take."""
+    """The network with the best score on valid, and its score on test; `limits` limits the time of a search."""
     began = time.perf_counter()
     found = [
         candidate
@@ -142,7 +142,7 @@ def _walk(
 
 
 def _best_smoothing(train: Table, valid: Table, search: LeafSearch, kappa: float) -> tuple[Choice, Network]:
-    """The network that one search finds, with the leaves that do best on valid."""
+    """The network of one search, with the smoothing that does best on valid."""
     under_way = start_search(train, search=search, prior="uniform", structure_prior=f"kappa:{kappa:g}")
     under_way.run()
     learned = under_way.network
@@ -161,11 +161,11 @@ def density(
     results: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Outcome]:
-    """The outcomes of data sets; those already in the file of results are not run again, others are added to it."""
+    """The outcomes of data sets; those already in the results file are not repeated, others are added to it."""
     known = {} if results is None or not results.exists() else read_results(results)
     for name in names:
         for part in PARTS:
-            part_file(folder, name, part)  # what is missing is said before anything is run
+            part_file(folder, name, part)  # reports missing files before anything is run
     for name in names:
         if name not in known or known[name].limit != limits.seconds:
             parts = read_parts(folder, name)
@@ -187,9 +187,9 @@ def density_of_mixtures(
     results: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> dict[str, MixtureOutcome]:
-    """Mixtures of so many networks, or of those that the time for a set allows; nothing is chosen on valid or test.
+    """Mixtures of a given number of networks, or as many as the time allows; nothing is selected on valid or test.
 
-    Those already in the file of results are not run again, others are added to it.
+    Those already in the results file are not repeated, others are added to it.
     """
     for name in names:
         for part in PARTS:
@@ -230,7 +230,7 @@ def _mixed(
 
 
 def mixture_report(outcomes: Mapping[str, MixtureOutcome]) -> Report:
-    """Mixtures beside the published numbers."""
+    """Mixtures beside the published results."""
     columns = tuple(DENSITY_SOURCES)
     heads = ("set", "variables", "train", "networks", "trees pay", "leaves are", "leaves", "seconds", "unseen")
     rows = []
@@ -259,12 +259,12 @@ def _reached(outcomes: Mapping[str, MixtureOutcome], column: str, place: int) ->
 
 
 def results_text(outcomes: Mapping[str, Any], kind: Mapping[str, Any] = _FORMAT) -> str:
-    """The file of results."""
+    """The text of the results file."""
     return json.dumps({**kind} | {"sets": {name: asdict(outcome) for name, outcome in outcomes.items()}}, indent=1)
 
 
 def read_results(path: Path) -> dict[str, Outcome]:
-    """The outcomes in a file of results."""
+    """The outcomes in a results file."""
     return _read(path, _FORMAT, lambda **values: Outcome(**(values | {"choice": Choice(**values["choice"])})))
 
 
@@ -279,7 +279,7 @@ def _read(path: Path, kind: Mapping[str, Any], make: Callable[..., T]) -> dict[s
 
 
 def density_report(outcomes: Mapping[str, Outcome]) -> Report:
-    """Ours beside the published numbers."""
+    """Our results beside the published ones."""
     columns = tuple(DENSITY_SOURCES)
     heads = ("set", "variables", "train", "search", "κ", "smoothing", "leaves", "arcs", "seconds", "all searches s")
     rows = []

@@ -1,4 +1,4 @@
-"""Friedman & Goldszmidt's search over arcs against the joint search, a comparison that the paper promises."""
+"""Friedman & Goldszmidt's search over arcs against the joint search, a comparison announced in the paper."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ KINDS = {"trees (B)": "B", "graphs (CBM)": "CBM"}
 
 
 def edge_report(n_seeds: int, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Log score and time of both, over samples of ALARM; uniform priors."""
+    """Log score and time of both, over samples of ALARM, under uniform priors."""
     rows = []
     data: dict[str, dict[str, list[list[float]]]] = {}
     for kind, operators in KINDS.items():

@@ -1,10 +1,10 @@
-"""Ways to learn from tables with holes: cells are removed from complete tables, and all ways get the same ones.
+"""Comparison of methods for missing data: all get the same tables, from which cells were removed.
 
-Each way makes a network. What counts is how probable it finds complete cases that were held back, and the true values
-of the holes given what their rows show. The rivals of scikit-learn get the states as numbers, and what they fill in is
-rounded to a state; KNNImputer seeks neighbours among 10,000 rows, taken by chance where there are more. pyAgrum's EM
-gets our structure, as complete tables; with many holes or rows it takes minutes, and is asked only if somebody has the
-time. All others get the leaves that predict best, "stacked", and then plain ones.
+Each method produces a network. It is evaluated by the log probability of held-out complete cases, and of the true
+values of the missing cells given the observed ones of their rows. Imputers of scikit-learn get the states as numbers,
+and their results are rounded to states; KNNImputer searches neighbours among 10,000 rows, a random sample of larger
+tables. pyAgrum's EM gets our structure, as complete tables; it takes minutes with many missing cells or rows, and is
+then run only on request. All others have the leaves that predict best, "stacked", and also plain ones.
 """
 
 import tempfile
@@ -47,40 +47,40 @@ SETS: dict[str, int] = {
     "mushroom": 8000,
     **dict.fromkeys(BINARY, 300_000),
 }
-_TESTED, _ASKED = 5000, 300  # held-back cases, and rows with holes whose true values are asked for
-_SEED = 2024  # of the holes: none of those that samples are drawn with
+_TESTED, _ASKED = 5000, 300  # held-out cases, and rows with missing cells whose true values are scored
+_SEED = 2024  # of the removed cells, different from those of samples
 _LIMITS = Limits(operations=2e7)
-_FEW, _FEW_A_ROW, _FEW_ROWS = 0.1, 8, 5000  # with more holes, more in a row, or more rows pyAgrum's EM is slow
-_DONORS = 10_000  # rows that KNNImputer looks for neighbours in
+_FEW, _FEW_A_ROW, _FEW_ROWS = 0.1, 8, 5000  # with more missing cells, more in a row, or more rows, pyAgrum's EM is slow
+_DONORS = 10_000  # rows among which KNNImputer searches neighbours
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A table with holes, what was there, and cases that were held back."""
+    """A table with removed cells, their true values, and held-out cases."""
 
     complete: Table
     holes: Holed
     held_back: Table
 
     def shown(self) -> Table:
-        """The table with a state for what is missing."""
+        """The table with a state for missing cells."""
         variables = tuple(variable.with_missing for variable in self.complete.variables)
         codes = np.where(self.holes, self.complete.n_states[:, None], self.complete.codes)
         return Table(variables, codes.astype(np.uint16 if max(self.complete.n_states) > 255 else np.uint8))
 
     def filled(self, codes: Codes) -> Table:
-        """What some rival filled in, made states."""
+        """The cells imputed by another method, as states."""
         most = self.complete.n_states[:, None] - 1
         states = np.clip(np.rint(codes), 0, most).astype(self.complete.codes.dtype)
         return Table(self.complete.variables, np.where(self.holes, states, self.complete.codes))
 
     def numbers(self) -> NDArray[np.float64]:
-        """The states as numbers, one row a case, NaN for what is missing."""
+        """The states as numbers, one row per case, NaN for missing cells."""
         return np.where(self.holes, np.nan, self.complete.codes).T
 
 
 def learned_from(table: Table, infers: bool = False) -> Found:
-    """What is learned from a table; its holes are inferred, or are a state."""
+    """The networks learned from a table; missing cells are inferred, or are a state."""
     plain = learn(table, missing="infer") if infers else learn(table)
     return plain, stacked(plain, table)
 
@@ -93,14 +93,14 @@ def _dropped(cut: Cut) -> Found | None:
 
 
 def most_common(cut: Cut) -> Found:
-    """Every hole gets the most common state of its variable."""
+    """Imputation of the most common state."""
     pairs = zip(cut.complete.codes, cut.holes, strict=True)
     common = [np.bincount(codes[~holes]).argmax() if not holes.all() else 0 for codes, holes in pairs]
     return learned_from(cut.filled(np.repeat(np.array(common)[:, None], cut.complete.n_cases, axis=1)))
 
 
 def iterative(cut: Cut) -> Found:
-    """Every hole gets what scikit-learn's IterativeImputer says."""
+    """Imputation by scikit-learn's IterativeImputer."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
@@ -111,7 +111,7 @@ def iterative(cut: Cut) -> Found:
 
 
 def nearest(cut: Cut) -> Found:
-    """Every hole gets what scikit-learn's KNNImputer says; rows that show the same get the same, and are asked once."""
+    """Imputation by scikit-learn's KNNImputer; rows with equal observed cells are imputed once."""
     from sklearn.impute import KNNImputer
 
     numbers = cut.numbers()
@@ -122,14 +122,14 @@ def nearest(cut: Cut) -> Found:
 
 
 def _agrum(cut: Cut, ours: Network) -> Found | None:
-    """Parameters by pyAgrum's EM, a prior case in each cell, the structure being ours."""
+    """Parameters by pyAgrum's EM, with a prior case in each cell, for our structure."""
     import pyagrum
 
     plain = replace_names(ours)
     try:
         model = to_agrum(plain, most_cells=2**18)
     except ValueError:
-        return None  # a table of some node is too large
+        return None  # the table of some node is too large
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"
         rows = [",".join(plain.names)]
@@ -148,7 +148,7 @@ def _agrum(cut: Cut, ours: Network) -> Found | None:
 
 
 def replace_names(network: Network) -> Network:
-    """The network with names and labels that any file format takes."""
+    """The network with names and labels that all file formats accept."""
     variables = tuple(
         replace(variable, name=f"v{k}", labels=tuple(f"s{s}" for s in range(variable.n_states)), cuts=(), missing=False)
         for k, variable in enumerate(network.variables)
@@ -181,9 +181,9 @@ def _networks(cut: Cut, slow: bool, tell: Callable[[str], None]) -> Iterator[tup
 
 
 def cases(name: str, most: int, folder: Path | None, turn: int = 0) -> tuple[Table, Table]:
-    """The cases to learn from, other ones each turn while there are others, and those held back; all complete."""
+    """The cases to learn from, different ones each turn if there are enough, and the held-out ones; all complete."""
     n = min(SETS[name], most)
-    seed = 1 if turn == 0 else 200 + turn  # 2 is that of the cases held back
+    seed = 1 if turn == 0 else 200 + turn  # 2 is the seed of the held-out cases
     if name.startswith("alarm"):
         return sample(alarm(), n, seed=seed), sample(alarm(), _TESTED, seed=2)
     if folder is None:
@@ -211,7 +211,7 @@ def _rows(table: Table, places: NDArray[np.int64]) -> Table:
 
 
 def removed(table: Table, how: float | str, seed: int = _SEED) -> Holed:
-    """Cells removed at random; or, in every other variable, far more often where another one is in its usual state."""
+    """Cells removed at random; or, in every other variable, far more often if another one is in its usual state."""
     random = np.random.default_rng(seed)
     if isinstance(how, float):
         return np.asarray(random.random(table.codes.shape) < how)
@@ -225,7 +225,7 @@ def removed(table: Table, how: float | str, seed: int = _SEED) -> Holed:
 
 
 def _of_true_values(network: Network, cut: Cut) -> float | None:
-    """Log p(true values | what is shown), a hole, over some rows; None where that is too costly."""
+    """The log p(true values | observed cells) per missing cell, over some rows; None if that is too costly."""
     rows = np.flatnonzero(cut.holes.any(axis=0))[:_ASKED]
     whole = cut.complete.codes[:, rows].astype(np.uint16)
     n_states = max(variable.n_states for variable in network.variables)
@@ -239,9 +239,9 @@ def _of_true_values(network: Network, cut: Cut) -> float | None:
 
 
 def of_held_back(network: Network, cut: Cut) -> float:
-    """The mean log probability of the cases that were held back."""
+    """The mean log probability of the held-out cases."""
     pairs = zip(network.variables, cut.held_back.variables, strict=True)
-    if any(there != known for there, known in pairs):  # with a state for what is missing
+    if any(there != known for there, known in pairs):  # with a state for missing cells
         table = Table(network.variables, cut.held_back.codes)
         return float(log_probabilities(network, table).mean())
     return float(log_probabilities(network, cut.held_back).mean())
@@ -254,7 +254,7 @@ def missing_report(
     slow: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Sets, all shares of holes, all ways; the share of the way from most common to complete that ours covers."""
+    """All data sets, shares of missing cells and methods, and how much of the gap to complete data ours closes."""
     unknown = [name for name in names if name not in SETS]
     if unknown:
         raise ValueError(f"there is no set {unknown[0]!r}: the sets are {', '.join(SETS)}.")
@@ -264,9 +264,9 @@ def missing_report(
 def outcomes(
     name: str, most: int, folder: Path | None, slow: bool, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[dict[str, Any]]:
-    """What comes of one set, cut down to so many rows, for each share of holes."""
+    """The outcomes for one data set, reduced to a number of rows, for each share of missing cells."""
     if name == "alarm-10000" and most <= SETS["alarm"]:
-        return  # it would be the same
+        return  # the result would be the same
     train, test = cases(name, most, folder)
     for how in (*SHARES, DEPENDS):
         cut = Cut(train, removed(train, how), test)
@@ -289,7 +289,7 @@ def _text(how: float | str) -> str:
 
 
 def report(found: list[dict[str, Any]]) -> Report:
-    """The table of what was found; three lines for each share of holes."""
+    """The table of outcomes; three lines for each share of missing cells."""
     rows = []
     for entry in found:
         heads = [f"{entry['set'].split('-')[0]}, {entry['cases']:,} cases", _text(entry["holes"])]
@@ -303,7 +303,7 @@ def report(found: list[dict[str, Any]]) -> Report:
 
 
 def _remarks(found: list[dict[str, Any]], key: str) -> Iterator[str]:
-    """In how many rows ours is best, which are lost, and how much of the way it covers."""
+    """In how many rows ours is best, where it is not, and how much of the gap it closes."""
     rivals = [way for way in WAYS if way not in ("infer", "complete")]
     lost = [e for e in found if any(_less(e[key]["infer"], e[key][way]) for way in rivals)]
     yield (

@@ -1,4 +1,4 @@
-"""Numbers printed in the paper and elsewhere in the literature: to compare with, never given as ours."""
+"""Results printed in the paper and elsewhere in the literature, for comparison only."""
 
 OPERATORS = ("C", "B", "CB", "CM", "BM", "CBM")
 COLUMNS = ("COMP", *OPERATORS)
@@ -14,7 +14,7 @@ TABLE_1 = {
 }
 TABLE_2 = {"uniform": (0, 383, 363, 464, 655, 687)}
 
-# Table 6, whose rows are those of Tables 3, 4 and 5 on one scale.
+# Table 6, with the rows of Tables 3, 4 and 5 on one scale.
 TABLE_6 = {
     "S": (278, 412, 464, 443, 534, 548, 548),
     "U": (255, 0, 256, 241, 869, 976, 1136),

@@ -1,4 +1,4 @@
-"""Structure recovery: how far the arcs learned from samples of ALARM are from its own, by number of cases."""
+"""Structure recovery: the distance between learned arcs and those of ALARM, by number of cases."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ from leafwise.search.recover import RecoverySearch
 from leafwise.search.run import Settings
 from leafwise.search.table_arc_search import GREEDY, TableArcSearch
 
-FORMER = f"kappa:{1 / 37:.6f}"  # what `auto` was, among the 37 variables
+FORMER = f"kappa:{1 / 37:.6f}"  # the former `auto`, for 37 variables
 SEARCHES: dict[str, tuple[Settings, str, str]] = {
     "graphs, default": (LeafSearch(), "auto", "auto"),
     "graphs, former default, κ = 1/37": (LeafSearch("CBM"), "uniform", FORMER),
@@ -37,7 +37,7 @@ SEARCHES: dict[str, tuple[Settings, str, str]] = {
 def recovery_report(
     n_samples: int, cases: Sequence[int] = RECOVERY_CASES, tell: Callable[[str], None] = lambda _: None
 ) -> Report:
-    """The mean structural Hamming distance, between equivalence classes, over samples."""
+    """The mean structural Hamming distance between equivalence classes, over samples."""
     generator = alarm()
     found: dict[str, list[list[int]]] = {name: [] for name in SEARCHES}
     for n_cases in cases:
@@ -56,7 +56,7 @@ def recovery_report(
 
 
 def distance(one: Network, other: Network) -> int:
-    """The structural Hamming distance between the equivalence classes of two networks' arcs."""
+    """The structural Hamming distance between the equivalence classes of two networks."""
     return dag.structural_hamming_distance(_parents(one), _parents(other))
 
 

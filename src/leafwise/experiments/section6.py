@@ -1,7 +1,7 @@
-"""Section 6: what partial splits, relabelled merges and ties are worth.
+"""Section 6: the benefit of partial splits, relabelled merges and ties.
 
-On networks drawn at random in which they hold, the paper's own example among them, on data of which nobody knows, and
-on series, in which parameters are tied over time.
+Measured on random networks in which they apply, including the paper's own example, on real data, and on time series,
+whose parameters are tied over time.
 """
 
 import math
@@ -41,21 +41,21 @@ FILES = {
 ALARM = {"alarm": 1000, "alarm-10000": 10_000}
 SETS = (*FILES, *ALARM)
 TIED, *UNTIED = "tied over time", "each slice for itself", "each slice for itself, with T"
-PIECES = ("all", "switch", "rest", "places")  # of a distribution: what a parent changes
+PIECES = ("all", "switch", "rest", "places")  # of a distribution: the piece that a parent changes
 N_CASES = N_NEW = 10_000
 _N_VARIABLES, _MOST_PARENTS = 12, 3
 SLICES, SERIES, N_NEW_SERIES = 8, (25, 100, 400, 1600), 2_000
 _N_IN_SLICE, _SEED_OF_SERIES = 4, 7
-SIZES = (20_000, 40_000, 80_000, 160_000)  # of further samples in which the paper's example is looked for
-_TIMES = 3  # each search, before it is another's turn: of all its times the least counts,
-_ROUNDS, _MOST_ROUNDS, _ENOUGH = 7, 50, 2.0  # ... of so many turns, and of more until all took so many seconds
-_SEED = 2024  # of which cases are held back
-_PRIOR = "symmetric:2"  # which the default scores with: leaves that are parted or shared have no other
+SIZES = (20_000, 40_000, 80_000, 160_000)  # of further samples in which the paper's example is searched
+_TIMES = 3  # runs of each search per turn; the least of all its times counts,
+_ROUNDS, _MOST_ROUNDS, _ENOUGH = 7, 50, 2.0  # ... over this many turns, and more until all took this many seconds
+_SEED = 2024  # for the selection of held-out cases
+_PRIOR = "symmetric:2"  # with which the default scores; partitioned and shared leaves have no other
 Rows = NDArray[np.float64]
 
 
 def drawn(seed: int) -> Network:
-    """A network at random: x and y are the paper's example; in all others each parent changes one piece."""
+    """A random network: x and y are the paper's example; in all others each parent changes one piece."""
     random = np.random.default_rng(seed)
     n_states = [2, 2, *random.integers(3, 6, _N_VARIABLES - 2).tolist()]
     names = ["x", "y", *(f"v{k}" for k in range(1, _N_VARIABLES - 1))]
@@ -80,7 +80,7 @@ def _node(parents: tuple[int, ...], n_states: Sequence[int], rows: Rows) -> Node
 
 
 def _below(rows: Rows, n: int, random: np.random.Generator) -> Rows:
-    """The distributions below another test, of a parent of n states, each of which changes the same piece of them."""
+    """The distributions below another test, of a parent with n states, each of which changes the same piece of them."""
     r = rows.shape[1]
     piece, order, cut = random.choice(PIECES), random.permutation(r), int(random.integers(1, r - 1))
     part, rest = order[:cut], order[cut:]
@@ -101,7 +101,7 @@ def _below(rows: Rows, n: int, random: np.random.Generator) -> Rows:
 
 
 def is_found(network: Network) -> bool:
-    """Whether the network says that p(y=1 | x=0) = p(y=0 | x=1)."""
+    """Whether the network implies p(y=1 | x=0) = p(y=0 | x=1)."""
     x, y = (network.names.index(name) for name in "xy")
     node = network.nodes[y]
     if node is None or node.parents != (x,) or len(node.probabilities) != 2:
@@ -110,7 +110,7 @@ def is_found(network: Network) -> bool:
 
 
 def _timed(cases: Table, letters: str, **options: Any) -> tuple[SearchRun, float]:
-    """A search with some operators, and its processor time."""
+    """A search with given operators, and its processor time."""
     seconds = []
     for _ in range(_TIMES):
         began = time.process_time()
@@ -123,9 +123,9 @@ def _timed(cases: Table, letters: str, **options: Any) -> tuple[SearchRun, float
 def _outcomes(
     cases: Table, new: Table, all_letters: Sequence[str], enough: float = 0.0, **options: Any
 ) -> Iterator[tuple[dict[str, Any], Network]]:
-    """What comes of learning with each choice of operators: score, parameters, mean log p of new cases, least time.
+    """The outcomes for each choice of operators: score, parameters, mean log p of new cases, least time.
 
-    They take turns, since others may use the machine, too: several, and more until these took `enough` seconds.
+    They take turns, since the machine may be shared: several times, and more until these took `enough` seconds.
     """
     began, seconds, rounds = time.process_time(), dict.fromkeys(all_letters, math.inf), 0
     found: dict[str, SearchRun] = {}
@@ -149,7 +149,7 @@ def _outcomes(
 
 
 def drawn_report(n_samples: int, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Networks drawn at random, their order of variables given: learned with and without O and R."""
+    """Random networks with a given order of variables, learned with and without O and R."""
     found: list[dict[str, Any]] = []
     for seed in range(1, n_samples + 1):
         tell(f"drawn network {seed} of {n_samples}")
@@ -174,21 +174,21 @@ def drawn_report(n_samples: int, tell: Callable[[str], None] = lambda _: None) -
 
 
 def _pair(cases: Table) -> tuple[Table, dict[str, Any]]:
-    """x and y alone: where the order of variables is given, no other has a part in the example."""
+    """Cases of x and y alone: if the order is given, no other variable affects the example."""
     pair = Table(cases.variables[:2], np.ascontiguousarray(cases.codes[:2]))
     return pair, {"constraints": Constraints(order=("x", "y"))}
 
 
 def _is_example_found(cases: Table) -> bool:
-    """With the default priors."""
+    """Whether the example is found with the default priors."""
     pair, options = _pair(cases)
     return is_found(learn(pair, search=LeafSearch(WITH, threads=1), **options))
 
 
 def _example(cases: Table) -> tuple[bool, float]:
-    """Whether the example is found in x and y alone with the paper's uniform priors; what it gains by the default ones.
+    """Whether the example is found in x and y alone with uniform priors, and its gain under the default ones.
 
-    The latter is the log score of what is found less that of what is found without O and R.
+    The gain is the log score of the result less that without O and R.
     """
     pair, options = _pair(cases)
     without = start_search(pair, search=LeafSearch(WITHOUT, threads=1), **options)
@@ -243,7 +243,7 @@ def _drawn_table(found: list[dict[str, Any]]) -> Report:
 
 
 def tables(name: str, folder: Path | None) -> tuple[Table, Table]:
-    """The cases to learn from and those that are held back: a third, or those that come with the set."""
+    """The cases to learn from, and the held-out ones: a third, or the test cases that come with the data set."""
     if name in ALARM:
         return sample(alarm(), ALARM[name], seed=1), sample(alarm(), N_NEW, seed=2)
     if folder is None:
@@ -261,11 +261,11 @@ def tables(name: str, folder: Path | None) -> tuple[Table, Table]:
 
 
 def data_report(names: Sequence[str], folder: Path | None, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Each set with each choice of operators, the default priors."""
+    """Each data set with each choice of operators, under the default priors."""
     unknown = [name for name in names if name not in SETS]
     if unknown:
         raise ValueError(f"there is no set {unknown[0]!r}: the sets are {', '.join(SETS)}.")
-    read_in = {name: tables(name, folder) for name in names or SETS}  # what is not there is told before the work begins
+    read_in = {name: tables(name, folder) for name in names or SETS}  # reports missing files before the work begins
     found: list[dict[str, Any]] = []
     for name, (cases, new) in read_in.items():
         tell(f"{name}, {', '.join(LETTERS)}")
@@ -289,7 +289,7 @@ def data_report(names: Sequence[str], folder: Path | None, tell: Callable[[str],
 
 
 def _compared(found: list[dict[str, Any]]) -> list[str]:
-    """For each choice of operators: in how many sets it is better than CBM, and what it costs."""
+    """For each choice of operators: on how many data sets it is better than CBM, and its cost."""
     plain = {entry["set"]: entry for entry in found if entry["letters"] == WITHOUT}
     remarks = []
     for letters in LETTERS[1:]:
@@ -306,7 +306,7 @@ def _compared(found: list[dict[str, Any]]) -> list[str]:
 
 
 def drawn_series() -> DynamicNetwork:
-    """How slices follow each other, at random: a variable depends on itself, and on two of its slice or that before."""
+    """Random transitions between slices: a variable depends on itself, and on two of its slice or the previous one."""
     random = np.random.default_rng(_SEED_OF_SERIES)
     n_states = random.integers(2, 5, _N_IN_SLICE).tolist()
     names = [f"v{k}" for k in range(1, _N_IN_SLICE + 1)]
@@ -322,7 +322,7 @@ def drawn_series() -> DynamicNetwork:
 
 
 def series_report(tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Series drawn from a network that is the same at all times: learned as that, and with each slice for itself."""
+    """Time series from a network that is the same at all times, learned as such, and with each slice separately."""
     truth = drawn_series()
     network = truth.unroll(SLICES)
     new = sample(network, N_NEW_SERIES, seed=2)
@@ -355,7 +355,7 @@ def series_report(tell: Callable[[str], None] = lambda _: None) -> Report:
 
 
 def from_series(truth: DynamicNetwork, table: Table) -> Iterator[tuple[str, Network]]:
-    """What is learned from series, one a case: each way knows that a slice depends on the one before, and on itself."""
+    """Networks learned from series; each method knows that a slice depends on the previous one and itself."""
     n, n_slices = len(truth.variables), SLICES
     codes = table.codes.reshape(n_slices, n, -1).transpose(1, 2, 0).reshape(n, -1)
     ends = np.arange(table.n_cases + 1) * n_slices

@@ -11,7 +11,7 @@ CLASS = "class"
 
 
 def read_sequences(path: Path) -> Table:
-    """The table of a file of either layout; a ValueError where it has no column `class`."""
+    """The table of a file in either layout; a ValueError if it has no column `class`."""
     first = path.read_text(encoding="utf-8", errors="replace").lstrip().partition("\n")[0].split(",")
     if len(first) != 3:
         table = read(path)

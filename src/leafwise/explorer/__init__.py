@@ -1,1 +1,1 @@
-"""A page to explore a network, and a server on this machine that answers its questions."""
+"""An interactive page to explore a network, and a local server for its queries."""

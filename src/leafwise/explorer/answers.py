@@ -1,6 +1,6 @@
-"""What the page asks: all marginals given evidence, and the most probable explanation. Plain JSON values in and out.
+"""The queries of the page: all marginals given evidence, and the most probable explanation, as plain JSON values.
 
-Knows networks and inference. Exact where that is within the limits, else from samples, with standard errors.
+Exact if that is within the limits, else from samples, with standard errors.
 """
 
 from typing import Any
@@ -10,15 +10,15 @@ from leafwise.inference.explanation import explain
 from leafwise.inference.query import Answer, query
 from leafwise.network import Network
 
-AT_ONCE = Limits.within(seconds=4)  # an exact answer that a person will wait for
+AT_ONCE = Limits.within(seconds=4)  # an exact answer that a user will wait for
 FEW_SAMPLES, FEW_SWEEPS = 20_000, 4_000
-_WORTH = 50.0  # independent draws: weighted samples that are worth fewer are not worth showing
+_WORTH = 50.0  # independent draws: with a smaller effective sample size, answers are not shown
 
 Given = dict[str, list[str]]
 
 
 def read_given(network: Network, asked: Any) -> Given:
-    """The page's evidence, {variable: [state, ...]} by number, as names and labels; a ValueError if it is not that.
+    """The page's evidence, {variable: [state, ...]} by number, as names and labels; a ValueError if it is invalid.
 
     >>> from leafwise.examples import alarm
     >>> read_given(alarm(), {"given": {"0": [1]}})
@@ -42,7 +42,7 @@ def read_given(network: Network, asked: Any) -> Given:
 
 
 def marginals(network: Network, given: Given, limits: Limits = AT_ONCE, n_samples: int = FEW_SAMPLES) -> dict[str, Any]:
-    """The distribution of every variable given evidence, how it was found, and the errors of one from samples.
+    """The distribution of every variable given evidence, the method, and standard errors if sampled.
 
     >>> from leafwise.examples import alarm
     >>> found = marginals(alarm(), {"LVFAILURE": ["TRUE"]})
@@ -81,7 +81,7 @@ def _digits(row: Any, digits: int) -> list[float]:
 
 
 def explanation(network: Network, given: Given, limits: Limits = AT_ONCE) -> dict[str, Any]:
-    """The most probable states of all variables together, by number, and how probable they are given the evidence."""
+    """The most probable states of all variables, by number, and their probability given the evidence."""
     best = explain(network, given=given, limits=limits)
     states = [variable.labels.index(best.states[variable.name]) for variable in network.variables]
     note = None if best.note is None else best.note.partition(": raise ")[0] + ": give more evidence."

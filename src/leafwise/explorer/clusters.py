@@ -1,4 +1,4 @@
-"""Groups of variables that hang together, for networks too large to be seen at once. Knows arcs alone."""
+"""Communities of variables, for networks too large to be displayed at once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ _ROUNDS = 20
 
 
 def clusters(n: int, arcs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Groups with many arcs inside and few between (modularity, by the method of Louvain), the largest first.
+    """Groups with many arcs inside and few between (modularity, by the Louvain method), the largest first.
 
-    Variables without arcs are one group, the last.
+    Variables without arcs form the last group.
 
     >>> clusters(7, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (2, 3)])
     [[0, 1, 2], [3, 4, 5], [6]]
@@ -40,7 +40,7 @@ def clusters(n: int, arcs: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 def _moved(weights: Sequence[Counter[int]]) -> list[int]:
-    """Each one's group after all have moved to the neighbour's group that gains most, until none gains."""
+    """The group of each member after repeated moves to the neighbouring group of the largest gain."""
     degree = [sum(row.values()) for row in weights]
     total = sum(degree)
     group_of = list(range(len(weights)))

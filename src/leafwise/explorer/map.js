@@ -1,4 +1,4 @@
-// The network on a canvas: the data, where things are, drawing, and moving about.
+// The network on a canvas: the data, positions, drawing, and navigation.
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
 const variables = data.variables;
@@ -16,7 +16,7 @@ const degree = variables.map((variable, v) => variable.parents.length + children
 const byDegree = [...variables.keys()].sort((a, b) => degree[b] - degree[a]);
 const total = variables.reduce((sum, variable) => sum + (variable.score || 0), 0);
 
-const groups = data.clusters;  // of a network too large to be seen at once; on the map group g is the box -1 - g
+const groups = data.clusters;  // if the network is too large to be shown at once; on the map group g is box -1 - g
 const groupOf = [];
 (groups || []).forEach((group, g) => group.members.forEach((v) => { groupOf[v] = g; }));
 
@@ -25,7 +25,7 @@ let given = {};  // variable: [state, ...]
 const past = [];  // evidence before each change
 let marginals = data.marginals, before = null, asked = 0, graphs = null;
 
-// ---- small things
+// ---- helpers
 const make = (tag, properties = {}, ...inside) => {
   const made = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {
@@ -45,7 +45,7 @@ const long = (number) => number.toLocaleString("en", {maximumFractionDigits: 2})
 const say = (text) => { byId("status").textContent = text; };
 const known = (v) => v in given;
 
-// ---- where things are: the whole network, or one variable with its parents above and its children below
+// ---- positions: the whole network, or one variable with its parents above and its children below
 const whole = variables.map((variable) => ({x: variable.at[0], y: variable.at[1], w: variable.at[2], h: variable.at[3]}));
 let shown = whole, visible = [...variables.keys()];
 const view = {x: 0, y: 0, k: 1};
@@ -124,7 +124,7 @@ const readColours = () => {
 const redraw = () => {
   if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; draw(); }); }
 };
-const curve = (points) => {  // upright at each point, as the library draws it
+const curve = (points) => {  // vertical at each point, as the library draws it
   pen.moveTo(points[0], points[1]);
   for (let i = 2; i < points.length; i += 2) {
     const [x0, y0, x1, y1] = [points[i - 2], points[i - 1], points[i], points[i + 1]];
@@ -136,7 +136,7 @@ const head = (x, y, dx, dy, size) => {
   pen.lineTo(x - size * dx - size * 0.45 * dy, y - size * dy + size * 0.45 * dx);
   pen.lineTo(x - size * dx + size * 0.45 * dy, y - size * dy - size * 0.45 * dx);
 };
-const drawArcs = (all, colour, thick, heads) => {  // those of about one width at a time
+const drawArcs = (all, colour, thick, heads) => {  // arcs of about the same width at a time
   const byWidth = new Map();
   for (const arc of all) {
     const step = Math.round(2 * arc[3]) / 2;
@@ -243,7 +243,7 @@ const drawCard = (v, focus, shares) => {  // the name, and a labelled bar for ea
   pen.textAlign = "center";
 };
 const likeliest = (shares, n) => [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, n);
-const texts = new Map();  // as much of a text as fits into so much room
+const texts = new Map();  // texts shortened to the available width
 const cut = (text, room) => {
   const key = `${pen.font}|${Math.round(room)}|${text}`;
   if (!texts.has(key)) {
@@ -283,7 +283,7 @@ const drawBox = (v, focus, roles) => {
   });
   pen.globalAlpha = 1;
 };
-const drawLabels = (focus, roles) => {  // where boxes are too small for names: the most linked ones, as far as there is room
+const drawLabels = (focus, roles) => {  // if boxes are too small for names: those of the most connected ones, as far as there is room
   const taken = [];
   pen.font = "600 12px system-ui, sans-serif";
   const first = focus === null ? [] : [focus, ...Object.keys(roles).map(Number)];
@@ -350,7 +350,7 @@ const draw = () => {
   }
 };
 
-// ---- moving about
+// ---- navigation
 const fit = () => {
   const boxes = visible.map((v) => shown[v]);
   const left = Math.min(...boxes.map((b) => b.x - b.w / 2)), right = Math.max(...boxes.map((b) => b.x + b.w / 2));

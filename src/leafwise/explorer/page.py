@@ -1,8 +1,7 @@
-"""The explorer page: one HTML file with the network, its layout and every decision graph inside; it fetches nothing.
+"""The explorer page: one self-contained HTML file with the network, its layout and every decision graph.
 
-Knows networks, pictures, scores and the page's own files. Names in it come from data, and data can be hostile:
-JSON has its signs of HTML escaped, pictures are escaped as they are written, and the page's policy runs no script but
-its own.
+Names come from data, which may be hostile: HTML characters in the JSON are escaped, pictures are escaped when written,
+and the page's policy allows no script but its own.
 """
 
 import base64
@@ -31,15 +30,15 @@ from leafwise.table import Variable
 
 MANY_SAMPLES = 100_000
 _SCRIPTS = ("map.js", "side.js", "start.js")  # one script, in this order
-_MOST_LEAVES = 1000  # a graph with more is shown as text
-_MOST_CARDS = 60  # variables whose distributions are all on the map
-_LINE, _SMALL = 13, 10.5  # how far apart the bars of one of them are, and the size of their labels
-_BARS = (8, 6, 4, 3)  # how many of them, at most: the first that fits into what can be read at once,
+_MOST_LEAVES = 1000  # a larger graph is shown as text
+_MOST_CARDS = 60  # with at most this many variables, all distributions are on the map
+_LINE, _SMALL = 13, 10.5  # the distance between the bars of a variable, and the size of their labels
+_BARS = (8, 6, 4, 3)  # the most bars per variable: the first number with which the map is readable at once,
 _READABLE = (1350, 1200)  # on a common screen
 
 
 def page(network: Network, name: str, *, live: bool = False) -> str:
-    """The page of a network. A live one asks the server that sent it; any other has the marginals inside.
+    """The page of a network. A live one queries the server that sent it; any other contains the marginals.
 
     >>> from leafwise.examples import alarm
     >>> text = page(alarm(), "alarm.bif", live=True)
@@ -62,7 +61,7 @@ def page(network: Network, name: str, *, live: bool = False) -> str:
 
 
 def policy(script: str, *, live: bool) -> str:
-    """What the page may do: run its own script and style, and ask the server it came from."""
+    """The page's content security policy: its own script and style, and queries to its own server."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     source = "'self'" if live else "'none'"
     return (
@@ -72,9 +71,9 @@ def policy(script: str, *, live: bool) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that ends no script element and starts no comment in one."""
+    """JSON that cannot end a script element or start a comment in one."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair is no text
+    text = text.encode("utf-8", "replace").decode()  # a lone surrogate is not valid text
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
@@ -119,7 +118,7 @@ def _routes(layout: Layout) -> list[list[int] | None]:
 
 
 def _map(network: Network) -> tuple[list[Size], Layout]:
-    """The boxes of all variables, with room for as many bars as can be read when all are seen; and where they are."""
+    """The boxes of all variables, with as many bars as are readable when all are visible, and their positions."""
     if len(network.variables) > _MOST_CARDS:
         sizes = [name_size(name) for name in network.names]
         return sizes, arranged(sizes, network.arcs)
@@ -132,13 +131,13 @@ def _map(network: Network) -> tuple[list[Size], Layout]:
 
 
 def _card_size(variable: Variable, bars: int) -> Size:
-    """Room for the name and a labelled bar for each state, of which there may be too many for all."""
+    """Room for the name and labelled bars, of at most this many states."""
     labels = min(84.0, max(width_of(label, _SMALL) for label in variable.labels))
     return max(name_size(variable.name)[0], labels + 90), 24.0 + _LINE * min(variable.n_states, bars)
 
 
 def _clusters(network: Network) -> list[dict[str, Any]]:
-    """Groups of variables: where each is on the map of groups, and where its variables are on its own map."""
+    """Groups of variables: the position of each on the map of groups, and those of its variables on its own map."""
     groups = clusters(len(network.variables), network.arcs)
     group_of = {variable: number for number, group in enumerate(groups) for variable in group}
     linked = Counter(variable for arc in network.arcs for variable in arc)
@@ -188,7 +187,7 @@ def _marginals(network: Network) -> dict[str, Any]:
 
 
 def _scores(network: Network) -> list[float | None]:
-    """The log score of each node, where counts tell it."""
+    """The log score of each node, where counts allow it."""
     prior = structure_prior(network.structure_prior or "uniform")
     scores = [score_as_learned(network, target, prior) for target in range(len(network.nodes))]
     return [None if score is None else score.log_score for score in scores]
@@ -199,7 +198,7 @@ def _graphs(network: Network) -> list[list[str]]:
 
 
 def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
-    """The decision graph, and where it is folded what is below each fold."""
+    """The decision graph, and if it is folded, the contents of each fold."""
     if node is None or node.n_leaves > _MOST_LEAVES:
         return [element("pre", escape(printable_lines(node_text(network, variable))))]
     title = f"The decision graph of {network.variables[variable].name}"
@@ -211,5 +210,5 @@ def _graph(network: Network, variable: int, node: Node | None) -> list[str]:
 
 
 def printable_lines(text: str) -> str:
-    """A text with its lines, without signs that a page cannot hold."""
+    """A text with its line ends, without characters that a page cannot contain."""
     return "\n".join(map(printable, text.split("\n")))

@@ -1,7 +1,8 @@
-"""The explorer's server: on the loopback address, with a token in its own. The only door to waitress.
+"""The explorer's server: on the loopback address, with a token in its URL; the only module that imports waitress.
 
-Other pages in the same browser, and other people on the same machine, can reach the port. So every request must name
-this host (a name that somebody points at 127.0.0.1 is another host) and the token, which only the printed address has.
+Other pages in the same browser, and other users of the same machine, can reach the port. So every request must name
+this host (a name that someone points at 127.0.0.1 is another host) and the token, which only the printed address
+contains.
 """
 
 import hmac
@@ -18,10 +19,10 @@ from leafwise.network import Network
 
 HOST = "127.0.0.1"
 _MOST_BYTES = 2**20
-_MOST_CONNECTIONS, _IDLE_SECONDS = 500, 10  # those that ask for nothing for so long are closed
+_MOST_CONNECTIONS, _IDLE_SECONDS = 500, 10  # idle connections are closed
 _HEADERS = [
     ("Cache-Control", "no-store"),
-    ("Referrer-Policy", "no-referrer"),  # the address holds the token
+    ("Referrer-Policy", "no-referrer"),  # the address contains the token
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
@@ -36,7 +37,7 @@ StartResponse = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Refusal(Exception):
-    """A request that is not answered, and why."""
+    """A request that is refused, and why."""
 
     status: int
     reason: str
@@ -44,7 +45,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """The page of a network and its questions, as a WSGI application."""
+    """The page of a network and its queries, as a WSGI application."""
 
     network: Network
     name: str
@@ -52,7 +53,7 @@ class Explorer:
 
     @cached_property
     def page(self) -> str:
-        """The page, made once."""
+        """The page, generated once."""
         return page(self.network, self.name, live=True)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -91,12 +92,12 @@ class Explorer:
             raise Refusal(415, "Questions are JSON.")
         try:
             answer = self.answer(path, json.loads(environ["wsgi.input"].read(_MOST_BYTES)))
-        except (ValueError, RecursionError) as error:  # the second where it is nested deeply
+        except (ValueError, RecursionError) as error:  # a RecursionError if it is deeply nested
             raise Refusal(400, str(error)) from None
         return "application/json", json.dumps(answer, allow_nan=False)
 
     def answer(self, question: str, asked: Any) -> dict[str, Any]:
-        """The answer to a question, or why there is none: impossible evidence, or too costly."""
+        """The answer to a query, or why there is none: impossible evidence, or too costly."""
         given = read_given(self.network, asked)
         try:
             return _QUESTIONS[question](self.network, given)
@@ -105,9 +106,9 @@ class Explorer:
 
 
 def start(explorer: Explorer, port: int = 0) -> tuple[str, Any]:
-    """The address, at this port or a free one, and the server, which `run()` lets answer until Ctrl-C.
+    """The address, at this port or a free one, and a server, which answers during `run()` until Ctrl-C.
 
-    `close()` ends it.
+    `close()` stops it.
     """
     try:
         import waitress

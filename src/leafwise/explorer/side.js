@@ -1,4 +1,4 @@
-// Beside the map: the chosen variable, and evidence with the server's help.
+// Beside the map: the chosen variable, and evidence, which needs the server.
 // ---- one variable
 const choose = (v, move = true) => {
   chosen = v;
@@ -43,7 +43,7 @@ const states = (v) => {
   });
   return list;
 };
-const graphOf = (v, least = 0.58, fold = 0) => {  // shrunk to the room there is, but not below that
+const graphOf = (v, least = 0.58, fold = 0) => {  // shrunk to the available room, but not below `least`
   const holder = make("div", {className: "graph"});
   holder.tabIndex = 0;
   if (!graphs) holder.textContent = "…";
@@ -51,7 +51,7 @@ const graphOf = (v, least = 0.58, fold = 0) => {  // shrunk to the room there is
     holder.innerHTML = graphs[v][fold];  // escaped by the library
     const drawn = holder.querySelector("svg");
     if (drawn) drawn.style.minWidth = least * drawn.width.baseVal.value + "px";
-    const unfold = (event) => {  // what is folded is seen in the large view, with a way back
+    const unfold = (event) => {  // folded parts open in the large view, with a way back
       const box = event.target.closest("[data-fold]");
       if (!box || (event.key && event.key !== "Enter")) return;
       const back = make("button", {type: "button", onclick: () => show(variables[v].name, ...pageOf(v, fold))}, "Back up");
@@ -101,13 +101,13 @@ const details = (v) => {
 const sureness = (v) => {  // of a consensus: the share of networks that connect the variable with each neighbour
   const near = data.shares ? arcs.filter(([parent, child]) => parent === v || child === v) : [];
   const rows = near.map(([parent, child,,, k]) => [variables[parent === v ? child : parent].name, percent(data.shares[k])]);
-  return rows.length ? [make("h3", {}, "Networks that connect it with"), facts(rows)] : [];
+  return rows.length ? [make("h3", {}, "Share of networks that connect it with"), facts(rows)] : [];
 };
 const certainty = (v) => {
-  if (!marginals) return "Being computed…";
+  if (!marginals) return "Computing…";
   if (marginals.problem) return marginals.problem;
   if (!marginals.errors) return data.live ? "Exact. Click a state to set it as evidence." : "Exact.";
-  if (known(v) && given[v].length === 1) return "Known.";
+  if (known(v) && given[v].length === 1) return "Observed.";
   const worst = Math.max(...marginals.errors[v]);
   const warned = marginals.warnings.length ? " They may be larger: see the warning." : "";
   return `Approximate, from samples: standard errors up to ${points(worst)}.${warned}`;
@@ -123,7 +123,7 @@ const overview = () => {
       ["learned from", about.cases ? count(about.cases, "case") : null], ["log score", total ? long(total) : null],
       ["prior", about.prior], ["structure prior", about["structure prior"]],
     ]),
-    make("h3", {}, "Most linked"), chips(byDegree.slice(0, 12), "linked"),
+    make("h3", {}, "Most connected"), chips(byDegree.slice(0, 12), "linked"),
     make("p", {className: "note"}, data.live ? "Choose a variable, then click its states to set evidence."
       : "Choose a variable to see its decision graph. To set evidence: leafwise explore."),
   ];
@@ -140,7 +140,7 @@ const show = (title, ...inside) => {
   if (!byId("large").open) byId("large").showModal();
 };
 
-// ---- evidence, with the server's help
+// ---- evidence, which needs the server
 const ask = async (question) => {
   const reply = await fetch(question, {
     method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({given}),
@@ -168,7 +168,7 @@ const update = async () => {
   redraw();
   let answer;
   try { answer = await ask("marginals"); } catch { answer = {problem: "The server does not answer: is leafwise explore still running?"}; }
-  if (number !== asked) return;  // a newer question is under way
+  if (number !== asked) return;  // a newer query is in progress
   marginals = answer;
   if (!before && answer.values) before = answer;
   byId("evidence").setAttribute("aria-busy", "false");
@@ -184,9 +184,9 @@ const chipsOfEvidence = () => {
     const states = given[v].map((state) => variables[v].labels[state]).join(" or ");
     const text = `${variables[v].name} ${/^[<>]/.test(states) ? "" : "= "}${states}`;  // bins are "< 30" or ">= 30"
     const drop = () => { const all = {...given}; delete all[v]; change(all); };
-    box.append(make("button", {type: "button", onclick: drop, "aria-label": `${text}: take back`}, text + " ×"));
+    box.append(make("button", {type: "button", onclick: drop, "aria-label": `${text}: remove`}, text + " ×"));
   });
-  byId("given").replaceChildren(keys.length ? box : make("p", {className: "note"}, "Nothing is known yet: click a state of a variable."));
+  byId("given").replaceChildren(keys.length ? box : make("p", {className: "note"}, "No evidence yet: click a state of a variable."));
   byId("undo").disabled = !past.length;
   byId("clear").disabled = !keys.length;
   if (byId("evidence").getAttribute("aria-busy") === "true") return;
@@ -210,7 +210,7 @@ const method = () => {
     const move = ` ${variables[v].labels[state]} ${(100 * was[state]).toFixed(1)} → ${(100 * now[state]).toFixed(1)} %`;
     list.append(make("li", {}, make("button", {type: "button", onclick: () => choose(v)}, variables[v].name), make("span", {}, move)));
   });
-  return [text, ...warned, make("h3", {}, "Changed most, from no evidence to this evidence"), list];
+  return [text, ...warned, make("h3", {}, "Largest changes, from no evidence to this evidence"), list];
 };
 const undo = () => {
   if (!past.length) return;
@@ -230,6 +230,6 @@ byId("explain").onclick = async () => {
   const body = make("tbody", {}, ...rows.map(([, name, label]) => make("tr", {}, make("td", {}, name), make("td", {}, label))));
   show("Most probable explanation",
     ...(answer.note ? [make("p", {className: "problem"}, answer.note)] : []),
-    make("p", {className: "note"}, `All together they have probability ${Math.exp(answer.log_posterior).toPrecision(3)} given the evidence (log ${answer.log_posterior.toFixed(3)}).`),
+    make("p", {className: "note"}, `Their joint probability given the evidence is ${Math.exp(answer.log_posterior).toPrecision(3)} (log ${answer.log_posterior.toFixed(3)}).`),
     make("table", {}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "variable"), make("th", {scope: "col"}, "state"))), body));
 };

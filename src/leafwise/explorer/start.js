@@ -1,4 +1,4 @@
-// Search, and how the page begins.
+// Search, and the start of the page.
 // ---- search
 const search = byId("search"), found = byId("found");
 let hits = [], place = -1;
@@ -11,7 +11,7 @@ const look = () => {
   found.replaceChildren(...hits.map((v, k) => make("li", {id: "hit" + k, role: "option", "aria-selected": "false",
     onpointerdown: (event) => { event.preventDefault(); take(k); }}, variables[v].name)));
   if (all.length > hits.length || !hits.length) {
-    const note = hits.length ? `and ${(all.length - hits.length).toLocaleString("en")} more: type to narrow` : "no variable has this in its name";
+    const note = hits.length ? `and ${(all.length - hits.length).toLocaleString("en")} more: type to narrow` : "no variable name contains this";
     found.append(make("li", {className: "note", role: "presentation"}, note));
   }
   open(true);
@@ -45,7 +45,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "z" && (event.ctrlKey || event.metaKey) && !typing && data.live) { event.preventDefault(); undo(); }
 });
 
-// ---- beginning
+// ---- start
 const themes = ["auto", "light", "dark"];
 byId("theme").onclick = (event) => {
   const next = themes[(themes.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3];

@@ -1,4 +1,4 @@
-"""How strong arcs are, for the map, from cases drawn from the network; how sure, if that is known. Knows sampling."""
+"""Arc strengths for the map, from sampled cases; and arc confidence, if known."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _CASES = 5000
 
 
 def strengths(network: Network) -> list[float | None]:
-    """For each arc, about which share of the child's uncertainty knowing the parent takes away; None: nobody knows.
+    """For each arc, the approximate share of the child's uncertainty that the parent removes; None if unknown.
 
     That is their mutual information divided by the child's entropy, in cases drawn from the network.
 
@@ -28,7 +28,7 @@ def strengths(network: Network) -> list[float | None]:
 
 
 def shares(network: Network) -> list[float] | None:
-    """For each arc the share of networks that connect its ends, where the network is a consensus that tells it."""
+    """For each arc, the share of networks that connect its ends, if the network is a consensus with these shares."""
     told = network.learned.get("confidence")
     rows = told.get("arcs") if isinstance(told, Mapping) else None
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 4 for row in rows):

@@ -1,1 +1,1 @@
-"""Files of networks."""
+"""File formats of networks."""

@@ -1,4 +1,4 @@
-"""pyAgrum: networks to and from its objects, and its only door. It is optional and imported when asked for."""
+"""Conversion to and from pyAgrum, which is optional and imported only here, on use."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def to_agrum(network: Network, most_cells: int = MOST_CELLS) -> "pyagrum.BayesNet":
-    """A network as a pyagrum.BayesNet, its decision graphs as tables of at most `most_cells` cells."""
+    """Convert a network to a pyagrum.BayesNet; decision graphs become tables of at most `most_cells` cells."""
     gum = _pyagrum("to_agrum")
     tables = [complete_table(network, index, most_cells) for index in range(len(network.variables))]
     result = gum.BayesNet()
@@ -26,13 +26,13 @@ def to_agrum(network: Network, most_cells: int = MOST_CELLS) -> "pyagrum.BayesNe
     except gum.GumException as error:
         raise ValueError(f"pyAgrum does not take this network ({_one_line(error)}): rename what it names.") from None
     for index, table in enumerate(tables):
-        # pyAgrum's arrays have the parents backwards, and the variable itself last.
+        # pyAgrum's arrays have the parents in reverse order, and the variable itself last.
         result.cpt(index)[:] = np.ascontiguousarray(table.transpose(*range(table.ndim - 2, -1, -1), table.ndim - 1))
     return result
 
 
 def from_agrum(model: "pyagrum.BayesNet") -> Network:
-    """A pyagrum.BayesNet as a network of complete tables; its variables keep their order."""
+    """Convert a pyagrum.BayesNet to a network of complete tables; variables keep their order."""
     ids = sorted(model.nodes())
     number = {node: k for k, node in enumerate(ids)}
     variables = tuple(Variable(model.variable(node).name(), tuple(model.variable(node).labels())) for node in ids)
@@ -51,7 +51,7 @@ def from_agrum(model: "pyagrum.BayesNet") -> Network:
 
 def _pyagrum(what: str) -> Any:
     try:
-        with warnings.catch_warnings():  # it warns on the way in, and a warning made an error there ends the process
+        with warnings.catch_warnings():  # importing it warns, and a warning turned into an error would end the process
             warnings.simplefilter("ignore")
             import pyagrum
     except ModuleNotFoundError:

@@ -1,8 +1,8 @@
-"""Small text files that speak about variables by name: lists of arcs, an order, tiers.
+"""Small text files that refer to variables by name: lists of arcs, an order, tiers, tied groups.
 
-Knows the format of saved networks (a saved network is one more way to write a list of arcs) and nothing about learning.
+A saved network is also accepted as a list of arcs.
 
-Arcs, one a line, in any of three forms; the last two also take names with blanks::
+Arcs, one per line, in any of three forms; the last two allow names with blanks::
 
     smoke lung            # a comment
     smoke, lung
@@ -22,7 +22,7 @@ COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def read_arcs(path: Path, names: Collection[str] | None = None) -> tuple[Arc, ...]:
-    """The (parent, child) arcs of a text file or of a saved network, in the file's order, each once.
+    """The (parent, child) arcs of a text file or of a saved network, in file order, without duplicates.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -43,17 +43,17 @@ def read_arcs(path: Path, names: Collection[str] | None = None) -> tuple[Arc, ..
 
 
 def read_order(path: Path, names: Collection[str] | None = None) -> tuple[str, ...]:
-    """The names of a file with one name a line."""
+    """The names in a file with one name per line."""
     return tuple(name for tier in _named(_rows(path, names, one_a_line=True), path) for name in tier)
 
 
 def read_tiers(path: Path, names: Collection[str] | None = None) -> tuple[tuple[str, ...], ...]:
-    """The tiers of a file with one tier a line, its names separated by commas."""
+    """The tiers in a file with one tier per line and names separated by commas."""
     return tuple(_named(_rows(path, names, one_a_line=False), path))
 
 
 def read_tied(path: Path, names: Collection[str] | None = None) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], ...]:
-    """The groups of a file with one group a line: the parents of each variable, and semicolons between them.
+    """The groups in a file with one group per line: each variable with its parents, separated by semicolons.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ def _text(path: Path) -> str:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[str, str]]:
-    """Each line that says something, with where it stands."""
+    """Each line that is not empty or a comment, with its place."""
     for number, line in enumerate(text.splitlines(), start=1):
         content = COMMENT.sub("", line).strip()
         if content:

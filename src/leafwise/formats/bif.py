@@ -1,7 +1,7 @@
-"""Networks as BIF files, the Interchange Format that most programs read. Knows networks and nothing above them.
+"""Networks as BIF files, the Interchange Format that most programs read.
 
-It holds names, states, parents and complete tables: decision graphs are expanded on writing, and what a network knows
-of counts, priors, cut points and how it was learned is lost. Numbers are written to be read back to the last bit.
+It contains names, states, parents and complete tables: decision graphs are expanded, and counts, priors, cut points and
+the record of learning are lost. Numbers are written so that they can be read back to the last bit.
 
     network unknown {
     }
@@ -30,7 +30,7 @@ from leafwise.table import Variable
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
-    """Write a network to a .bif or .bif.gz file, which appears complete or not at all.
+    """Write a network to a .bif or .bif.gz file, atomically.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -43,12 +43,12 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read a network from a .bif or .bif.gz file; a ValueError in one line, with line and column, when it cannot be."""
+    """Read a network from a .bif or .bif.gz file; a one-line ValueError with line and column if it is invalid."""
     return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells."""
+    """The BIF text of a network; a ValueError if a table would have more than `most_cells` cells."""
     tables = [complete_table(network, index, most_cells) for index in range(len(network.variables))]
     lines = ["network unknown {", "}"]
     for variable in network.variables:
@@ -59,7 +59,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
 
 
 def loads(text: str | bytes, most_cells: int | None = None) -> Network:
-    """The network of a file's text."""
+    """The network of a BIF text."""
     return read_network(decoded(text) if isinstance(text, bytes) else text, Room(len(text), most_cells))
 
 

@@ -1,7 +1,7 @@
-"""From the text of a BIF file to a Network, or to an error that says where the text is wrong and what was expected.
+"""Parsing of BIF text: a Network, or an error that says where the text is wrong and what was expected.
 
-Variables have to be declared before they are used. The numbers of a row are kept as they are written where they sum to
-one within a millionth, as rounded ones do, divided by their sum where they do within a thousandth, and else refused.
+Variables must be declared before they are used. Rows that sum to one within a millionth, as rounded ones do, are kept
+unchanged; those within a thousandth are divided by their sum; others are refused.
 """
 
 import math
@@ -30,18 +30,18 @@ class _Found:
     declared: list[int] = field(default_factory=list)  # where
     nodes: list[Node | None] = field(default_factory=list)
     n_states: list[int] = field(default_factory=list)
-    given: list[int] = field(default_factory=list)  # where the distribution begins
+    given: list[int] = field(default_factory=list)  # where the distribution of each begins
 
 
 @dataclass
 class _Rows:
-    """The rows of one distribution, as the file gives them."""
+    """The rows of one distribution, as given in the file."""
 
-    shape: tuple[int, ...]  # of the parents, in the file's order
+    shape: tuple[int, ...]  # numbers of states of the parents, in file order
     n_states: int
     values: list[list[float]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    which: dict[int, int] = field(default_factory=dict)  # the row for an assignment of the parents
+    which: dict[int, int] = field(default_factory=dict)  # assignment of the parents to row
     default: int | None = None
 
 
@@ -163,7 +163,7 @@ def _known(cursor: Cursor, found: _Found) -> int:
 
 
 def _read_parents(cursor: Cursor, found: _Found, index: int) -> list[int]:
-    """The parents up to ')'. The bar and commas are optional, as in the files of JavaBayes."""
+    """The parents up to ')'. The bar and commas are optional, as in files of JavaBayes."""
     parents: dict[int, None] = {}
     if not cursor.takes("|"):
         cursor.takes(",")
@@ -178,7 +178,7 @@ def _read_parents(cursor: Cursor, found: _Found, index: int) -> list[int]:
 
 
 def _read_entry(cursor: Cursor, rows: _Rows, states: list[dict[str, int]]) -> None:
-    """A row, all rows as a table, what the other rows are by default, or a property."""
+    """Read a row, a table of all rows, the default of the other rows, or a property."""
     if cursor.takes("("):
         place = cursor.began
         cursor.place = place
@@ -237,7 +237,7 @@ def _read_assignment_by_words(cursor: Cursor, states: list[dict[str, int]]) -> i
 
 
 def _read_table(cursor: Cursor, rows: _Rows, place: int) -> None:
-    """All numbers at once: the variable's own state varies slowest, the last parent's fastest."""
+    """Read all numbers at once: the variable's own state varies slowest, the last parent's fastest."""
     n_rows = math.prod(rows.shape)
     due = n_rows * rows.n_states
     if due > len(cursor.text):
@@ -273,7 +273,7 @@ def _filled(cursor: Cursor, rows: _Rows, place: int, room: Room) -> NDArray[np.f
 
 
 def _check_all(cursor: Cursor, found: _Found) -> None:
-    """Every variable has a distribution, and no arcs form a cycle."""
+    """Fail unless every variable has a distribution and the arcs are acyclic."""
     if not found.variables:
         cursor.fail("the network has no variables, and at least one is expected: declare some.")
     for variable, node, place in zip(found.variables, found.nodes, found.declared, strict=True):

@@ -1,8 +1,8 @@
-"""The words, signs and numbers of a BIF text, and where they stand. Knows nothing of networks.
+"""Lexing of BIF text: words, signs and numbers, and their places.
 
-Blanks and comments (// to the end of the line, /* */) may stand anywhere. A word is a run of other characters than
-blanks and ``{ } ( ) [ ] , ; | "``, or anything between double quotes, where \\" and \\\\ stand for the sign itself.
-Every pattern takes what it can and gives nothing back: reading takes time in proportion to the text, whatever it holds.
+Blanks and comments (// to the end of the line, /* */) are allowed anywhere. A word is a sequence of characters other
+than blanks and ``{ } ( ) [ ] , ; | "``, or anything between double quotes, where \\" and \\\\ are escapes. All patterns
+are possessive: reading takes time linear in the text, whatever it contains.
 """
 
 import re
@@ -18,13 +18,13 @@ _TO_SEMICOLON = re.compile(r'(?:[^;"]++|"[^"]*+")*+;')
 _NUMBER = re.compile(r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+")
 _NUMBERS = re.compile(r"\s*+((?:[-+.0-9eE]++\s*+,?+\s*+)++);")
 _PLAIN_ROW = re.compile(r'\s*+\(([^()"/;{}]*+)\)')
-_LARGEST = 1.01  # a probability may be rounded up; whether a row sums to one is for others to say
+_LARGEST = 1.01  # a probability may be rounded up; whether a row sums to one is checked elsewhere
 _LONGEST_PIECE = 30
 _LONGEST_PROBLEM = 500
 
 
 def quoted(word: str) -> str:
-    """A word as it is written: in quotes unless every reader takes it without.
+    """A word as it is written: in quotes unless every reader accepts it without.
 
     >>> quoted("two_words"), quoted("two words")
     ('two_words', '"two words"')
@@ -35,12 +35,12 @@ def quoted(word: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A piece of a text as a message shows it, on one line."""
+    """A piece of text on one line, shortened for a message."""
     return repr(text if len(text) <= _LONGEST_PIECE else text[: _LONGEST_PIECE - 1] + "…")
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file, or fail at the first byte that is none."""
+    """The text of a file's bytes; fails at the first invalid byte."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -53,7 +53,7 @@ def decoded(data: bytes) -> str:
 
 
 class Cursor:
-    """A text, and how far it has been read.
+    """A text and a position in it.
 
     >>> cursor = Cursor('network "my net" { // empty')
     >>> cursor.word("a word"), cursor.word("a name"), cursor.takes("{"), cursor.at_end()
@@ -64,7 +64,7 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.place = 0  # where the next thing begins, blanks before it
+        self.place = 0  # where the next item begins, including blanks before it
         self.began = 0  # where the last word or sign began
 
     def at_end(self) -> bool:
@@ -72,11 +72,11 @@ class Cursor:
         return self._skip() == len(self.text)
 
     def ahead(self, sign: str) -> bool:
-        """Whether this sign comes next; it is not read."""
+        """Whether this sign comes next, without reading it."""
         return self.text.startswith(sign, self._skip())
 
     def takes(self, sign: str) -> bool:
-        """Whether this sign comes next; then it is read."""
+        """Whether this sign comes next; if so, it is read."""
         place = self._skip()
         if not self.text.startswith(sign, place):
             return False
@@ -89,7 +89,7 @@ class Cursor:
             self.fail(f"{self._next()} came where {sign!r} is expected: {advice}.")
 
     def word(self, expected: str) -> str:
-        """Read a word, or fail by saying which was expected."""
+        """Read a word, or fail with what was expected."""
         place = self._skip()
         found = self.words.match(self.text, place)
         if found is None:
@@ -98,14 +98,14 @@ class Cursor:
         return found[2] if found[1] is None else _ESCAPED.sub(r"\1", found[1])
 
     def skip_statement(self) -> None:
-        """Pass over everything to the next semicolon outside quotes."""
+        """Skip everything up to the next semicolon outside quotes."""
         found = _TO_SEMICOLON.match(self.text, self.place)
         if found is None:
             self.fail("this statement never ends, and a ';' is expected: write one after it.", self.began)
         self.place = found.end()
 
     def plain_row(self) -> list[str] | None:
-        """Read the words of '(a, b)' at once where they are plain and have commas between them."""
+        """Read the words of '(a, b)' at once if they are plain and separated by commas."""
         found = _PLAIN_ROW.match(self.text, self.place)
         if found is None:
             return None
@@ -113,7 +113,7 @@ class Cursor:
         return [word.strip() for word in found[1].split(",")]
 
     def numbers(self, due: int) -> list[float]:
-        """Read so many numbers from 0 on and the semicolon after them."""
+        """Read `due` numbers from 0 on, and the semicolon after them."""
         found = _NUMBERS.match(self.text, self.place)
         if found is not None:
             texts = found[1].replace(",", " ").split()
@@ -125,7 +125,7 @@ class Cursor:
         return self._numbers_one_by_one(due)
 
     def fail(self, problem: str, place: int | None = None) -> NoReturn:
-        """Raise a ValueError that says where, by default at what comes next, and what."""
+        """Raise a ValueError with the problem and its place, by default that of the next item."""
         place = self._skip() if place is None else place
         line = self.text.count("\n", 0, place) + 1
         column = place - self.text.rfind("\n", 0, place)
@@ -134,11 +134,11 @@ class Cursor:
         raise AdvisedError(f"line {line}, column {column}: ", problem)
 
     def fail_here(self, problem: str) -> NoReturn:
-        """The same at the last word or sign."""
+        """Raise a ValueError with the problem and the place of the last word or sign."""
         self.fail(problem, self.began)
 
     def whole_number(self, expected: str) -> int:
-        """Read a whole number from 0 on, or fail by saying which was expected."""
+        """Read a whole number from 0 on, or fail with what was expected."""
         word = self.word(expected)
         if not (word.isascii() and word.isdecimal() and len(word) < 10):
             self.fail_here(f"{brief(word)} came where {expected} is expected: write it in digits.")

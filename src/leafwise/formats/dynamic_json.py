@@ -1,4 +1,4 @@
-"""Dynamic networks as one JSON file: how many slices before matter, and the network of a window as in network files.
+"""Dynamic networks as one JSON file: the number of lags, and the network of a window as in network files.
 
 {"format": "leafwise-dynamic-network", "version": 1, "lags": 2, "window": {"format": "leafwise-network", ...}}
 """
@@ -13,13 +13,13 @@ VERSION = 1
 
 
 def dumps(dynamic: DynamicNetwork) -> str:
-    """The text of a dynamic network's file."""
+    """The JSON text of a dynamic network."""
     head = json.text({"format": FORMAT, "version": VERSION, "lags": dynamic.lags})
     return f'{head[:-1]}, "window": {json.dumps(dynamic.window).rstrip()}}}\n'
 
 
 def loads(text_of_file: str | bytes) -> DynamicNetwork:
-    """The dynamic network of a file's text."""
+    """The dynamic network of a JSON text."""
     document = json.parsed(text_of_file)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f'this is JSON but no dynamic network: such a file has "format": "{FORMAT}"; learn one.')

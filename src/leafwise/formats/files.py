@@ -1,6 +1,6 @@
-"""One way to load and save networks, whatever the format: the end of a file's name says which.
+"""Loading and saving networks in any format, chosen by the file name's extension.
 
-Knows the other modules of this package, and imports the one that is needed.
+Only the module of that format is imported.
 """
 
 import os
@@ -28,11 +28,11 @@ _FORMATS = {
     ".net": "NET",
     ".xdsl": "XDSL",
 }
-_MODULES = {"Libra BN": "libra"}  # the others are called as the format is
+_MODULES = {"Libra BN": "libra"}  # the other modules are named like their formats
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The format that the end of a file's name stands for. A name without an end is JSON.
+    """The format for a file name's extension; JSON without one.
 
     >>> format_of("alarm.bif.gz"), format_of("model")
     ('BIF', 'JSON')
@@ -51,9 +51,9 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
-    """Write a network in the format of the file's name; the file appears complete or not at all.
+    """Write a network in the format of the file name's extension, atomically.
 
-    A decision graph becomes a tree in XMOD and Libra's BN, and a table in all others but JSON, of at most `most_cells`
+    Decision graphs become trees in XMOD and Libra's BN, and tables in all others but JSON, of at most `most_cells`
     numbers.
 
     >>> import tempfile
@@ -69,10 +69,10 @@ def save(network: "Network", path: str | os.PathLike[str], most_cells: int = MOS
 
 
 def load(path: str | os.PathLike[str], *, most_cells: int | None = None, most_bytes: int | None = None) -> "Network":
-    """Read a network in the format of the file's name; a ValueError in one line when it cannot be read.
+    """Read a network in the format of the file name's extension; a one-line ValueError if it cannot be read.
 
-    A file becomes no more than a million numbers, or as many as it has bytes, unless `most_cells` allows more; a packed
-    one no more than 64 MiB and 200 times its size, unless `most_bytes` does.
+    By default a file may contain a million numbers, or as many as it has bytes, unless `most_cells` allows more; a
+    packed file may unpack to 64 MiB and 200 times its size, unless `most_bytes` allows more.
     """
     module = _module(path)
 
@@ -84,14 +84,14 @@ def load(path: str | os.PathLike[str], *, most_cells: int | None = None, most_by
 
 
 def load_model(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "Network | Mixture":
-    """Read a network, or a mixture of networks, which only JSON holds."""
+    """Read a network, or a mixture of networks, which only JSON supports."""
     if format_of(path) != "JSON":
         return load(path, most_bytes=most_bytes)
     return read_as(path, model_of, most_bytes)
 
 
 def model_of(data: bytes) -> "Network | Mixture":
-    """The network, or the mixture of networks, in the text of a JSON file."""
+    """The network, or the mixture of networks, of a JSON text."""
     from leafwise.formats import json, mixture_json
 
     if f'"{mixture_json.FORMAT}"'.encode() not in data[:200]:
@@ -100,7 +100,7 @@ def model_of(data: bytes) -> "Network | Mixture":
 
 
 def save_mixture(mixture: "Mixture", path: str | os.PathLike[str]) -> None:
-    """Write a mixture to a file, which appears complete or not at all."""
+    """Write a mixture to a file, atomically."""
     from leafwise.formats import mixture_json
 
     if format_of(path) != "JSON":
@@ -109,7 +109,7 @@ def save_mixture(mixture: "Mixture", path: str | os.PathLike[str]) -> None:
 
 
 def save_dynamic(dynamic: "DynamicNetwork", path: str | os.PathLike[str]) -> None:
-    """Write a dynamic network to a file, which appears complete or not at all."""
+    """Write a dynamic network to a file, atomically."""
     from leafwise.formats import dynamic_json
 
     if format_of(path) != "JSON":
@@ -118,14 +118,14 @@ def save_dynamic(dynamic: "DynamicNetwork", path: str | os.PathLike[str]) -> Non
 
 
 def load_dynamic(path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "DynamicNetwork":
-    """Read a dynamic network, which only JSON holds."""
+    """Read a dynamic network, which only JSON supports."""
     from leafwise.formats import dynamic_json
 
     return read_as(path, dynamic_json.loads, most_bytes)
 
 
 def any_model_of(data: bytes) -> "Network | Mixture | DynamicNetwork":
-    """The model of whatever kind in the text of a JSON file."""
+    """The model of any kind in a JSON text."""
     from leafwise.formats import dynamic_json
 
     return dynamic_json.loads(data) if f'"{dynamic_json.FORMAT}"'.encode() in data[:200] else model_of(data)

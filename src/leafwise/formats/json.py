@@ -1,4 +1,4 @@
-"""Networks as JSON files: written for people too, and loaded back identical. Knows networks and nothing above them.
+"""Networks as JSON files: readable, and loaded back identical.
 
 The format is published as network.schema.json beside this file. In short, one line for each variable and graph node:
 
@@ -10,16 +10,16 @@ The format is published as network.schema.json beside this file. In short, one l
        {"leaf": 0, "counts": [3, 1], "exponents": 0.5},
        {"leaf": 1, "probabilities": [0.25, 0.75]}]}]}
 
-A node of the graph is known by its place in the list. An arc without "states" takes all states that no other arc has.
-A leaf that was learned has its counts and its exponents: a list, or one number for all states, or nothing for ones.
-Where cells were missing, counts are expected ones, and need not be whole.
-A variable without an entry in "nodes" is only given.
+Nodes of the graph are numbered by their place in the list. An arc without "states" has all states of no other arc.
+A learned leaf has its counts and its exponents: a list, or one number for all states, or nothing if they are ones.
+If cells were missing, counts are expected counts, and need not be whole.
+A variable without an entry in "nodes" has no distribution: it must be given.
 
-Version 2 adds two things; networks that have neither are written in version 1. A test of the node's own variable is not
-of a parent: it has besides its arcs, as a leaf has, what its switch is made of, and everything there and below it is 0
-for states that cannot come there. And "ties", after "nodes", are groups of leaves that share a distribution:
+Version 2 adds two things; networks without them are written in version 1. A test may be of the node's own variable:
+besides its arcs it has, like a leaf, the counts or probabilities of its switch, and all numbers of it and below it are
+0 for states that cannot reach it. And "ties", after "nodes", are groups of leaves that share a distribution:
 
-     "ties": [[{"variable": "y", "leaf": 0, "states": ["a", "b"]}, {"variable": "z", "leaf": 2, "states": ["b", "a"]}]]
+    "ties": [[{"variable": "y", "leaf": 0, "states": ["a", "b"]}, {"variable": "z", "leaf": 2, "states": ["b", "a"]}]]
 """
 
 import json
@@ -40,11 +40,11 @@ from leafwise.table import Variable, brief
 FORMAT = "leafwise-network"
 VERSION = 2
 
-_MANY_STATES = 4  # an arc with more states than this, and than half of them all, is written without its states
+_MANY_STATES = 4  # an arc with more states than this, and than half of all, is written without them
 
 
 def save(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network to a file, which appears complete or not at all.
+    """Write a network to a file, atomically.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -57,12 +57,12 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read a network from a file; a ValueError in one line when the file does not hold one."""
+    """Read a network from a file; a one-line ValueError if it is invalid."""
     return read_as(path, loads)
 
 
 def dumps(network: Network) -> str:
-    """The text of a network's file."""
+    """The JSON text of a network."""
     head = {
         "format": FORMAT,
         "version": version_of([network]),
@@ -77,13 +77,13 @@ def dumps(network: Network) -> str:
 
 
 def version_of(networks: Iterable[Network]) -> int:
-    """The version of the format that networks need."""
+    """The format version that networks need."""
     plain = all(not one.ties and all(node is None or node.own is None for node in one.nodes) for one in networks)
     return 1 if plain else 2
 
 
 def check_version(version: int, networks: Iterable[Network]) -> None:
-    """Raise a ValueError where a file has more than its version knows."""
+    """Raise a ValueError if a file contains what its version does not allow."""
     if version < version_of(networks):
         raise ValueError(
             f"the file has own-value tests or ties, which version {version} of the format does not have: repair the "
@@ -92,7 +92,7 @@ def check_version(version: int, networks: Iterable[Network]) -> None:
 
 
 def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
-    """The network of a file's text."""
+    """The network of a JSON text."""
     document = parsed(text_of_file)
     room = Room(len(text_of_file), most_cells)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -125,11 +125,11 @@ def loads(text_of_file: str | bytes, most_cells: int | None = None) -> Network:
 
 
 def parsed(content: str | bytes) -> Any:
-    """The value that a file's text stands for."""
+    """The value of a JSON text."""
     try:
         text = content if isinstance(content, str) else content.decode(json.detect_encoding(content))
         document = json.loads(text, parse_float=_finite, parse_constant=_finite)
-        if not text.isascii() or "\\ud" in text.lower():  # a half of a pair of surrogates is no text
+        if not text.isascii() or "\\ud" in text.lower():  # a lone surrogate is not valid text
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is not JSON ({error}), and a network file is: save the network again.") from None
@@ -144,17 +144,17 @@ def _finite(digits: str) -> float:
 
 
 def text(value: Any) -> str:
-    """A value as JSON, in a line."""
+    """A value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def list_text(items: list[str]) -> str:
-    """A list of values, one below the other."""
+    """A list of JSON values, one per line."""
     return "[\n" + ",\n".join(items) + "\n ]" if items else "[]"
 
 
 def variable_entry(variable: Variable) -> dict[str, Any]:
-    """A variable as it is written."""
+    """The JSON entry of a variable."""
     entry: dict[str, Any] = {"name": variable.name, "labels": list(variable.labels)}
     if variable.cuts:
         entry["cuts"] = [float(cut) for cut in variable.cuts]
@@ -168,7 +168,7 @@ def variable_entry(variable: Variable) -> dict[str, Any]:
 
 
 def nodes_text(network: Network) -> str:
-    """The nodes, and the ties where there are some."""
+    """The JSON text of the nodes, and of the ties if there are any."""
     nodes = [_node_text(network, index, node) for index, node in enumerate(network.nodes) if node is not None]
     ties = [f"  {text([_tied_entry(network, tied) for tied in group])}" for group in network.ties]
     return f'"nodes": {list_text(nodes)}' + (f',\n "ties": {list_text(ties)}' if ties else "")
@@ -213,13 +213,13 @@ def _arc_entries(variable: Variable, graph: DecisionGraph, number: int) -> list[
 
 
 def _distribution_entry(node: Node, row: int) -> dict[str, Any]:
-    """What a leaf, or the switch of an own-value test, holds."""
+    """The contents of a leaf, or of the switch of an own-value test."""
     holder = node.own or node
     if holder.counts is None or holder.exponents is None:
         return {"probabilities": holder.probabilities[row].tolist()}
     entry: dict[str, Any] = {"counts": holder.counts[row].tolist()}
     exponents = holder.exponents[row]
-    known = exponents[exponents > 0]  # the others are of states that cannot come here
+    known = exponents[exponents > 0]  # the others are those of states that cannot reach it
     if np.any(known != 1.0):
         entry["exponents"] = float(known[0]) if np.all(known == known[0]) else exponents.tolist()
     return entry

@@ -1,4 +1,4 @@
-"""From the parsed JSON of a network file to a Network, or to an error that says what is wrong and where."""
+"""Conversion of parsed JSON to a Network, or to an error that says what is wrong and where."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -24,7 +24,7 @@ _LARGEST = 1e308
 
 
 class _Names(NamedTuple):
-    """The variables, and where to find a variable by its name and a state by its label."""
+    """The variables, with lookups of variables by name and of states by label."""
 
     variables: tuple[Variable, ...]
     number: Mapping[str, int]
@@ -76,7 +76,7 @@ def _read_ties(group: Any, names: _Names, nodes: Sequence[Node | None], where: s
 
 
 def member_of(entry: Any, key: str, kind: type, where: str) -> Any:
-    """A member of an object, of the kind that is due there."""
+    """A member of an object, of the required type."""
     _kind(entry, dict, where)
     if key not in entry:
         raise ValueError(f'the {where} lacks "{key}", and it needs {_KINDS[kind]} there: add it.')
@@ -165,7 +165,7 @@ def _refuse(problem: str) -> NoReturn:
 
 
 def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tuple[int, ...]:
-    """The child of each state: the arcs have to share out the states."""
+    """The child of each state; the arcs must partition the states."""
     state_of = names.state[variable]
     child_of: dict[int, int] = {}
     others: list[int] = []
@@ -190,7 +190,7 @@ def _read_arcs(arcs: list[Any], names: _Names, variable: int, place: str) -> tup
 
 
 def _node_of(entries: list[Any], n_states: int, index: int, parents: tuple[int, ...], graph: DecisionGraph) -> Node:
-    """The node, from the entries that hold a distribution: leaves and own-value tests."""
+    """The node, from the entries with a distribution: leaves and own-value tests."""
     has_own = index in graph.tests
     learned = ["counts" in entry for entry in entries]
     if not any(learned):
@@ -204,7 +204,7 @@ def _node_of(entries: list[Any], n_states: int, index: int, parents: tuple[int, 
         return Node.learned(parents, graph, counts, exponents)
     states = states_at(graph, index, n_states)
     for row, place in enumerate(place for place, test in enumerate(graph.tests) if test in (LEAF, index)):
-        if not isinstance(entries[row].get("exponents"), list):  # one number is that of all states that come there
+        if not isinstance(entries[row].get("exponents"), list):  # a single number is for all states that reach it
             exponents[row, [state for state in range(n_states) if state not in states[place]]] = 0
     return Node.with_own_tests(OwnTests.learned(graph, counts, exponents, index), parents)
 

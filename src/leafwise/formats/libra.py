@@ -1,8 +1,8 @@
-"""Networks as the BN files of Libra, which carry decision trees. Knows networks and nothing above them.
+"""Networks as the BN files of Libra, which contain decision trees.
 
-As Libra's source writes them: how many states each variable has, then a factor for each variable, a tree of tests
-(vI_S yes no) whose leaves are logarithms of probabilities. There are no names. A decision graph is written as a tree,
-and a test of several groups of states as a chain of tests: it comes back with other leaves and the same distributions.
+As written by Libra's source: the number of states of each variable, then a factor for each variable, a tree of tests
+(vI_S yes no) whose leaves are log probabilities. There are no names. A decision graph is written as a tree, and a test
+of several groups of states as a chain of tests: it comes back with other leaves and the same distributions.
 
     2,3
     BN {
@@ -27,7 +27,7 @@ from leafwise.table import brief
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
-    """Write a network to a .bn or .bn.gz file, which appears complete or not at all.
+    """Write a network to a .bn or .bn.gz file, atomically.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -40,12 +40,12 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read a network from a .bn or .bn.gz file; a ValueError in one line, with line and column, if it is none."""
+    """Read a network from a .bn or .bn.gz file; a one-line ValueError with line and column if it is invalid."""
     return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a tree's leaves would have more than `most_cells` numbers."""
+    """The BN text of a network; a ValueError if a tree's leaves would have more than `most_cells` numbers."""
     lines = [",".join(str(variable.n_states) for variable in network.variables), "BN {"]
     for index, node in enumerate(network.nodes):
         name = network.variables[index].name
@@ -59,20 +59,20 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
 
 
 def loads(text: str | bytes, most_cells: int | None = None) -> Network:
-    """The network of a file's text. Variables are called v0, v1, …, and their states 0, 1, …"""
+    """The network of a BN text. Variables are named v0, v1, …, and their states 0, 1, …"""
     read = text.decode(errors="replace") if isinstance(text, bytes) else text
     return read_network(read, Room(len(text), most_cells))
 
 
 def _tests(graph: DecisionGraph, place: int) -> tuple[list[tuple[int, int]], int]:
-    """A node's outcomes as a chain of tests: (state, child) again and again, and the child for all other states."""
+    """A node's outcomes as a chain of tests: pairs (state, child), and the child of all other states."""
     arcs = graph.arcs(place)
     _, other = max(arcs, key=lambda arc: len(arc[0]))
     return [(state, child) for states, child in arcs if child != other for state in sorted(states)], other
 
 
 def _n_leaves(graph: DecisionGraph) -> int:
-    """The leaves of the graph as a tree of such chains."""
+    """The number of leaves of the graph as a tree of such chains."""
     count = [1] * len(graph.tests)
     for place in reversed(range(len(count))):
         if graph.tests[place] != LEAF:

@@ -1,8 +1,8 @@
-"""From the text of a Libra BN file to a Network, or to an error that says where it is wrong and what was expected.
+"""Parsing of Libra's BN text: a Network, or an error that says where it is wrong and what was expected.
 
-A distribution is a product of factors: trees, or features, each of which is a weight and conditions, +v1_0 (is) or
--v1_0 (is not), under which it counts. One tree that tests the variable itself last stays a tree; all else becomes a
-table. Rows that do not sum to one are divided by their sum, as factors are only known up to one.
+A distribution is a product of factors: trees, or features, each a weight with conditions, +v1_0 (is) or -v1_0 (is not),
+under which it applies. A single tree that tests the variable itself last remains a tree; everything else becomes a
+table. Rows that do not sum to one are divided by their sum, as factors are only defined up to a constant.
 """
 
 import math
@@ -25,13 +25,13 @@ _VARIABLE = re.compile(r"v([0-9]{1,9})")
 _CONDITION = re.compile(r"([-+]?)v([0-9]{1,9})_([0-9]{1,9})")
 _NUMBER = re.compile(r"[-+]?+(?:[0-9]++\.?+[0-9]*+(?:[eE][-+]?+[0-9]++)?+|inf)")
 
-_Condition = tuple[bool, int, int]  # whether it is so, a variable, a state
+_Condition = tuple[bool, int, int]  # whether it must hold, a variable, a state
 _Feature = tuple[float, tuple[_Condition, ...]]
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """A tree in the order of its text: tests[k] is a variable or LEAF, and then weights[k] counts."""
+    """A tree in the order of its text: tests[k] is a variable or LEAF; at a LEAF, weights[k] applies."""
 
     tests: list[int]
     states: list[int]
@@ -41,7 +41,7 @@ class _Tree:
 
     @property
     def depth(self) -> int:
-        """How many tests come one after another at most."""
+        """The largest number of tests on a path."""
         below = [0] * len(self.tests)
         for place in reversed(range(len(below))):
             if self.tests[place] != LEAF:
@@ -142,7 +142,7 @@ def _read_condition(cursor: Cursor, n_states: list[int]) -> tuple[str, int, int]
 
 
 def _read_tree(cursor: Cursor, n_states: list[int]) -> _Tree:
-    """Nested (vI_S yes no), read without nesting calls; `open_tests` are those that wait for branches."""
+    """Parse nested (vI_S yes no) without recursion; `open_tests` are those that lack branches."""
     tree = _Tree([], [], [], [], [])
     open_tests: list[int] = []
     while True:
@@ -169,15 +169,15 @@ def _read_tree(cursor: Cursor, n_states: list[int]) -> _Tree:
 def _as_tree(
     tree: _Tree, index: int, n_states: list[int], take: Callable[[int], None]
 ) -> tuple[DecisionGraph, NDArray[np.float64]] | None:
-    """The tests of the parents, and rows of logs where the variable itself comes; None where parents come after it."""
-    within = [False] * len(tree.tests)  # whether only the variable itself is tested from here on
+    """The tests of parents, and rows of logs from own-value tests on; None if parents are tested below these."""
+    within = [False] * len(tree.tests)  # whether only the variable itself is tested from here down
     for place in reversed(range(len(within))):
         below = tree.tests[place] == LEAF or (within[tree.yes[place]] and within[tree.no[place]])
         within[place] = below and tree.tests[place] in (LEAF, index)
     waiting, tests = [0], list[int]()
     children: list[tuple[int, ...]] = []
     rows: list[list[float]] = []
-    for place in waiting:  # grows on the way
+    for place in waiting:  # grows during the loop
         if within[place]:
             tests.append(LEAF)
             children.append(())
@@ -199,7 +199,7 @@ def _as_tree(
 
 
 def _weights(tree: _Tree, place: int, n_states: int) -> list[float]:
-    """The weight of each state where only the variable itself is tested: at each test one state turns off."""
+    """The weight of each state below a place where only the variable itself is tested, one state per test."""
     weights: dict[int, float] = {}
     while tree.tests[place] != LEAF:
         state, turn = tree.states[place], tree.yes[place]
@@ -212,7 +212,7 @@ def _weights(tree: _Tree, place: int, n_states: int) -> list[float]:
 
 @dataclass(frozen=True)
 class _Factors:
-    """The factors of one distribution, to be multiplied out."""
+    """The factors of one distribution, to be multiplied."""
 
     features: list[_Feature]
     trees: list[_Tree]
@@ -226,11 +226,11 @@ class _Factors:
         return sorted(used.union(*(tree.tests for tree in self.trees)) - {self.index, LEAF})
 
     def logs(self) -> NDArray[np.float64]:
-        """Their sums of logs, a row for each assignment of the parents."""
+        """The log of their product, one row per assignment of the parents."""
         size = {variable: self.n_states[variable] for variable in (*self.parents, self.index)}
         n_cells = math.prod(size.values())
         self.take(n_cells)
-        every = {variable: np.ones(count, np.bool_) for variable, count in size.items() if count > 1}  # axes are few
+        every = {variable: np.ones(count, np.bool_) for variable, count in size.items() if count > 1}  # limits the axes
         logs = np.zeros([len(states) for states in every.values()])
         for weight, conditions in self.features:
             held: dict[int, NDArray[np.bool_]] = {}
@@ -248,7 +248,7 @@ class _Factors:
 
 
 def _values(tree: _Tree, size: dict[int, int], take: Callable[[int], None]) -> NDArray[np.float64]:
-    """What a tree gives to each assignment."""
+    """The value of a tree for each assignment."""
     take(sum(size[test] for test in tree.tests if test != LEAF))
     children = [
         () if test == LEAF else tuple(yes if each == state else no for each in range(size[test]))
@@ -260,7 +260,7 @@ def _values(tree: _Tree, size: dict[int, int], take: Callable[[int], None]) -> N
 
 
 def _distributions(cursor: Cursor, logs: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-    """Rows of log weights made distributions."""
+    """Rows of log weights as distributions."""
     top = logs.max(axis=1, keepdims=True)
     if np.isneginf(top).any():
         cursor.fail(

@@ -1,9 +1,9 @@
-"""Mixtures of networks as one JSON file: the variables once, and the members as in network files, each with a weight.
+"""Mixtures as one JSON file: the variables once, and the members as in network files, each with a weight.
 
 {"format": "leafwise-mixture", "version": 1, "learned": {...}, "variables": [...],
  "members": [{"weight": 0.5, "prior": null, "structure_prior": "uniform", "learned": {...}, "nodes": [...]}, ...]}
 
-Version 3 has the "group" of each member, by which their nodes are mixed.
+Version 3 adds the "group" of each member; members of a group mix their nodes.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ VERSION = 3
 
 
 def dumps(mixture: Mixture) -> str:
-    """The text of a mixture's file."""
+    """The JSON text of a mixture."""
     grouped = len({*mixture.groups}) < len(mixture)
     head = {
         "format": FORMAT,

@@ -1,10 +1,10 @@
-"""Networks as HUGIN's NET files. Knows networks and nothing above them.
+"""Networks as HUGIN's NET files.
 
     net { }
     node rain { states = ("no" "yes"); }
     potential ( wet | rain ) { data = ((0.9 0.1) (0.2 0.8)); }
 
-Comments go from % to the end of the line. Of the data the first parent varies slowest, and the variable itself fastest.
+Comments extend from % to the end of the line. In the data the first parent varies slowest, the variable itself fastest.
 """
 
 import re
@@ -18,7 +18,7 @@ _UNQUOTABLE = re.compile(r'["\\\r\n]')
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells.
+    """The NET text of a network; a ValueError if a table would have more than `most_cells` cells.
 
     >>> from leafwise.examples import alarm
     >>> loads(dumps(alarm()).encode()).n_parameters
@@ -73,7 +73,7 @@ def _expect_word(cursor: Cursor, due: str) -> None:
 
 
 def _read_entries(cursor: Cursor, wanted: str) -> list[str] | None:
-    """Read KEY = VALUE; up to the closing brace: the words in the value of the wanted key, if it is there."""
+    """Read KEY = VALUE; up to the closing brace; return the words in the wanted key's value, or None."""
     found: list[str] | None = None
     while not cursor.takes("}"):
         key = cursor.word("KEY = VALUE; or '}'")

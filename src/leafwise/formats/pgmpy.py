@@ -1,7 +1,4 @@
-"""pgmpy: networks to and from its objects. The only door to pgmpy, which is optional and imported when asked for.
-
-Knows networks and nothing above them.
-"""
+"""Conversion to and from pgmpy, which is optional and imported only here, on use."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_pgmpy(network: Network, most_cells: int = MOST_CELLS) -> "DiscreteBayesianNetwork":
-    """A network as a DiscreteBayesianNetwork, its decision graphs as tables of at most `most_cells` cells."""
+    """Convert a network to a DiscreteBayesianNetwork; decision graphs become tables of at most `most_cells` cells."""
     models, cpds = _pgmpy()
     tables = [complete_table(network, index, most_cells) for index in range(len(network.variables))]
     labels = {variable.name: list(variable.labels) for variable in network.variables}
@@ -33,7 +30,7 @@ def to_pgmpy(network: Network, most_cells: int = MOST_CELLS) -> "DiscreteBayesia
 
 
 def from_pgmpy(model: "DiscreteBayesianNetwork") -> Network:
-    """A DiscreteBayesianNetwork as a network of complete tables; names and states become text."""
+    """Convert a DiscreteBayesianNetwork to a network of complete tables; names and states become text."""
     names = list(model.nodes())
     number = {name: k for k, name in enumerate(names)}
     cpds = [model.get_cpds(name) for name in names]
@@ -57,7 +54,7 @@ def from_pgmpy(model: "DiscreteBayesianNetwork") -> Network:
 
 
 def _in_the_order_of_states(table: "np.ndarray[Any, Any]", parents: list[Any], cpd: Any) -> "np.ndarray[Any, Any]":
-    """The table with each parent's states as the parent's own distribution has them: pgmpy lets a child differ."""
+    """The table with each parent's states in the parent's own order, from which pgmpy lets a child differ."""
     for axis, parent in enumerate(parents):
         here, there = cpd.state_names[parent.variable], parent.state_names[parent.variable]
         if set(here) != set(there):

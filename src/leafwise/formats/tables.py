@@ -1,7 +1,4 @@
-"""Complete tables: what decision graphs are to programs that know nothing else, and nodes made of them.
-
-Knows networks and nothing above them.
-"""
+"""Complete tables: decision graphs expanded for formats that support nothing else, and nodes made from tables."""
 
 import math
 import re
@@ -18,18 +15,18 @@ from leafwise.errors import Advice, AdvisedError
 from leafwise.network import Network, Node
 from leafwise.table import Variable, brief
 
-MOST_CELLS = 1_000_000  # of one table, unless somebody asks for more
+MOST_CELLS = 1_000_000  # of one table, by default
 _KEPT = 0.9e-6  # a little less than a Node allows
 _SCALED = 1.0001e-3
 _NUMBER = re.compile(r"[-+]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+")
 
-Fail = Callable[[str], NoReturn]  # raises a ValueError with what is wrong, and says where
+Fail = Callable[[str], NoReturn]  # raises a ValueError with the problem and its place
 
 
 class Room:
-    """How many numbers a file may still become: a million, or as many as it has bytes, or as somebody asks for.
+    """The number of numbers that a file may still become: a million, its number of bytes, or a given limit.
 
-    So nothing that is written out in full is refused, and nothing small becomes large unasked.
+    So no table that is written out in full is refused, and no small file becomes large by accident.
 
     >>> Room(10**7).left, Room(100).left, Room(100, most_cells=10**9).left
     (10000000, 1000000, 1000000000)
@@ -40,7 +37,7 @@ class Room:
         self.most = self.left = max(MOST_CELLS, n_bytes, most_cells or 0)
 
     def take(self, n: int, fail: Fail) -> None:
-        """Take some of it, or fail."""
+        """Reserve `n` numbers, or fail."""
         if n > self.left:
             fail(
                 Advice(
@@ -54,7 +51,7 @@ class Room:
 
 
 def check_size(what: str, n_cells: int, most_cells: int) -> None:
-    """Raise an error where something would have too many numbers."""
+    """Raise an error if something would have too many numbers."""
     if n_cells > most_cells:
         raise AdvisedError(
             f"{what} would have {amount(n_cells)} cells, more than the limit of {most_cells:,}: raise ",
@@ -91,9 +88,9 @@ def names_of_parents(network: Network, index: int) -> list[str]:
 
 
 def fitted(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounded rows made distributions: kept where they sum to one within a millionth, else divided by their sum.
+    """Rounded rows as distributions: unchanged if they sum to one within a millionth, else divided by their sum.
 
-    A row that is further off than a thousandth, or has a negative number, becomes nan.
+    A row whose sum is off by more than a thousandth, or with a negative number, becomes nan.
 
     >>> fitted(np.array([[0.333, 0.333, 0.333], [0.1, 0.2, 0.3]])).round(4).tolist()
     [[0.3333, 0.3333, 0.3333], [nan, nan, nan]]
@@ -106,12 +103,12 @@ def fitted(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def table_node(parents: Sequence[int], table: NDArray[np.float64], n_states: Sequence[int]) -> Node:
-    """The node of a table: its last axis is the variable's own states, and those before, or rows, the parents' states.
+    """The node of a table: its last axis is the variable's own states; those before, or rows, the parents' states.
 
     >>> table_node((2, 0), np.full((3, 2, 2), 0.5), (2, 2, 3)).parents
     (0, 2)
     """
-    several = [parent for parent in parents if n_states[parent] > 1]  # so that the axes are not too many for an array
+    several = [parent for parent in parents if n_states[parent] > 1]  # as the number of axes of an array is limited
     order = sorted(range(len(several)), key=several.__getitem__)
     axes = table.reshape(*(n_states[parent] for parent in several), table.shape[-1])
     rows = axes.transpose(*order, len(several)).reshape(-1, table.shape[-1])
@@ -119,12 +116,12 @@ def table_node(parents: Sequence[int], table: NDArray[np.float64], n_states: Seq
 
 
 def rows_of_text(table: NDArray[np.float64]) -> list[str]:
-    """The numbers of a table, to be read back to the last bit: a line for each assignment of the parents."""
+    """The numbers of a table, one line per assignment of the parents, to be read back to the last bit."""
     return [" ".join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]
 
 
 def numbers_of(text: str, due: int, fail: Fail) -> list[float]:
-    """So many numbers with blanks between them, or fail."""
+    """The `due` numbers in a text, separated by blanks, or fail."""
     words = text.split()
     odd = next((word for word in words if not _NUMBER.fullmatch(word)), None)
     if odd is not None:
@@ -135,7 +132,7 @@ def numbers_of(text: str, due: int, fail: Fail) -> list[float]:
 
 
 def checked_rows(values: NDArray[np.float64], fail_of: Callable[[int], Fail]) -> NDArray[np.float64]:
-    """Rows made distributions, or fail where one of them is none."""
+    """Rows as distributions; fails if one of them cannot be."""
     rows = fitted(values)
     wrong = np.flatnonzero(np.isnan(rows[:, 0]))
     if wrong.size:
@@ -147,7 +144,7 @@ def checked_rows(values: NDArray[np.float64], fail_of: Callable[[int], Fail]) ->
 
 @dataclass
 class Draft:
-    """A network of tables as a file gives it, piece by piece. What does not fit is refused where it stands."""
+    """A network of tables under construction, piece by piece; what does not fit is refused with its place."""
 
     room: Room
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -156,7 +153,7 @@ class Draft:
     n_states: list[int] = field(default_factory=list)
 
     def add_variable(self, name: str, labels: Sequence[str], fail: Fail) -> None:
-        """The next variable."""
+        """Add the next variable."""
         if name in self.number:
             fail(f"the variable {name[:30]!r} came before, and a name stands for one: rename one.")
         try:
@@ -173,7 +170,7 @@ class Draft:
         return self.number[name]
 
     def n_cells(self, index: int, parents: Sequence[int], fail: Fail) -> int:
-        """How many numbers a variable takes, which had no table so far, given these parents."""
+        """The size of a variable's table given these parents; fails if it already has a table."""
         if index in self.nodes:
             fail(f"{brief(list(self.variables)[index])} has a second distribution, and it takes one: leave one out.")
         if index in parents or len(set(parents)) < len(parents):
@@ -183,12 +180,12 @@ class Draft:
         return n_cells
 
     def add_table(self, index: int, parents: Sequence[int], values: Sequence[float], fail: Fail) -> None:
-        """A variable's distribution: the first parent varies slowest, the variable itself fastest."""
+        """Add a variable's distribution: the first parent varies slowest, the variable itself fastest."""
         rows = checked_rows(np.array(values, np.float64).reshape(-1, self.n_states[index]), lambda _: fail)
         self.nodes[index] = table_node(parents, rows, self.n_states)
 
     def network(self, fail: Fail) -> Network:
-        """The whole, or fail where a table is missing or arcs form a cycle."""
+        """The complete network; fails if a table is missing or the arcs form a cycle."""
         names = tuple(self.variables)
         if not names:
             fail("the network has no variables, and at least one is expected: declare some.")
@@ -204,7 +201,7 @@ class Draft:
 
 
 def amount(number: int) -> str:
-    """A whole number as a message shows it, however large.
+    """A whole number as shown in a message, however large.
 
     >>> amount(1234), amount(2**5000)
     ('1,234', 'more than 10^1505')
@@ -229,7 +226,7 @@ def leaves_of(graph: DecisionGraph, n_states: dict[int, int]) -> NDArray[np.intp
     first = np.cumsum(sizes) - sizes
     strides = np.array([stride[test] for test in graph.tests])
     assignments = np.arange(n_rows)
-    at = np.zeros(n_rows, np.intp)  # all walk from the root together, one test a step; a leaf leads to itself
+    at = np.zeros(n_rows, np.intp)  # all walk from the root together, one test per step; leaves lead to themselves
     while (tests[at] != LEAF).any():
         at = children[first[at] + assignments // strides[at] % sizes[at]]
     leaf: NDArray[np.intp] = (np.cumsum(tests == LEAF) - 1)[at]

@@ -1,8 +1,8 @@
-"""Networks as files of the UAI competitions. Knows networks and nothing above them.
+"""Networks as files of the UAI competitions.
 
-There are no names: how many variables there are, and how many states each has; then for each table how many variables
-it is about, and which, parents first; then how many numbers each table has, and the numbers. The first of its variables
-varies slowest, and the last, whose distribution it is, fastest.
+There are no names. A file contains the number of variables and the number of states of each; then for each table the
+number of its variables, and these, parents first; then for each table the number of its numbers, and these. Its first
+variable varies slowest, and the last, whose distribution it is, fastest.
 
     BAYES
     2
@@ -30,7 +30,7 @@ class _UaiCursor(Cursor):
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells.
+    """The UAI text of a network; a ValueError if a table would have more than `most_cells` cells.
 
     >>> from leafwise.examples import alarm
     >>> loads(dumps(alarm()).encode()).n_parameters
@@ -48,7 +48,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
 
 
 def loads(data: bytes, most_cells: int | None = None) -> Network:
-    """The network of a file. Variables are called 0, 1, …, and so are their states."""
+    """The network of a file. Variables are named 0, 1, …, and so are their states."""
     cursor, draft = _UaiCursor(decoded(data)), Draft(Room(len(data), most_cells))
     kind = cursor.word("BAYES")
     if kind != "BAYES":

@@ -1,4 +1,4 @@
-"""Bytes from and to files, plain or .gz; a written file appears complete or not at all."""
+"""Reading and writing of whole files, plain or .gz; writing is atomic."""
 
 import gzip
 import io
@@ -12,11 +12,11 @@ from leafwise.errors import AdvisedError, advice_of
 from leafwise.replacing import replaced
 
 T = TypeVar("T")
-_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a packed file may unpack to: so much, and so many times its size
+_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # limits of unpacking: bytes, and times the file's size
 
 
 def read_whole(path: str | os.PathLike[str], most_bytes: int | None = None) -> bytes:
-    """The bytes of a file; those of a name that ends in .gz unpacked, up to 64 MiB and 200 times its size."""
+    """The bytes of a file; one with the extension .gz is unpacked, up to 64 MiB and 200 times its size."""
     data = Path(path).read_bytes()
     if not _packed(path):
         return data
@@ -36,7 +36,7 @@ def read_whole(path: str | os.PathLike[str], most_bytes: int | None = None) -> b
 
 
 def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T], most_bytes: int | None = None) -> T:
-    """What `loads` makes of a file's bytes; its ValueErrors name the file.
+    """The result of `loads` for a file's bytes; its ValueErrors name the file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def read_as(path: str | os.PathLike[str], loads: Callable[[bytes], T], most_byte
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file, complete or not at all; it is on the disk when this returns.
+    """Write a file atomically; it is on disk when this returns.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     b'all of it'
     """
     if _packed(path):
-        data = gzip.compress(data, mtime=0)  # no time inside: the same network gives the same bytes
+        data = gzip.compress(data, mtime=0)  # no time stamp: the same network gives the same bytes
     with replaced(path) as file:
         file.write(data)
 

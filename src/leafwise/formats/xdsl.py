@@ -1,4 +1,4 @@
-"""Networks as XDSL files, in which GeNIe and SMILE keep them. Knows networks and nothing above them.
+"""Networks as XDSL files, the format of GeNIe and SMILE.
 
     <smile version="1.0" id="network"><nodes>
     <cpt id="rain"><state id="no"/><state id="yes"/><probabilities>0.8 0.2</probabilities></cpt>
@@ -6,7 +6,7 @@
     <probabilities>0.9 0.1 0.2 0.8</probabilities></cpt> ...
     </nodes></smile>
 
-Of the probabilities the first parent varies slowest, and the variable itself fastest. Parents come before children.
+In the probabilities the first parent varies slowest, the variable itself fastest. Parents come before children.
 """
 
 from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, names_of_parents, numbers_of, rows_of_text
@@ -16,7 +16,7 @@ from leafwise.table import brief
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells.
+    """The XDSL text of a network; a ValueError if a table would have more than `most_cells` cells.
 
     >>> from leafwise.examples import alarm
     >>> loads(dumps(alarm()).encode()).n_parameters

@@ -1,6 +1,6 @@
-"""The elements of an XML file, and where each begins. Knows nothing of networks.
+"""The elements of an XML file, with their places.
 
-Entities are refused, so nothing can be written short that is read as more, and nothing outside the file is opened.
+Entities are refused, so nothing short can expand, and no other file is opened.
 """
 
 import re
@@ -17,7 +17,7 @@ _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 @dataclass(slots=True)
 class Element:
-    """One element of the XML, and where it begins."""
+    """One XML element and its place."""
 
     tag: str
     attributes: dict[str, str]
@@ -27,15 +27,15 @@ class Element:
 
     @property
     def text(self) -> str:
-        """What is written in it, without the blanks around it."""
+        """Its text, without surrounding blanks."""
         return "".join(self.texts).strip()
 
     def all(self, tag: str) -> list["Element"]:
-        """The elements in it that have this tag."""
+        """Its child elements with this tag."""
         return [element for element in self.inside if element.tag == tag]
 
     def one(self, tag: str) -> "Element":
-        """The one element in it that has this tag, or fail."""
+        """Its one child element with this tag, or fail."""
         found = self.all(tag)
         if len(found) != 1:
             self.fail(f"{len(found)} <{tag}> came in <{self.tag[:30]}> where one is expected: correct that.")
@@ -48,7 +48,7 @@ class Element:
         return self.attributes[name]
 
     def whole_numbers(self, below: int) -> list[int]:
-        """The whole numbers in it, or fail."""
+        """The whole numbers in its text, or fail."""
         words = self.text.split()
         if not all(word.isascii() and word.isdecimal() and len(word) < 7 and int(word) < below for word in words):
             self.fail(
@@ -57,13 +57,13 @@ class Element:
         return [int(word) for word in words]
 
     def fail(self, problem: str) -> NoReturn:
-        """Raise a ValueError that says where, and what."""
+        """Raise a ValueError with the place and the problem."""
         line, column = self.place
         raise AdvisedError(f"line {line}, column {column}: ", problem)
 
 
 def parsed(data: bytes, tag: str, kind: str) -> Element:
-    """The outermost element of a file, whose tag must be this; expat keeps the places."""
+    """The root element of a file, which must have this tag; expat provides the places."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     top = Element("", {}, (1, 1))
@@ -95,14 +95,14 @@ def parsed(data: bytes, tag: str, kind: str) -> Element:
 
 
 def text_of(words: str) -> str:
-    """A text as XML writes it between tags; one that would not come back as it is, is refused."""
+    """A text escaped for XML content; one that would not be read back unchanged is refused."""
     if words.strip() != words:
         raise ValueError(f"{brief(words)} begins or ends with a blank, which this format loses: rename it.")
     return escape(_writable(words), {"\r": "&#13;"})
 
 
 def attribute_of(words: str) -> str:
-    """A text as the value of an attribute, with its quotes."""
+    """A text as an XML attribute value, with its quotes."""
     return quoteattr(_writable(words))
 
 

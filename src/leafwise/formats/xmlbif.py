@@ -1,4 +1,4 @@
-"""Networks as XMLBIF 0.3 files. Knows networks and nothing above them.
+"""Networks as XMLBIF 0.3 files.
 
     <BIF VERSION="0.3"><NETWORK><NAME>unknown</NAME>
     <VARIABLE TYPE="nature"><NAME>rain</NAME><OUTCOME>no</OUTCOME><OUTCOME>yes</OUTCOME></VARIABLE> ...
@@ -14,7 +14,7 @@ from leafwise.network import Network
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a table would have more than `most_cells` cells.
+    """The XMLBIF text of a network; a ValueError if a table would have more than `most_cells` cells.
 
     >>> from leafwise.examples import alarm
     >>> loads(dumps(alarm()).encode()).n_parameters

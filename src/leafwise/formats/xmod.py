@@ -1,8 +1,8 @@
-"""Networks as XMOD files, in which WinMine and Libra keep decision trees. Knows networks and nothing above them.
+"""Networks as XMOD files, the decision trees of WinMine and Libra.
 
 There is no published description: this is what Libra's source reads and writes. A vertex has a branch for each group of
-states. A leaf that several paths reach is written once for each, so a decision graph comes back as a tree, whose leaves
-are numbered from the root down. Libra reads vertices of two branches, the first of which has one state.
+states. A leaf on several paths is written once for each, so a decision graph comes back as a tree, whose leaves are
+numbered from the root down. Libra reads only vertices with two branches, the first of which has one state.
 
     <AnalysisNotebook>
       <Variables>
@@ -35,7 +35,7 @@ from leafwise.table import Variable
 
 
 def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_CELLS) -> None:
-    """Write a network to an .xmod or .xmod.gz file, which appears complete or not at all.
+    """Write a network to an .xmod or .xmod.gz file, atomically.
 
     >>> import tempfile
     >>> from leafwise.examples import alarm
@@ -48,12 +48,12 @@ def save(network: Network, path: str | os.PathLike[str], most_cells: int = MOST_
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read a network from an .xmod or .xmod.gz file; a ValueError in one line, with line and column, if it is none."""
+    """Read a network from an .xmod or .xmod.gz file; a one-line ValueError with line and column if it is invalid."""
     return read_as(path, loads)
 
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
-    """The text of a network's file; a ValueError when a tree's leaves would have more than `most_cells` numbers."""
+    """The XMOD text of a network; a ValueError if a tree's leaves would have more than `most_cells` numbers."""
     lines = ['<?xml version="1.0" standalone="yes"?>', "<AnalysisNotebook>", "<Variables>"]
     for variable in network.variables:
         lines += _variable_lines(variable)
@@ -66,7 +66,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
 
 
 def loads(text: str | bytes, most_cells: int | None = None) -> Network:
-    """The network of a file's text."""
+    """The network of an XMOD text."""
     data = text.encode() if isinstance(text, str) else text
     return read_network(data, Room(len(data), most_cells))
 
@@ -90,7 +90,7 @@ def _model_lines(network: Network, index: int, node: Node) -> Iterator[str]:
         yield f"<Inputs>{''.join(inputs)}</Inputs>"
     yield "<DecisionTree>"
     leaf_number = {place: leaf for leaf, place in enumerate(node.graph.leaves)}
-    pending: list[int | str] = [0]  # nodes to write, and lines to write after them
+    pending: list[int | str] = [0]  # nodes still to be written, and lines after them
     while pending:
         item = pending.pop()
         if isinstance(item, str):

@@ -1,4 +1,4 @@
-"""From the XML of an XMOD file to a Network, or to an error that says where the file is wrong and what was expected."""
+"""Conversion of XMOD to a Network, or to an error that says where the file is wrong and what was expected."""
 
 import math
 from dataclasses import dataclass
@@ -89,12 +89,12 @@ def _read_node(model: Element, names: _Names, index: int, room: Room) -> Node:
 
 
 def _read_tree(top: Element, names: _Names, index: int, inputs: list[int], room: Room) -> Node:
-    """The tree, its nodes numbered from the root down, level by level."""
+    """The tree, with nodes numbered from the root down, level by level."""
     waiting: list[tuple[Element, dict[int, frozenset[int]]]] = [(_below(top), {})]
     tests: list[int] = []
     children: list[tuple[int, ...]] = []
     leaves: list[Element] = []
-    for element, possible in waiting:  # grows on the way
+    for element, possible in waiting:  # grows during the loop
         if element.tag == "Leaf":
             tests.append(LEAF)
             children.append(())
@@ -124,7 +124,7 @@ def _below(element: Element) -> Element:
 
 
 def _read_branches(vertex: Element, n_states: int, possible: frozenset[int]) -> list[tuple[Element, frozenset[int]]]:
-    """The branches and their states, by smallest state: together all that earlier tests have left, each once."""
+    """The branches and their states, by smallest state; they must partition the states left by earlier tests."""
     groups = [(branch, branch.one("Values").whole_numbers(n_states)) for branch in vertex.all("Branch")]
     named = [state for _, states in groups for state in states]
     if len(set(named)) < len(named) or not possible <= set(named) or not all(states for _, states in groups):
@@ -133,7 +133,7 @@ def _read_branches(vertex: Element, n_states: int, possible: frozenset[int]) -> 
 
 
 def _read_rows(elements: list[Element], n_states: int) -> NDArray[np.float64]:
-    """The distributions of leaves or of entries of a table."""
+    """The distributions of leaves, or of the entries of a table."""
     places = [element.one("Multinomial").one("Probs") for element in elements]
     values = np.array([numbers_of(place.text, n_states, place.fail) for place in places])
     return checked_rows(values, lambda row: places[row].fail)

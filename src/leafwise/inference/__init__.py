@@ -1,1 +1,1 @@
-"""Questions to a network: likelihood and sampling."""
+"""Inference in networks: queries, likelihood, sampling and analyses."""

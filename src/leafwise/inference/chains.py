@@ -1,8 +1,8 @@
-"""Chains of cases in which each variable is drawn anew, again and again, given all others. Knows parts and kernels.
+"""Gibbs chains: each variable is redrawn in turn given all others.
 
-Where variables determine each other, such a chain would never leave the states it began with. So before each sweep a
-few cases are drawn from above, and one of them takes the place of the present one by chance, in proportion to its
-weight: that leaves the distribution as it is, and leads from anywhere to anywhere.
+Where variables determine each other, such a chain would never leave its initial states. So before each sweep, a few
+cases are sampled forward, and one of them may replace the current case, with probability proportional to its weight.
+This leaves the stationary distribution unchanged and allows a move from any case to any other.
 """
 
 import math
@@ -17,17 +17,17 @@ from leafwise.inference.forward import chosen, draws
 from leafwise.inference.parts import Codes, Part
 from leafwise.kernels.questions import sampling
 
-_STARTS = 256  # cases drawn at a time to begin a chain with one of them,
-_MOST_STARTS = 20_000  # until one agrees with the evidence
-_BLOCK = 1 << 16  # random numbers drawn at a time
-NANOSECONDS = 700.0  # what drawing a variable costs, roughly
+_STARTS = 256  # candidates for the start of a chain that are sampled forward at a time,
+_MOST_STARTS = 20_000  # and in total, until one is consistent with the evidence
+_BLOCK = 1 << 16  # random numbers generated at a time
+NANOSECONDS = 700.0  # to redraw one variable, roughly
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What all chains of a part have in common."""
+    """What all chains over a part share."""
 
     part: Part
     blankets: sampling.Blankets
@@ -35,13 +35,13 @@ class Chain:
 
     @classmethod
     def of(cls, part: Part, cells: Cells, stopped: threading.Event) -> "Chain":
-        """Ready to be run; the cells tell what is summed up."""
+        """Prepare a chain over a part; the cells determine what is accumulated."""
         return cls(part, _blankets(part, cells), stopped)
 
     def sweep(self, case: Codes, random: np.random.Generator, sums: Floats, log_weights: Floats, fresh: int) -> "Worth":
-        """Change a case once for each of the log weights, which are filled in. The rows of `sums` share out the sweeps.
+        """Sweep over a case once per log weight, which is filled in; the rows of `sums` share the sweeps.
 
-        `fresh`: how many cases are drawn from above for each sweep. What is returned tells what they are worth.
+        `fresh`: the number of cases sampled forward before each sweep. Returns the sums of their weights.
         """
         n_free, n = len(self.blankets.variable), len(log_weights)
         rows = np.arange(n) // -(-n // len(sums))
@@ -61,20 +61,20 @@ class Chain:
 
 @dataclass
 class Worth:
-    """Weighted draws: the log of a scale, and on it the sums of their weights and squares."""
+    """Sums of importance weights, in units of exp(`scale`), and of their squares."""
 
     scale: float = -np.inf
     total: float = 0.0
     squares: float = 0.0
 
     def add(self, log_weights: Floats) -> None:
-        """Some more draws."""
+        """Add more draws, given by their log weights."""
         if (scale := float(log_weights.max(initial=-np.inf))) > -np.inf:
             weights = np.exp(log_weights - scale)
             self.join(Worth(scale, float(weights.sum()), float((weights**2).sum())))
 
     def join(self, other: "Worth") -> None:
-        """All of the other's."""
+        """Add all draws of another sum."""
         if (scale := max(self.scale, other.scale)) > -np.inf:
             own, others = math.exp(self.scale - scale), math.exp(other.scale - scale)
             self.total = own * self.total + others * other.total
@@ -83,12 +83,12 @@ class Worth:
 
     @property
     def size(self) -> float:
-        """How many independent draws they are worth."""
+        """The effective sample size."""
         return self.total**2 / self.squares if self.squares else 0.0
 
 
 def start(part: Part, random: np.random.Generator) -> Codes:
-    """A case to begin with, one column: chosen by weight among cases drawn from above."""
+    """An initial case, as one column, chosen by weight among cases sampled forward."""
     for cases, log_weights in draws(part, _MOST_STARTS, random, _STARTS):
         if log_weights.max() > -np.inf:
             return chosen(cases, log_weights, random)
@@ -99,7 +99,7 @@ def start(part: Part, random: np.random.Generator) -> Codes:
 
 
 def _blankets(part: Part, cells: Cells) -> sampling.Blankets:
-    """For each variable to draw, the graphs that test it and the cells its distributions go to."""
+    """For each variable to redraw, the graphs that test it and the cells that receive its distributions."""
     test, n_graphs = part.flat.test, len(part.flat.root)
     is_test = test >= 0
     pairs, pair_of_test = np.unique(

@@ -1,6 +1,6 @@
-"""Compiled queries: planned once for some targets and some known variables, answered for any states of these.
+"""Compiled queries: planned once for given targets and evidence variables, and answered for any states of the latter.
 
-What does not depend on the known variables is multiplied beforehand. Knows factors, contractions and kernels.
+Whatever does not depend on the evidence variables is multiplied in advance.
 """
 
 import math
@@ -25,14 +25,14 @@ from leafwise.workers import Workers
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
-_MOST_HELD = 2**16  # numbers of a table that is kept whole; leaves of larger ones are read off the graph each time
-_NANOSECONDS = 2.0  # what a multiplication takes, roughly, bookkeeping included
-_A_PRODUCT = 100.0  # nanoseconds besides
+_MOST_HELD = 2**16  # numbers in a stored table; larger ones are read off the graph for each answer
+_NANOSECONDS = 2.0  # per multiplication, roughly, bookkeeping included
+_A_PRODUCT = 100.0  # additional nanoseconds per product
 
 
 @dataclass(frozen=True)
 class _Slice:
-    """A factor over the states of told variables, the first axes, and over indices."""
+    """A factor whose first axes are the states of evidence variables, and whose other axes are indices."""
 
     told: tuple[int, ...]
     indices: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Slice:
 
 @dataclass(frozen=True)
 class _Walk:
-    """A factor over parents, and perhaps the variable itself, that is read off a graph once states are told."""
+    """A factor over parents, and perhaps the variable itself, that is read off a graph once the evidence is known."""
 
     variable: int
     node: Node
@@ -53,7 +53,7 @@ _Leaf = Factor | _Slice | _Walk
 
 @dataclass(frozen=True, eq=False)
 class CompiledQuery:
-    """A question planned for all states of the told variables.
+    """A query planned for all states of its evidence variables (`told`).
 
     >>> from leafwise.examples import alarm
     >>> question = CompiledQuery.of(alarm(), {}, [(0,)], [36], Limits())
@@ -65,7 +65,7 @@ class CompiledQuery:
     scope: Scope
     targets: tuple[tuple[int, ...], ...]
     told: tuple[int, ...]
-    leaves: tuple[_Leaf, ...]  # the last are factors of ones, one a target: their environments are the answers
+    leaves: tuple[_Leaf, ...]  # the last ones are factors of ones, one per target: their environments are the answers
     plan: Plan
     limits: Limits
     log_weight: float
@@ -80,9 +80,10 @@ class CompiledQuery:
         limits: Limits,
         log_evidence: bool = True,
     ) -> "CompiledQuery":
-        """Plan the answer. Whether it is affordable is asked afterwards.
+        """Plan the answer; `is_affordable` says whether it is within the limits.
 
-        Without `log_evidence`, what tells nothing of the targets is left out, and the log means nothing.
+        Without `log_evidence`, evidence that is irrelevant to the targets is omitted, and the log evidence is
+        meaningless.
         """
         scope = Scope.of(network, weights, {variable for target in targets for variable in target}, told)
         leaves = _leaves(scope, limits.memory / 8)
@@ -98,7 +99,7 @@ class CompiledQuery:
             leaves.append(Factor(free, np.broadcast_to(1.0, [extents[variable] for variable in free])))
         if not log_evidence:
             leaves = _connected(leaves, len(targets))
-        # Where there is one target, the way down to it is short if it is the last to go.
+        # With a single target, the downward pass is short if that is eliminated last.
         last = targets[0] if len(targets) == 1 else ()
         plan = Plan.of([leaf.indices for leaf in leaves], extents, limits.operations, last)
         log_weight = math.fsum(math.log(weight.max()) for weight in weights.values())
@@ -106,16 +107,17 @@ class CompiledQuery:
 
     @cached_property
     def is_affordable(self) -> bool:
-        """Whether the answers are within the limits, and no number on the way is too small."""
-        operations = self.plan.operations * (3 if self.targets else 1)  # no more than that
+        """Whether the answers are within the limits, and no number on the way underflows."""
+        operations = self.plan.operations * (3 if self.targets else 1)  # an upper bound
         memory = self.plan.numbers * (24 if self.targets else 16)
         within = operations <= self.limits.operations and memory <= self.limits.memory
         return self.plan.program is not None and within and self._compiled is not None
 
     def answers(self, rows: Longs, threads: int | None = None) -> tuple[Floats, list[Floats]]:
-        """For each row of the told variables' states: the log of the evidence, and the distribution of each target.
+        """The log evidence and the distribution of each target, for each row of states of the evidence variables.
 
-        The log is NaN where numbers are too small for this, or all zero: what is said of such a row means nothing.
+        The log evidence is NaN where numbers are too small for this method, or all zero; the distributions of such a
+        row are meaningless.
         """
         assert self._compiled is not None, "a question that is too costly"
         packed, base, cuts, template, log_constant, cost = self._compiled
@@ -141,11 +143,11 @@ class CompiledQuery:
 
     @property
     def leaves_asked(self) -> range:
-        """The numbers of the targets' leaves."""
+        """The numbers of the targets' factors."""
         return range(len(self.leaves) - len(self.targets), len(self.leaves))
 
     def _widened(self, number: int, shares: Floats) -> Floats:
-        """Distributions of a target over the states that evidence leaves, with the program's axes: over all states."""
+        """The distributions of a target, extended from the states that evidence leaves to all states."""
         target, leaf = self.targets[number], self.leaves_asked[number]
         variables, states = self.scope.network.variables, [self.scope.states[variable] for variable in target]
         out = np.zeros((len(shares), *(variables[variable].n_states for variable in target)))
@@ -158,21 +160,21 @@ class CompiledQuery:
 
     @cached_property
     def _compiled(self) -> "_Compiled | None":
-        """For the kernel; None where it would be too costly, or numbers are too small for it."""
+        """The query for the kernel; None if it would be too costly, or if numbers are too small for it."""
         return None if self.plan.program is None else _compiled(self, self.plan.program)
 
 
 class _Compiled(NamedTuple):
-    packed: Longs  # a question for the kernel
+    packed: Longs  # the query, for the kernel
     base: Floats
-    cuts: list[int]  # where the distributions of each target begin in a row of answers, and the end
-    template: Floats  # memory with all that does not vary
-    log_constant: float  # of the evidence: what the kernel leaves out
-    cost: float  # nanoseconds an answer takes, roughly
+    cuts: list[int]  # where the distributions of each target begin in a row of answers, and the end of the row
+    template: Floats  # initial memory, with everything that does not vary
+    log_constant: float  # the part of the log evidence that the kernel omits
+    cost: float  # nanoseconds per answer, roughly
 
 
 def _connected(leaves: list[_Leaf], n_targets: int) -> list[_Leaf]:
-    """The leaves that hang together with one of the last: no others tell of the targets."""
+    """The factors connected to one of the last `n_targets`: no others matter to the targets."""
     holders: dict[int, list[int]] = {}
     for number, leaf in enumerate(leaves):
         for index in leaf.indices:
@@ -187,7 +189,7 @@ def _connected(leaves: list[_Leaf], n_targets: int) -> list[_Leaf]:
 
 
 def _leaves(scope: Scope, most_numbers: float) -> list[_Leaf]:
-    """The factors of all nodes, those that tell of told variables apart."""
+    """The factors of all nodes; those over evidence variables are slices or walks."""
     leaves: list[_Leaf] = []
     for variable in scope.variables:
         node = scope.network.nodes[variable]
@@ -201,7 +203,7 @@ def _leaves(scope: Scope, most_numbers: float) -> list[_Leaf]:
 
 
 def _told_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[_Leaf]:
-    """The factors of a node whose variable or parents are told: by ways, or as a table, whichever is smaller then."""
+    """The factors of a node with evidence variables in its family: by paths or as a table, whichever is smaller."""
     free = [parent for parent in node.parents if scope.is_free(parent)]
     told = [parent for parent in node.parents if parent in scope.told]
     own = len(scope.states[variable])
@@ -223,7 +225,7 @@ def _told_factors(scope: Scope, variable: int, node: Node, way: int, most_number
 
 
 def _sliced(scope: Scope, variables: tuple[int, ...], values: Floats) -> _Leaf:
-    """A factor with the axes of told variables first, and without those of variables that have one state left."""
+    """A factor with the axes of evidence variables first, and without those of variables with one state left."""
     told = [axis for axis, variable in enumerate(variables) if variable in scope.told]
     kept = [a for a, v in enumerate(variables) if a not in told and (v not in scope.states or scope.is_free(v))]
     gone = [axis for axis in range(len(variables)) if axis not in told and axis not in kept]
@@ -233,10 +235,10 @@ def _sliced(scope: Scope, variables: tuple[int, ...], values: Floats) -> _Leaf:
 
 
 def _compiled(asked: CompiledQuery, program: contraction.Program) -> _Compiled | None:
-    """Do what does not vary, and lay out the rest."""
+    """Multiply what does not vary, and lay out the rest for the kernel."""
     steps = _steps(program, asked.leaves_asked)
     sizes = np.diff(program.offset)
-    n_slots = 2 * len(sizes)  # one for each tensor, then one for what is around it
+    n_slots = 2 * len(sizes)  # one for each tensor, then one for its environment
     varies = np.zeros(n_slots, np.bool_)
     varies[: len(asked.leaves)] = [not isinstance(leaf, Factor) for leaf in asked.leaves]
     for left, right, out in steps[:, :3].tolist():
@@ -246,7 +248,7 @@ def _compiled(asked: CompiledQuery, program: contraction.Program) -> _Compiled |
     for leaf, axes, at, end in zip(asked.leaves, asked.plan.axes, begin, begin[1:], strict=False):
         if isinstance(leaf, Factor):
             memory[at:end] = leaf.values.transpose(axes).ravel()
-    memory[begin[[len(asked.leaves), n_slots - 1]]] = 1.0  # the unit, and what is around the root
+    memory[begin[[len(asked.leaves), n_slots - 1]]] = 1.0  # the unit, and the environment of the root
     held = [leaf.node.probabilities if isinstance(leaf, _Walk) else leaf.values for leaf in asked.leaves]
     if any(((values > 0) & (values < contraction.THIN)).any() for values in held):
         return None
@@ -257,7 +259,7 @@ def _compiled(asked: CompiledQuery, program: contraction.Program) -> _Compiled |
         if not compiled.multiply_all(_products(steps[which], program, begin), memory, totals):
             return None
     left = steps[~fixed]
-    # memory of its own: what varies, what the products take that does not, and what is read
+    # the memory of one answer: what varies, the constants that its products need, and the answers
     reads = len(sizes) + np.array(asked.leaves_asked, np.int64)
     used = np.unique(
         np.concatenate([left[:, :3].ravel(), reads, np.flatnonzero(varies[: len(asked.leaves)]), [len(sizes) - 1]])
@@ -284,8 +286,8 @@ def _compiled(asked: CompiledQuery, program: contraction.Program) -> _Compiled |
 def _steps(program: contraction.Program, read: Iterable[int]) -> Longs:
     """Rows (left, right, out, step, turn): up to the root, then down to the leaves that are read.
 
-    What is around tensor t is in slot n_tensors + t. Turned once, out times right gives left; twice, out times left
-    gives right.
+    The environment of tensor t is in slot n_tensors + t. With turn 1, out times right gives left; with turn 2, out
+    times left gives right.
     """
     n_tensors, n_steps = len(program.offset) - 1, len(program.left)
     wanted = np.zeros(n_tensors, np.bool_)
@@ -306,7 +308,7 @@ def _steps(program: contraction.Program, read: Iterable[int]) -> Longs:
 
 
 def _products(steps: Longs, program: contraction.Program, begin: Longs) -> compiled.Products:
-    """Steps for the kernel; slot s lies at begin[s] to begin[s + 1]."""
+    """The steps for the kernel; slot s occupies begin[s] to begin[s + 1]."""
     turned = ((0, 1, 2), (2, 1, 0), (2, 0, 1))
     strides = (program.in_left, program.in_right, program.in_out)
     dims = [slice(*program.first[step : step + 2]) for step in steps[:, 3].tolist()]
@@ -320,7 +322,7 @@ def _products(steps: Longs, program: contraction.Program, begin: Longs) -> compi
 
 
 def _fills(asked: CompiledQuery, place: Longs) -> dict[str, Any]:
-    """How the leaves that vary are filled."""
+    """Instructions for filling the factors that vary, as fields of the kernel's question."""
     scope, network = asked.scope, asked.scope.network
     slices: list[tuple[int, ...]] = []
     strides: list[tuple[int, int]] = []

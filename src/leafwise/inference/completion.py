@@ -1,7 +1,6 @@
-"""Cases with missing cells, completed several times over, and counted in expectation.
+"""Cases with missing cells: repeated completion, and expected counts.
 
-Exact where a case is small enough for that, else by Gibbs sampling, which goes on from what was drawn last. Knows
-networks and holes.
+Exact for cases that are small enough, else by Gibbs sampling, which continues from the previous completions.
 """
 
 import base64
@@ -19,15 +18,15 @@ from leafwise.kernels.questions import routes
 from leafwise.network import Network, Node
 from leafwise.table import Variable, count_states
 
-_ROOM = 2**12  # numbers: to eliminate in more of them takes longer than to draw cell by cell
-_SWEEPS = 3  # in which each cell is drawn once,
-_FIRST_SWEEPS = 30  # and where there is nothing to go on from
-DRAWS = 5  # of cases that are counted as drawn
-_PROBED = 200  # cases: if most of them are too large, all are taken to be
+_ROOM = 2**12  # numbers: elimination that needs more is slower than drawing cell by cell
+_SWEEPS = 3  # each redraws every missing cell once,
+_FIRST_SWEEPS = 30  # and the number without previous completions
+DRAWS = 5  # completions of each case that is counted as drawn
+_PROBED = 200  # cases: if most of these are too large, all are treated as too large
 
 
 class Completions:
-    """Cases with holes, to be completed by one network after another. A hole is a code that is no state.
+    """Cases with missing cells, completed by one network after another. A missing cell is a code that is no state.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -50,7 +49,7 @@ class Completions:
         self._known: _Known | None = None
 
     def draw(self, network: Network, n_draws: int) -> Codes:
-        """All cases, completed so many times: first each once, then each once more, and so on."""
+        """All cases, completed `n_draws` times: all of them once, then all of them again, and so on."""
         holes = Holes(network, threads=self._threads, room=_ROOM)
         seeds = np.random.SeedSequence(self._seed, spawn_key=(self._n_drawn,)).generate_state(2).tolist()
         self._n_drawn += 1
@@ -62,7 +61,7 @@ class Completions:
         if len(large):
             before, n_sweeps = np.ascontiguousarray(drawn[:, large]), _SWEEPS
             new = before >= self._n_states[:, None]
-            if new.any():  # never drawn before: chains begin anywhere, and take longer to forget it
+            if new.any():  # not completed before: chains start at random states and need longer to forget them
                 anywhere = np.random.default_rng(seeds[1]).integers(0, self._n_states[:, None], before.shape)
                 before, n_sweeps = np.where(new, anywhere, before).astype(before.dtype), _FIRST_SWEEPS
             drawn[:, large] = holes.redraw(np.ascontiguousarray(shown[:, large]), before, seeds[1], n_sweeps)[0]
@@ -72,17 +71,17 @@ class Completions:
         return completed
 
     def mark(self) -> tuple[int, Codes]:
-        """Where the draws are, for `state` and `go_on_from`."""
+        """The position of the draws, for `state`."""
         return self._n_drawn, self._drawn
 
     def state(self, mark: tuple[int, Codes]) -> dict[str, Any]:
-        """How far the draws were, and what was drawn last, in plain values."""
+        """The position of the draws and the latest completions, as plain values."""
         n_drawn, drawn = mark
         cells = zlib.compress(np.ascontiguousarray(drawn[self._holes_in(drawn)]).tobytes(), 1)
         return {"n_drawn": n_drawn, "n_draws": self._n_times(drawn), "cells": base64.b64encode(cells).decode()}
 
     def go_on_from(self, state: Mapping[str, Any]) -> None:
-        """Go on where other draws were."""
+        """Continue from a saved state."""
         self._n_drawn, self._drawn = state["n_drawn"], np.tile(self._shown, state["n_draws"])
         cells = zlib.decompress(base64.b64decode(state["cells"]))
         self._drawn[self._holes_in(self._drawn)] = np.frombuffer(cells, self._drawn.dtype)
@@ -94,10 +93,10 @@ class Completions:
         return np.tile(self._shown >= self._n_states[:, None], self._n_times(drawn))
 
     def expected_counts(self, network: Network) -> tuple[list[Floats | None], float]:
-        """How often each leaf is reached with each state, in expectation, and the log probability of what is shown.
+        """Expected counts of each leaf by state, and the log probability of the observed cells.
 
-        Cases that are too large are counted as they were drawn last, or are drawn now if they never were, and then the
-        log probability is NaN.
+        Cases that are too large are counted as they were last drawn, or are drawn now if they never were; the log
+        probability is then NaN.
         """
         holes = Holes(network, threads=self._threads, room=_ROOM)
         known = self._about(holes)
@@ -118,7 +117,7 @@ class Completions:
         return counts, log_probability
 
     def _about(self, holes: Holes) -> "_Known":
-        """What depends on the graphs alone: found out once for networks that have the same."""
+        """What depends on the graphs alone, computed once for networks with the same graphs."""
         graphs = [None if node is None else node.graph for node in holes.network.nodes]
         if self._known is None or any(a is not b for a, b in zip(graphs, self._known.graphs, strict=True)):
             n_shown = self._shown.shape[1]
@@ -132,7 +131,7 @@ class Completions:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of cases and graphs: how often complete cases reach each leaf, and which others are small."""
+    """Per set of graphs: the counts of complete cases in each leaf, and which other cases are small."""
 
     graphs: list[DecisionGraph | None]
     counts_of_complete: list[Floats | None]
@@ -140,7 +139,7 @@ class _Known:
 
 
 def leaf_counts(network: Network, codes: Codes) -> list[Floats | None]:
-    """How often complete cases reach each leaf of each node with each state.
+    """The counts of complete cases in each leaf of each node, by state.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -154,6 +153,6 @@ def leaf_counts(network: Network, codes: Codes) -> list[Floats | None]:
 
 
 def counts_in_leaves(node: Node, target: int, codes: Codes) -> NDArray[np.int64]:
-    """How often complete cases reach each leaf of a node with each state of its variable."""
+    """The counts of complete cases in each leaf of a node, by state of its variable."""
     flat, n_leaves = node.flat, node.graph.n_leaves
     return routes.leaf_counts(codes, flat.test, flat.first, flat.child, 0, n_leaves, target, node.n_states)

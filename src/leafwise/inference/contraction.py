@@ -1,6 +1,7 @@
-"""A product of factors, summed or maximised over all indices, two factors at a time. Knows NumPy and kernels.
+"""A product of factors, summed or maximized over all indices, two factors at a time.
 
-The order comes from eliminating one index after another (`kernels.elimination`): its cost is known before any work.
+The order comes from eliminating one index after another (`kernels.elimination`); its cost is known before any work is
+done.
 """
 
 import math
@@ -16,13 +17,13 @@ from leafwise.kernels.questions import elimination
 
 Floats = NDArray[np.float64]
 _MOST_TRIALS = 32
-_SPREADS = (0.1, 0.3)  # of the logs of biases
-_HOPELESS = math.log(1e3)  # an order so far above the limit is not looked after any more
+_SPREADS = (0.1, 0.3)  # standard deviations of the log biases
+_HOPELESS = math.log(1e3)  # an order this far above the limit is not improved any further
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """Numbers over some indices, one axis each, in this order."""
+    """Numbers over some indices, with one axis for each, in this order."""
 
     indices: tuple[int, ...]
     values: Floats
@@ -30,17 +31,17 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """In which order to multiply factors over indices of these extents, and what it costs.
+    """The order in which to multiply factors over indices of given extents, and its cost.
 
     >>> plan = Plan.of([(0, 1), (1, 2), (1,)], {0: 2, 1: 3, 2: 4}, most_operations=1e6)
     >>> plan.operations, plan.program.left.tolist()
     (25.0, [0, 1, 2, 6, 7])
     """
 
-    axes: tuple[list[int], ...]  # of each factor: its axes in the order that the program takes
-    program: kernel.Program | None  # None: the order alone says that it would be too costly
+    axes: tuple[list[int], ...]  # of each factor: its axes in the order that the program expects
+    program: kernel.Program | None  # None if the elimination order alone is too costly
     operations: float  # multiplications
-    numbers: float  # held at once
+    numbers: float  # in memory at once
 
     @classmethod
     def of(
@@ -50,7 +51,7 @@ class Plan:
         most_operations: float,
         last: Collection[int] = (),
     ) -> "Plan":
-        """The cheapest order found, and if it is not too costly its steps; some indices may have to be the last."""
+        """The cheapest order found, with its steps unless it is too costly; indices in `last` are eliminated last."""
         used = sorted({index for one in sets for index in one})
         place = {index: number for number, index in enumerate(used)}
         first = np.cumsum([0, *map(len, sets)])
@@ -68,7 +69,7 @@ class Plan:
         return cls(tuple(axes), program, float(operations[0]), float(program.offset[-1]))
 
     def memory(self, factors: Sequence[Factor]) -> Floats:
-        """Room for all tensors, with the factors, and the unit behind them, at their places."""
+        """Memory for all tensors, with the factors, and the unit after them, in their places."""
         assert self.program is not None, "a plan that is too costly"
         offset = self.program.offset
         memory = np.empty(int(offset[-1]))
@@ -85,7 +86,7 @@ def _order(
     is_last: NDArray[np.bool_],
     log_most: float,
 ) -> tuple[NDArray[np.int64], float]:
-    """The cheapest of some greedy orders: two, and if much depends on it others that take a chance here and there."""
+    """The cheapest of several greedy orders: two, and randomized ones if much depends on the order."""
     n = len(log_extent)
     random = np.random.default_rng(1)
     best: tuple[NDArray[np.int64], float] = (np.zeros(0, np.int64), math.inf)
@@ -97,9 +98,7 @@ def _order(
             log_operations = elimination.eliminate(first, member, log_extent, rule, bias, order)
             if log_operations < best[1]:
                 best = order, log_operations
-        worth = math.exp(min(best[1], 100.0)) / (
-            2 * n**2 + 1
-        )  # trials that take a fifth of the time of the work itself
+        worth = math.exp(min(best[1], 100.0)) / (2 * n**2 + 1)  # trials may take a fifth of the time of the work itself
         if trial >= worth or best[1] > log_most + _HOPELESS:
             break
     return best

@@ -1,6 +1,6 @@
-"""Have chains forgotten where they began? R-hat and effective sizes of ranks, after Vehtari et al. (2021).
+"""Convergence of chains: R-hat and effective sample sizes of ranks, after Vehtari et al. (2021).
 
-Arrays are (chains, draws, cells). Knows nothing else.
+Arrays have the shape (chains, draws, cells).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE, _DIGITS = 1e-24, 12  # a variance that may be rounding
+_NEGLIGIBLE, _DIGITS = 1e-24, 12  # a variance that may be a rounding error; digits kept
 _MOST_CELLS = 1000
 _AT_ONCE = 1 << 20  # numbers
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mixing:
-    """What tells most against chains: the largest R-hat, the smallest sizes of bulk and tail."""
+    """The worst diagnostics of chains: the largest R-hat and the smallest effective sizes of bulk and tail."""
 
     r_hat: float = 1.0
     bulk_size: float = np.inf
@@ -27,18 +27,18 @@ class Mixing:
 
     @classmethod
     def of(cls, values: Floats) -> "Mixing":
-        """That of all cells, or of those that vary most."""
+        """The worst over all cells, or over those that vary most if there are many."""
         values = values[:, :, np.argsort(-values.var(axis=(0, 1)), kind="stable")[:_MOST_CELLS]].round(_DIGITS)
         return cls(*(float(worst) for worst in (r_hat(values).max(), bulk_size(values).min(), tail_size(values).min())))
 
     def worse(self, other: "Mixing") -> "Mixing":
-        """The worse of both."""
+        """The worse of both, for each diagnostic."""
         sizes = min(self.bulk_size, other.bulk_size), min(self.tail_size, other.tail_size)
         return Mixing(max(self.r_hat, other.r_hat), *sizes)
 
 
 def r_hat(values: Floats) -> Floats:
-    """For each cell how much more all draws vary than those of a chain, by rank: 1 where chains agree.
+    """The rank-normalized R-hat of each cell: 1 where chains agree.
 
     >>> alike = np.random.default_rng(1).random((4, 100, 1))
     >>> bool(r_hat(alike)[0] < 1.02), bool(r_hat(alike + np.arange(4)[:, None, None])[0] > 2)
@@ -49,19 +49,19 @@ def r_hat(values: Floats) -> Floats:
 
 
 def bulk_size(values: Floats) -> Floats:
-    """How many independent draws tell as much of where the bulk of the values is."""
+    """The effective sample size of each cell's bulk."""
     return effective_size(_scores(_split(values)))
 
 
 def tail_size(values: Floats) -> Floats:
-    """The same of the 5 and the 95 percent quantile: the smaller of both."""
+    """The effective sample size of each cell's tails: the smaller one of its 5 and 95 percent quantiles."""
     ends = np.quantile(values, [0.05, 0.95], axis=(0, 1))
     below, above = (effective_size(_split((values <= end).astype(np.float64))) for end in ends)
     return np.minimum(below, above)
 
 
 def variance_of_mean(values: Floats) -> Floats:
-    """How far the mean of all draws is off, squared; 0 where they are all alike."""
+    """The variance of the mean over all draws, for each cell; 0 if all values are equal."""
     n_shares = -(-values.size // _AT_ONCE)
     return np.concatenate([_variance_of_mean(share) for share in np.array_split(_split(values), n_shares, axis=2)])
 
@@ -72,9 +72,9 @@ def _variance_of_mean(values: Floats) -> Floats:
 
 
 def effective_size(values: Floats) -> Floats:
-    """How many independent draws have a mean as certain; as many as there are where all values are alike.
+    """The effective sample size for the mean of each cell; the number of draws if all values are equal.
 
-    Correlations within chains are summed up to where a pair of them is negative, and never rise (Geyer 1992).
+    Autocorrelations are summed in pairs up to the first negative pair, and made non-increasing (Geyer 1992).
     """
     n_chains, n_draws, n_cells = values.shape
     n = n_chains * n_draws
@@ -92,13 +92,13 @@ def effective_size(values: Floats) -> Floats:
 
 
 def _split(values: Floats) -> Floats:
-    """Each chain as two, its first half and its second: so that a drift shows as chains that differ."""
+    """Each chain as two, its first and its second half, so that a drift shows as a difference between chains."""
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
 
 
 def _variances(values: Floats) -> tuple[Floats, Floats]:
-    """The mean variance within chains, and that of all draws."""
+    """The mean variance within chains, and the variance of all draws."""
     n_draws = values.shape[1]
     within = values.var(axis=1, ddof=1).mean(axis=0)
     return within, within * (n_draws - 1) / n_draws + values.mean(axis=1).var(axis=0, ddof=1)
@@ -111,7 +111,7 @@ def _ratio(values: Floats) -> Floats:
 
 
 def _scores(values: Floats) -> Floats:
-    """Ranks over all chains, as quantiles of the normal distribution; equal values have equal ranks."""
+    """Ranks over all chains as normal quantiles; equal values have equal ranks."""
     table = _normal_scores(values.shape[0] * values.shape[1])
     out = np.empty(values.shape)
     for cell in range(values.shape[2]):
@@ -122,6 +122,6 @@ def _scores(values: Floats) -> Floats:
 
 @cache
 def _normal_scores(n: int) -> Floats:
-    """For the ranks 1, 1.5, 2, ..., n."""
+    """Normal quantiles of the ranks 1, 1.5, 2, ..., n."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((1 + k / 2 - 0.375) / (n + 0.25)) for k in range(2 * n - 1)])

@@ -1,4 +1,4 @@
-"""What sampling finds: probabilities with their errors, of each part and put together. Knows parts and kernels."""
+"""Results of sampling: probabilities with their errors, of each part and combined."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from leafwise.kernels.questions import sampling
 from leafwise.network import Network
 
 MOST_CELLS = 1_000_000  # of a joint distribution
-HARMLESS = 0.8  # of the draws that samples are worth, if the heaviest was missed
+HARMLESS = 0.8  # the share of the effective sample size that must remain if the heaviest case was missed
 OUTWEIGHED = (
     "there may be cases that no sample met and that outweigh many: ask for more, by Gibbs sampling, or exactly."
 )
@@ -25,60 +25,60 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Distributions of targets given evidence, each with its standard errors and effective sample size.
+    """Distributions of targets given evidence, with standard errors and effective sample sizes.
 
-    There is one table a target, over its states; or a single table over the states of all, with an axis for each.
+    There is one table per target, over its states, or a single table over the states of all, with one axis each.
     """
 
     targets: tuple[int, ...]
     probabilities: tuple[Floats, ...]
     standard_errors: tuple[Floats, ...]  # of the same shapes
-    intervals: tuple[Floats, ...]  # lower and upper limits, (2, *shape): they hold with a probability of 0.95
-    effective_sample_sizes: tuple[float, ...]  # for each table, how many independent draws it is worth
+    intervals: tuple[Floats, ...]  # 0.95 intervals: lower and upper limits, (2, *shape)
+    effective_sample_sizes: tuple[float, ...]  # of each table
     n_samples: int
-    warnings: tuple[str, ...] = ()  # why the answer may be further off than it says
-    log_evidence: float | None = None  # the log probability of the evidence; Gibbs sampling does not tell
+    warnings: tuple[str, ...] = ()  # reasons why errors may be larger than stated
+    log_evidence: float | None = None  # the log probability of the evidence; None with Gibbs sampling
     log_evidence_error: float | None = None
-    mixing: Mixing | None = None  # of the chains of Gibbs sampling
+    mixing: Mixing | None = None  # of Gibbs chains
 
     @property
     def effective_sample_size(self) -> float:
-        """That of the least certain table."""
+        """The smallest effective sample size of the tables."""
         return min(self.effective_sample_sizes, default=float(self.n_samples))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Where states are counted: the cells of each target after those of the one before, or one cell a joint state."""
+    """The cells in which states are counted: those of each target in turn, or one cell per joint state."""
 
     asked: tuple[tuple[int, ...], ...]  # the targets of each table
     shape: tuple[int, ...]  # the numbers of states of all targets
 
     @property
     def several(self) -> bool:
-        """Whether a single table holds several targets."""
+        """Whether a single table contains several targets."""
         return len(self.shape) > len(self.asked)
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return prod(self.shape) if self.several else sum(self.shape)
 
     @property
     def first(self) -> NDArray[np.int64]:
-        """Where each table begins."""
+        """The first cell of each table."""
         sizes = np.array([self.n_cells] if self.several else self.shape, np.int64)
         return np.cumsum(sizes) - sizes
 
     def add(self, codes: NDArray[Any], weights: Iterable[Floats], sums: Iterable[Floats]) -> None:
-        """Add each kind of weights to its sums; `codes` holds a row for each target."""
+        """Add each kind of weights to its sums; `codes` has a row for each target."""
         if self.several:
             codes = np.ravel_multi_index(tuple(codes), self.shape)[None]
         for weight, total in zip(weights, sums, strict=True):
             sampling.tally(codes, self.first, weight, total)
 
     def tables(self, values: Floats) -> list[Floats]:
-        """The values of all cells, table by table."""
+        """The values of all cells, as one array per table."""
         if self.several:
             return [values.reshape(*values.shape[:-1], *self.shape)]
         return [values[..., begin : begin + size] for begin, size in zip(self.first, self.shape, strict=True)]
@@ -93,7 +93,7 @@ def cells_of(part: Part, joint: bool) -> Cells:
 
 @dataclass(frozen=True)
 class Found:
-    """One table over some targets that are not known, as a part tells."""
+    """One table over some unobserved targets, from one part."""
 
     targets: tuple[int, ...]
     probabilities: Floats
@@ -103,10 +103,10 @@ class Found:
 
 
 def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, size: float) -> list[Found]:
-    """Ratios of sums of weights: in each cell, and last of all; with the sums of their squares.
+    """Tables of ratios of weight sums, given sums of weights and of their squares in each cell, and last of all cases.
 
-    `one` is the largest weight that a draw may have, and `size` how many independent draws all are worth. Errors are
-    those of the delta method, or as large as the intervals tell.
+    `one` is the largest weight that a draw can have, and `size` the effective sample size. Errors are those of the
+    delta method, or larger if the intervals require it.
     """
     outside, others = np.maximum(total[-1] - total[:-1], 0), np.maximum(squares[-1] - squares[:-1], 0)
     probabilities = total[:-1] / total[-1]
@@ -118,11 +118,11 @@ def weighted_tables(cells: Cells, total: Floats, squares: Floats, one: float, si
 
 
 class NoCaseError(ValueError):
-    """No case that was drawn agrees with the evidence: another way may find one."""
+    """No sampled case is consistent with the evidence; another method may find one."""
 
 
 def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int, least: int, seed: int) -> None:
-    """Raise a ValueError unless this can be asked of samples."""
+    """Raise a ValueError unless sampling can answer this query."""
     if n_samples < least:
         raise ValueError(f"{n_samples} samples were asked for, and the least is {least}: ask for more.")
     if seed < 0:
@@ -138,7 +138,7 @@ def check(network: Network, targets: Sequence[int], joint: bool, n_samples: int,
 
 
 def put_together(parts: Parts, targets: Sequence[int], joint: bool, n_samples: int, found: Iterable[Found]) -> Estimate:
-    """The tables of the parts, widened to the states that known targets do not have."""
+    """Combine the tables of the parts, extended to the states that observed targets do not have."""
     by_targets = {table.targets: table for table in found}
     certain = Found((), np.ones(()), np.zeros(()), np.ones(2), n_samples)
     wide: list[Floats] = []

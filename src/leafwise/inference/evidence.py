@@ -1,4 +1,4 @@
-"""Evidence: what is known of some variables when a network is asked. Knows networks and how labels are read."""
+"""Evidence: what is known about some variables in a query."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,15 +10,15 @@ from leafwise.network import Network
 from leafwise.new_data import in_bins, is_missing, known_state
 from leafwise.table import Variable, index_of
 
-Given = Mapping[str, Any]  # a name to a state's label, several labels, {label: weight}, or None: it is not known
-Weights = dict[int, NDArray[np.float64]]  # a variable to one weight for each state, at least one above zero
+Given = Mapping[str, Any]  # name to the label of a state, several labels, {label: weight}, or None: unknown
+Weights = dict[int, NDArray[np.float64]]  # variable to a weight for each state, at least one of them positive
 
 
 def weights_of(network: Network, given: Given | None) -> Weights:
-    """What is given, as weights over states: 1 for a known state or for each of a set, or weights as they are.
+    """Convert evidence to weights over states: 1 for each possible state, or weights as given.
 
-    A number is put into its bin where the variable has bins. None and NaN are what a row with holes holds: the variable
-    is not known, unless it has a state for that.
+    A number is converted to its bin if the variable has bins. None and NaN, as in a row with missing cells, mean that
+    the variable is unknown, or in its missing state if it has one.
 
     >>> from leafwise.examples import alarm
     >>> weights_of(alarm(), {"HR": ["LOW", "HIGH"], "CO": {"LOW": 0.2, "NORMAL": 1}})
@@ -38,7 +38,7 @@ def weights_of(network: Network, given: Given | None) -> Weights:
 
 
 def mapping_of(given: object) -> Given:
-    """What is given, if anything; a TypeError unless it is a mapping."""
+    """The evidence, {} if there is none; a TypeError unless it is a mapping."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -51,7 +51,7 @@ def mapping_of(given: object) -> Given:
 
 
 def _is_hole(variable: Variable, what: Any) -> bool:
-    """Whether a cell is missing, and no state is called as it is written."""
+    """Whether a value stands for a missing cell, and no state has it as its label."""
     return not isinstance(what, str | Iterable) and is_missing(what) and str(what) not in variable.labels
 
 

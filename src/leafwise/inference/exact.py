@@ -1,6 +1,6 @@
-"""Exact answers: marginals, joint distributions, the probability of evidence, the best case, and cases drawn.
+"""Exact inference: marginals, joint distributions, the probability of evidence, the best case, and samples.
 
-Knows factors and contractions. What an answer costs is known, and can be refused, before any work.
+The cost of an answer is known, and can be refused, before any work is done.
 """
 
 import math
@@ -22,14 +22,14 @@ from leafwise.network import Network
 Floats = NDArray[np.float64]
 
 OPERATIONS_A_SECOND = 5e8  # multiplications, roughly
-_SECONDS = 20.0  # that an exact answer may take unless somebody says otherwise
+_SECONDS = 20.0  # the default time limit of an exact answer
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The most an exact answer may take: bytes of memory, and multiplications.
 
-    Unless said otherwise that is half of the machine's memory, and what takes about 20 seconds.
+    The defaults are half of the machine's memory, and the multiplications of about 20 seconds.
 
     >>> Limits.within(seconds=2).operations
     1000000000.0
@@ -40,7 +40,7 @@ class Limits:
 
     @classmethod
     def within(cls, seconds: float) -> "Limits":
-        """What takes about so many seconds."""
+        """The limits of an answer that takes about this many seconds."""
         return cls(operations=max(1.0, seconds * OPERATIONS_A_SECOND))
 
     def __post_init__(self) -> None:
@@ -55,11 +55,11 @@ DEFAULT_LIMITS = Limits()
 
 
 class TooCostly(AdvisedError):
-    """An exact answer would take more than the limits allow."""
+    """An exact answer would exceed the limits."""
 
 
 class Impossible(ValueError):
-    """The evidence has the probability zero."""
+    """The evidence has probability zero."""
 
 
 IMPOSSIBLE = "the evidence is impossible under this network: leave some of it out, or correct it."
@@ -67,7 +67,7 @@ IMPOSSIBLE = "the evidence is impossible under this network: leave some of it ou
 
 @dataclass(frozen=True)
 class Exact:
-    """A question ready to be answered: evidence and targets as factors, and the plan to multiply them.
+    """A query ready to be answered: evidence and targets as factors, and the plan to multiply them.
 
     >>> from leafwise.examples import alarm
     >>> log_evidence, (marginal, joint) = Exact.of(alarm(), {}, [(0,), (0, 1)], Limits()).distributions()
@@ -76,11 +76,11 @@ class Exact:
     """
 
     scope: Scope
-    targets: tuple[tuple[int, ...], ...]  # each has a factor of ones, the last factors: its environment is the answer
+    targets: tuple[tuple[int, ...], ...]  # each has a factor of ones, after all others, whose environment is the answer
     factors: tuple[Factor, ...]
     plan: Plan
     limits: Limits
-    log_weight: float  # of the largest weights of evidence, which are left out of the factors
+    log_weight: float  # log of the largest evidence weights, by which the factors were divided
 
     @classmethod
     def of(
@@ -91,9 +91,9 @@ class Exact:
         limits: Limits,
         targets_last: bool = False,
     ) -> "Exact":
-        """Plan the answer. Whether it is affordable is asked afterwards.
+        """Plan the answer; `refusal` says whether it exceeds the limits.
 
-        With `targets_last` all else is summed over before any target, as `best_targets` needs it.
+        With `targets_last` everything else is eliminated before any target, as `best_targets` requires.
         """
         check_type(
             limits, Limits, "what is given as limits", "leafwise.Limits: use for example Limits(operations=1e11)."
@@ -114,22 +114,22 @@ class Exact:
 
     @property
     def operations(self) -> float:
-        """About how many multiplications it takes."""
+        """The approximate number of multiplications."""
         return self.plan.operations * (3 if self.targets else 1)
 
     @property
     def memory(self) -> float:
-        """About how many bytes it takes."""
+        """The approximate memory in bytes."""
         return self.plan.numbers * (16 if self.targets else 8)
 
     @property
     def is_affordable(self) -> bool:
-        """Whether that is within the limits."""
+        """Whether the cost is within the limits."""
         return self.refusal is None
 
     @property
     def refusal(self) -> Advice | None:
-        """What is too much, and which limit to raise; None if the answer is affordable."""
+        """What exceeds the limits, and which limit to raise; None if the answer is affordable."""
         limits, parts = self.limits, list[tuple[str, str, Argument]]()
         if self.operations > limits.operations:
             takes = f"{self.operations:.1e} multiplications"
@@ -149,7 +149,7 @@ class Exact:
         return self._up(kernel.SUM)[2]
 
     def distributions(self) -> tuple[float, list[Floats]]:
-        """The log probability of the evidence, and the joint distribution of each target given it."""
+        """The log probability of the evidence, and the joint distribution of each target given the evidence."""
         kind, memory, log_evidence = self._up(kernel.SUM)
         if log_evidence == -math.inf:
             raise Impossible(IMPOSSIBLE)
@@ -160,7 +160,7 @@ class Exact:
         return log_evidence, [self._read(*pair, around, kind) for pair in zip(self._asked, self.targets, strict=True)]
 
     def best(self) -> tuple[float, NDArray[np.int64]]:
-        """The log probability of the most probable states of the targets and what they depend on, and those states.
+        """The log probability of the best case of all variables in scope, and the targets' states in it.
 
         The targets must be single variables.
         """
@@ -170,9 +170,9 @@ class Exact:
         return log_probability, self._states(memory, kernel.MAX, np.zeros((1, len(self.program.left))))[:, 0]
 
     def best_targets(self) -> tuple[float, NDArray[np.int64]]:
-        """The log probability of the most probable states of the targets together, all else summed over; the states.
+        """The log probability of the targets' jointly best states, all else summed out, and these states.
 
-        The targets must be single variables, and planned as the last.
+        The targets must be single variables, planned with `targets_last`.
         """
         wanted = {target[0] for target in self.targets}
         holders = Counter(index for factor in self.factors for index in factor.indices)
@@ -199,22 +199,22 @@ class Exact:
         if log_evidence == -math.inf:
             raise Impossible(IMPOSSIBLE)
         random = np.random.default_rng(seed)
-        block = max(1, 2**22 // len(self.program.offset))  # cases at once: positions in all tensors are kept
+        block = max(1, 2**22 // len(self.program.offset))  # cases at a time, as positions in all tensors are stored
         sizes = [min(block, n_cases - begin) for begin in range(0, n_cases, block)]
         n_steps = len(self.program.left)
         return np.hstack([self._states(memory, kind, random.random((size, n_steps))) for size in sizes])
 
     def joint_with(self, targets: NDArray[np.int64], known: Floats) -> tuple[Floats, Floats]:
-        """The probability of each row of evidence, and jointly with it of each state of these targets.
+        """The joint probability of each row of evidence with each state of these targets; and of the row alone.
 
-        A row has one weight for each state of each of the targets, single variables of which nothing is known yet.
+        A row has one weight for each state of each of the targets, single variables without other evidence.
         """
         memory, totals = self.plan.memory(self.factors), np.zeros(len(known))
         return kernel.joint_with(self.program, memory, self._asked[targets], known, totals), totals
 
     @property
     def program(self) -> kernel.Program:
-        """The steps of an answer that is affordable."""
+        """The steps of an affordable answer."""
         assert self.plan.program is not None
         return self.plan.program
 
@@ -224,7 +224,7 @@ class Exact:
         return np.arange(len(self.factors) - len(self.targets), len(self.factors))
 
     def _up(self, kind: int) -> tuple[int, Floats, float]:
-        """The kind of numbers that was needed, the memory with all results, and the log of the whole product."""
+        """The upward pass: the kind of numbers used, the memory with all results, and the log of the product."""
         program = self.program
         memory = self.plan.memory(self.factors)
         log_scale = np.zeros(len(program.offset) - 1)
@@ -239,7 +239,7 @@ class Exact:
         return kind, memory, float(memory[-1]) + self.log_weight
 
     def _read(self, factor: int, target: tuple[int, ...], around: Floats, kind: int) -> Floats:
-        """The environment of a target's ones, made a distribution over all states of its variables."""
+        """A target's distribution over all states of its variables, from the environment of its factor of ones."""
         offset = self.program.offset
         values = around[offset[factor] : offset[factor + 1]]
         if kind == kernel.LOG_SUM:
@@ -269,7 +269,7 @@ def affordable(
     limits: Limits,
     targets_last: bool = False,
 ) -> Exact:
-    """The question, ready for an exact answer, unless it costs more than the limits allow: then a ValueError."""
+    """The planned query; a `TooCostly` error if it exceeds the limits."""
     question = Exact.of(network, weights, targets, limits, targets_last)
     if question.refusal is not None:
         raise TooCostly(question.refusal, ", give more evidence, or use another method where there is a choice.")

@@ -1,4 +1,4 @@
-"""The most probable explanation, of everything or of some variables. Knows exact answers, and samples where need be."""
+"""The most probable explanation (MPE) of all variables, and MAP of some: exact, or by search among samples."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,19 @@ _CASES = 100_000
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Framed):
-    """The most probable states of the targets, or of everything that is not known for sure.
+    """The most probable states of the targets, or of all variables.
 
-    `method` is "exact", or "search" where that is too costly: then `note` says why, and the log posterior is estimated.
+    `method` is "exact", or "search" if that is too costly: then `note` says why, and the log posterior is an estimate.
     """
 
     states: Mapping[str, str]
-    log_probability: float  # of these states and the evidence together
+    log_probability: float  # of these states and the evidence
     log_posterior: float  # of these states given the evidence
     method: str = "exact"
     note: str | None = None
 
     def frame_columns(self) -> Columns:
-        """A row for each variable."""
+        """One row for each variable."""
         return {"variable": list(self.states), "state": list(self.states.values())}
 
     def __repr__(self) -> str:
@@ -54,10 +54,10 @@ def explain(
     limits: Limits = DEFAULT_LIMITS,
     seed: int = 1,
 ) -> Explanation:
-    """The most probable explanation: the states of all variables together that are most probable given evidence.
+    """The most probable explanation: the jointly most probable states of all variables given evidence.
 
-    With `targets` only their states are looked for, and all other variables are summed over: their maximum a posteriori
-    (MAP). `method` is "exact", "search" among samples, or "auto": exact within the limits, else by search.
+    With `targets`, their maximum a posteriori (MAP) states: all other variables are summed out. `method` is "exact",
+    "search" among samples, or "auto": exact within the limits, else by search.
 
     >>> from leafwise.examples import alarm
     >>> best = explain(alarm(), given={"BP": "LOW"})
@@ -113,7 +113,7 @@ def _everything(network: Network, weights: Weights, seed: int) -> tuple[dict[str
 
 
 def _some(network: Network, wanted: Sequence[int], weights: Weights, seed: int) -> tuple[dict[str, str], float, float]:
-    """The states of the targets with the largest share of the weight of some cases."""
+    """The states of the targets with the largest total weight among sampled cases."""
     table, log_weights = proposed_cases(network, weights, _CASES, seed)
     cases, which = np.unique(table.codes[list(wanted)], axis=1, return_inverse=True)
     shares = np.bincount(which.ravel(), np.exp(log_weights - log_weights.max()))

@@ -1,11 +1,11 @@
-"""A network and what is known of it, as factors: small tables, or one matrix a parent where a graph is wide.
+"""A network with evidence as factors: small tables, or one matrix per parent where a decision graph is wide.
 
-A conditional distribution is a sum over the ways through its decision graph,
+A conditional distribution is a sum over the paths ("ways") through its decision graph,
 
     p(x | parents) = sum over ways w of  theta[w, x] * product over parents p of  [p's state is possible on w],
 
 so one more index, the way, turns a graph over thirty parents into thirty-one small matrices. States that evidence rules
-out are left out of every factor first, which also closes ways. Knows networks and kernels.
+out are first removed from every factor, which also closes ways.
 """
 
 import math
@@ -23,17 +23,17 @@ from leafwise.network import Network, Node
 
 @dataclass(frozen=True)
 class Scope:
-    """The variables a question is about, and the states that evidence leaves to each."""
+    """The variables relevant to a query, and the states that evidence leaves to each."""
 
     network: Network
     variables: tuple[int, ...]
-    states: Mapping[int, NDArray[np.int64]]  # of each variable in scope
-    known: frozenset[int]  # the variables of which something is known
-    told: frozenset[int] = frozenset()  # those whose state will be told later
+    states: Mapping[int, NDArray[np.int64]]  # of each variable in the scope
+    known: frozenset[int]  # the variables with evidence
+    told: frozenset[int] = frozenset()  # those whose state will be supplied later
 
     @classmethod
     def of(cls, network: Network, weights: Weights, targets: Iterable[int], told: Iterable[int] = ()) -> "Scope":
-        """The targets, what is known, and all their ancestors: nothing else changes the answer."""
+        """The targets, the evidence variables, and all their ancestors: nothing else affects the answer."""
         told = frozenset(told)
         variables = _with_ancestors(network, {*weights, *targets, *told})
         states = {
@@ -51,19 +51,19 @@ class Scope:
         return cls(network, variables, states, frozenset(weights), told)
 
     def n_states(self, variables: Iterable[int]) -> int:
-        """How many states these variables have left, all together."""
+        """The total number of states that these variables have left."""
         return sum(len(self.states[variable]) for variable in variables)
 
     def n_assignments(self, variables: Iterable[int]) -> int:
-        """How many combinations of states these variables have left."""
+        """The number of joint assignments that these variables have left."""
         return math.prod(len(self.states[variable]) for variable in variables)
 
     def is_free(self, variable: int) -> bool:
-        """Whether evidence leaves a variable more than one state, and none will be told."""
+        """Whether a variable has more than one state left, and none will be supplied later."""
         return len(self.states[variable]) > 1 and variable not in self.told
 
     def reduced(self, factor: Factor) -> Factor:
-        """The part of a factor over variables that evidence leaves possible, without axes of a single state."""
+        """A factor restricted to the states that evidence leaves, without axes of a single state."""
         free = tuple([variable for variable in factor.indices if len(self.states[variable]) > 1])
         if free == factor.indices and not self.known.intersection(free):
             return factor
@@ -74,8 +74,8 @@ class Scope:
 def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[int, int]]:
     """The factors whose product is the joint distribution, and the extents of their indices.
 
-    Variables are indices; ways through graphs are indices after the last variable. A factor of more than `most_numbers`
-    is left empty.
+    Variables are indices; ways through graphs are indices after the last variable. A factor with more than
+    `most_numbers` numbers is left empty.
     """
     extents = {variable: len(states) for variable, states in scope.states.items()}
     out: list[Factor] = []
@@ -91,7 +91,7 @@ def factors_of(scope: Scope, most_numbers: float) -> tuple[list[Factor], dict[in
 
 
 def node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers: float) -> list[Factor]:
-    """The factors of one node, none of whose family will be told later."""
+    """The factors of one node, if no variable of its family is supplied later."""
     table = scope.network.tables[variable]
     if table is not None:
         return [scope.reduced(Factor((*node.parents, variable), table))]
@@ -99,10 +99,10 @@ def node_factors(scope: Scope, variable: int, node: Node, way: int, most_numbers
     free = [parent for parent in node.parents if scope.is_free(parent)]
     size = scope.n_assignments(free) * probabilities.shape[1]
     width = scope.n_states(free) + probabilities.shape[1]
-    most = int(min(size, most_numbers, 2**40) / width) + 1  # more ways than these would take more than a table
+    most = int(min(size, most_numbers, 2**40) / width) + 1  # more ways than this would take more numbers than a table
     leaves, possible = ways_of(scope, node, free, most)
     if len(leaves) <= most:
-        free = [parent for parent in free if not possible[parent].all()]  # others are tested on no way left
+        free = [parent for parent in free if not possible[parent].all()]  # the others are tested on no remaining way
         size = scope.n_assignments(free) * probabilities.shape[1]
         width = scope.n_states(free) + probabilities.shape[1]
         if len(leaves) * width < size:
@@ -130,7 +130,7 @@ def ways_of(
 
 
 def leaf_table(scope: Scope, node: Node, free: Sequence[int], shape: Sequence[int]) -> NDArray[np.int32]:
-    """The leaf of each assignment of the free parents. Other parents have one state left, or do not matter."""
+    """The leaf of each assignment of the free parents; the others have one state left, or do not matter."""
     left = [scope.states[parent] for parent in node.parents]
     column = _columns(scope, node.parents, [len(states) for states in left])
     states = np.concatenate([np.zeros(0, np.int64), *left])
@@ -138,14 +138,14 @@ def leaf_table(scope: Scope, node: Node, free: Sequence[int], shape: Sequence[in
 
 
 def _columns(scope: Scope, parents: tuple[int, ...], widths: Sequence[int]) -> NDArray[np.int64]:
-    """Where the share of each variable in a row begins, and the next one's: nothing for others than the parents."""
+    """The first column of each variable in a row of flags, and of the next one; only parents have columns."""
     width = np.zeros(len(scope.network.variables) + 1, np.int64)
     width[[parent + 1 for parent in parents]] = widths
     return np.cumsum(width)
 
 
 def _lean(scope: Scope, factor: Factor) -> Factor:
-    """Without the last axis if evidence has fixed its variable."""
+    """The factor without its last axis if evidence determines that variable."""
     if scope.is_free(factor.indices[-1]):
         return factor
     return Factor(factor.indices[:-1], factor.values[..., 0])

@@ -1,7 +1,4 @@
-"""Cases drawn from above, parents first, in line with the evidence and weighted by how probable they make it.
-
-Knows parts and kernels.
-"""
+"""Forward sampling: cases drawn in topological order, consistent with the evidence, and weighted by its likelihood."""
 
 from collections.abc import Iterator
 
@@ -11,13 +8,13 @@ from numpy.typing import NDArray
 from leafwise.inference.parts import Codes, Part
 from leafwise.kernels.questions import sampling
 
-_BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
+_BLOCK = 1 << 16  # random numbers per block, so that they stay in the cache
 
 Floats = NDArray[np.float64]
 
 
 def draws(part: Part, n: int, random: np.random.Generator, most: int = 4096) -> Iterator[tuple[Codes, Floats]]:
-    """Blocks of cases of a part, n in all and at most so many in each, and their log weights."""
+    """Blocks of at most `most` cases of a part, `n` in total, with their log weights."""
     n_free = len(part.free)
     size = max(1, min(most, _BLOCK // n_free))
     for begin in range(0, n, size):
@@ -28,6 +25,6 @@ def draws(part: Part, n: int, random: np.random.Generator, most: int = 4096) -> 
 
 
 def chosen(cases: Codes, log_weights: Floats, random: np.random.Generator, n: int = 1) -> Codes:
-    """Some of the cases, one a column, each drawn by weight; at least one has a weight above zero."""
+    """`n` of the cases, one per column, drawn by weight; at least one weight must be positive."""
     sums = np.exp(log_weights - log_weights.max()).cumsum()
     return cases[:, np.searchsorted(sums, random.random(n) * sums[-1], side="right")]

@@ -1,7 +1,6 @@
-"""Gibbs sampling: distributions from several chains that began apart, and whether they agree.
+"""Gibbs sampling: distributions from several chains with different starts, and whether they agree.
 
-It copes with evidence far below its causes, where likelihood weighting finds next to no weight. Knows chains, what
-tells whether they mix, and intervals.
+It can handle evidence far below its causes, where likelihood weighting finds almost no weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +19,13 @@ from leafwise.inference.parts import Part, parts_of
 from leafwise.network import Network
 from leafwise.workers import Workers
 
-_LEAST_ROWS, _MOST_ROWS = 4, 1000  # consecutive stretches of a chain whose means are kept,
-_MOST_NUMBERS = 1 << 22  # as many as there are numbers for
-_FRESH = 4  # cases drawn from above before each sweep: they cost about as much as half of it
-_MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) advise
-_SLOW = 10.0  # samples for each independent draw
-_LARGEST_R_HAT = 4.0  # beyond, chains are as good as one draw, or less
-_FEW_RETURNS, _SELDOM = 100, 10.0  # a state that comes up less often in a chain may as well be impossible
+_LEAST_ROWS, _MOST_ROWS = 4, 1000  # the number of consecutive stretches of a chain whose means are stored,
+_MOST_NUMBERS = 1 << 22  # within this many numbers
+_FRESH = 4  # cases sampled forward before each sweep; they cost about half as much as the sweep
+_MOST_R_HAT, _LEAST_SIZE = 1.01, 400.0  # as Vehtari et al. (2021) recommend
+_SLOW = 10.0  # samples per independent draw
+_LARGEST_R_HAT = 4.0  # beyond this, chains are worth one draw or less
+_FEW_RETURNS, _SELDOM = 100, 10.0  # a state drawn less often in a chain is treated as impossible
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +44,8 @@ def gibbs(
 ) -> Estimate:
     """Estimate the distribution of each target given evidence, or with `joint` of all together.
 
-    The samples are shared out among the chains, each of which first leaves out `burn_in` more; their number is rounded
-    up. The same seed gives the same answer, whatever the number of threads.
+    The samples, rounded up, are divided among the chains, each of which discards `burn_in` more at the start. The same
+    seed gives the same answer for any number of threads.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -76,22 +75,22 @@ def gibbs(
             warnings += run.warnings()
             n_kept = run.n_samples
         else:
-            start(part, np.random.default_rng(stream))  # is its evidence possible?
+            start(part, np.random.default_rng(stream))  # raises an error if its evidence is impossible
     estimate = put_together(parts, targets, joint, n_kept, found)
     return replace(estimate, mixing=mixing, warnings=tuple(dict.fromkeys(warnings)))
 
 
 @dataclass(frozen=True)
 class _Run:
-    """What the chains of a part saw."""
+    """The results of the chains of a part."""
 
     part: Part
-    seen: NDArray[np.intp]  # the cells of all states that were drawn or could have been
-    means: Floats  # the distributions drawn from, or the joint states, of the cells seen: (chains, rows, cells)
+    seen: NDArray[np.intp]  # the cells of all states with positive probability in some sweep
+    means: Floats  # mean conditional distributions, or frequencies of joint states: (chains, rows, seen)
     log_weights: Floats  # (chains, rows, 1)
-    log_variance: float  # of the log weights of all sweeps
+    log_variance: float  # variance of the log weights of all sweeps
     n_samples: int
-    n_fresh: float  # how many independent draws the cases from above are worth
+    n_fresh: float  # the effective sample size of the cases sampled forward
 
     @classmethod
     def of(
@@ -103,7 +102,7 @@ class _Run:
         streams: list[np.random.SeedSequence],
         workers: Workers,
     ) -> "_Run":
-        """Run the chains, each with random numbers of its own."""
+        """Run the chains, each with its own stream of random numbers."""
         chains = len(streams)
         n_sweeps = -(-n_samples // chains)
         most_rows = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // (chains * cells.n_cells)))
@@ -132,19 +131,19 @@ class _Run:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing else is unknown: then the distribution that is drawn from is the answer."""
+        """Whether the part has a single unobserved variable, whose conditional distribution is then the answer."""
         return len(self.part.free) == 1
 
     @cached_property
     def mixing(self) -> convergence.Mixing:
-        """How far the chains agree, on the cells and on the weights of their cases."""
+        """The convergence diagnostics of the cells and of the case weights."""
         if self.is_exact:
             return convergence.Mixing()
         return convergence.Mixing.of(self.means).worse(convergence.Mixing.of(self.log_weights))
 
     @cached_property
     def n_returns(self) -> float:
-        """How many independent cases were drawn, where no more can be relied on, else infinity."""
+        """The number of independent cases drawn, if no more can be relied on; else infinity."""
         if self.is_exact:
             return np.inf
         n_drawn = len(self.means) + self.n_fresh
@@ -153,23 +152,23 @@ class _Run:
 
     @cached_property
     def n_draws(self) -> float:
-        """How many independent cases this is worth, as far as their weights tell."""
+        """The number of independent cases this is worth, judging by their weights."""
         variance = float(convergence.variance_of_mean(self.log_weights)[0])
         size = self.log_variance / variance if variance > 0 else np.inf
         return min(size, self.n_samples, self.n_returns)
 
     @property
     def worth(self) -> float:
-        """How many independent draws the chains are worth where they are slowest."""
+        """The smallest effective sample size."""
         return min(self.mixing.bulk_size, self.mixing.tail_size)
 
     @property
     def is_slow(self) -> bool:
-        """Whether that is little, and not for want of samples: what moves so slowly may move any state."""
+        """Whether the effective size is small even for the number of samples: any state may be affected."""
         return self.worth < min(_LEAST_SIZE, self.n_samples / _SLOW)
 
     def warnings(self) -> Iterator[str]:
-        """Why the answer may be further off than it says."""
+        """Reasons why the errors may be larger than stated."""
         if self.mixing.r_hat > _MOST_R_HAT:
             yield (
                 f"the chains disagree (R-hat is {self.mixing.r_hat:.3g}, and {_MOST_R_HAT} is the most for a sure "
@@ -188,7 +187,7 @@ class _Run:
 
 
 def _tables(cells: Cells, run: _Run) -> list[Found]:
-    """Means over all chains, and how certain they are."""
+    """The means over all chains, with their errors."""
     probabilities, variances = np.zeros((2, cells.n_cells))
     probabilities[run.seen] = run.means.mean(axis=(0, 1))
     variances[run.seen] = convergence.variance_of_mean(run.means)

@@ -1,8 +1,8 @@
-"""Cases with missing cells: their probability, the missing cells drawn or as distributions, and expected counts.
+"""Cases with missing cells: log probabilities, completions, marginals and expected counts.
 
-A missing cell holds a number that is no state of its variable, as tables with a state "(missing)" of their own do. All
-is exact, and the same for any number of threads. Knows networks, kernels, and the exact answer for the few cases that
-are too large for the compiled elimination.
+A missing cell contains a number that is no state of its variable, as in tables with a state "(missing)" of their own.
+Everything is exact, and independent of the number of threads. The few cases that are too large for the compiled
+elimination use the general exact inference.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from leafwise.workers import Workers
 
 Codes = NDArray[Any]  # uint8 or uint16
 Floats = NDArray[np.float64]
-_ROOM = 2**18  # numbers that the elimination of a case may hold
-_STREAMS = 64  # shares of the cases that are summed one by one, so that any number of threads gives the same sums
-_NANOSECONDS = 200.0  # what a missing cell takes, roughly
+_ROOM = 2**18  # the most numbers in memory for the elimination of one case
+_STREAMS = 64  # shares of the cases with separate sums, so that any number of threads gives the same total
+_NANOSECONDS = 200.0  # per missing cell, roughly
 
 
 @dataclass(frozen=True, eq=False)
 class Holes:
-    """A network, ready for cases with missing cells.
+    """A network, prepared for cases with missing cells.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -73,7 +73,7 @@ class Holes:
         return holes.new_room(self._model, self.room)
 
     def log_probabilities(self, codes: Codes) -> Floats:
-        """The log probability of what each case shows; -inf if that is impossible."""
+        """The log probability of the observed cells of each case; -inf if they are impossible."""
         missing = self._missing(codes)
         out = np.empty(codes.shape[1])
 
@@ -95,9 +95,10 @@ class Holes:
         return out
 
     def draw(self, codes: Codes, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
-        """The cases with their missing cells drawn given what they show. An impossible case is a ValueError.
+        """The cases, with missing cells drawn given the observed ones; a ValueError if these are impossible.
 
-        `numbers`, from 0 on: cases with the same number share their randomness, and others have no say in it.
+        `numbers`, from 0 on: cases with the same number share their random numbers, which do not depend on the other
+        cases.
         """
         missing = self._missing(codes)
         codes = codes.copy()
@@ -124,9 +125,10 @@ class Holes:
         return codes
 
     def redraw(self, shown: Codes, codes: Codes, seed: int, n_sweeps: int) -> tuple[Codes, Floats]:
-        """Cases that were drawn before, drawn again cell by cell, each given all others: Gibbs sampling.
+        """Redraw the missing cells of completed cases by Gibbs sampling.
 
-        Also the mean of the distributions that each missing cell was drawn from, laid out as those of `marginals`.
+        Also returns the mean of the distributions from which each missing cell was drawn, laid out as those of
+        `marginals`.
         """
         missing = self._missing(shown)
         codes, n_missing = codes.copy(), missing.sum(axis=0)
@@ -157,7 +159,7 @@ class Holes:
         return redrawing.Blankets(np.concatenate([[0], np.cumsum(of)]), graphs, log_probability)
 
     def marginals(self, codes: Codes) -> "Marginals":
-        """The distribution of each missing cell given what its case shows: NaN where that is impossible."""
+        """The distribution of each missing cell given the observed ones of its case; NaN if these are impossible."""
         missing = self._missing(codes)
         cases, variables = np.nonzero(missing.T)
         sizes = self._model.n_states[variables]
@@ -187,7 +189,7 @@ class Holes:
         return Marginals(cases, variables, shares, first, found)
 
     def expected_counts(self, codes: Codes) -> tuple[list[Floats | None], Floats]:
-        """How often each leaf of each node is reached with each state, in expectation; and the log probabilities.
+        """Expected counts of each leaf of each node by state, and the log probabilities of the cases.
 
         A node's counts have the shape of its probabilities.
         """
@@ -212,7 +214,7 @@ class Holes:
         return self._by_node(total), found
 
     def are_small(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which cases there is room for."""
+        """Which cases the compiled elimination has room for."""
         missing = self._missing(codes)
         found = np.empty(codes.shape[1])
         nothing = np.zeros(codes.shape[1], np.int64)
@@ -257,7 +259,7 @@ class Holes:
             )
 
     def _count_exactly(self, case: Codes, total: Floats) -> float:
-        """Add one case's expected counts, from the joint distributions of all families."""
+        """Add the expected counts of one case, from the joint distributions of all families."""
         nodes = [(v, node) for v, node in enumerate(self.network.nodes) if node is not None]
         question = self._exact(case, [(v, *node.graph.tested) for v, node in nodes])
         log_evidence, joints = question.distributions()
@@ -290,10 +292,10 @@ class Marginals:
     variables: NDArray[np.int64]
     shares: Floats  # the distribution of cell k: shares[first[k] : first[k + 1]]
     first: NDArray[np.int64]
-    log_probabilities: Floats  # of what each case shows
+    log_probabilities: Floats  # of the observed cells of each case
 
     def of(self, variable: int) -> Floats:
-        """The distributions of a variable, one row a case in which it is missing."""
+        """The distributions of a variable, with one row for each case in which it is missing."""
         cells = np.flatnonzero(self.variables == variable)
         n_states = int(self.first[cells[0] + 1] - self.first[cells[0]]) if len(cells) else 0
         rows: Floats = self.shares[self.first[cells][:, None] + np.arange(n_states)]
@@ -301,12 +303,12 @@ class Marginals:
 
 
 def _piece(codes: Codes, here: slice) -> Codes:
-    """Some of the cases, in one piece, or what lies otherwise in memory would be compiled for anew."""
+    """Some of the cases as a contiguous array: other memory layouts would be compiled separately."""
     return np.ascontiguousarray(codes[:, here])
 
 
 def _order(families: list[tuple[int, ...]], n_states: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An order of elimination that is good with nothing known; restricted to what is missing it is no worse."""
+    """An elimination order for the network without evidence; its restriction to the missing cells costs no more."""
     first = np.cumsum([0, *map(len, families)])
     member = np.array([v for family in families for v in family], np.int64)
     best, least = np.zeros(0, np.int64), np.inf

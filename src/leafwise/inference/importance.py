@@ -1,8 +1,8 @@
-"""Adaptive importance sampling: cases drawn from distributions that the evidence has changed, leaf by leaf.
+"""Adaptive importance sampling: proposals that adapt to the evidence, leaf by leaf.
 
-Every leaf has a distribution to draw from beside its own. They begin as what loopy belief propagation makes of the
-evidence below (Yuan & Druzdzel, 2003), and learn from the cases drawn so far (Cheng & Druzdzel, 2000). Then they stay,
-so the cases that count are independent, and errors are those of weighted means. Knows parts, estimates and kernels.
+Every leaf has a distribution to draw from beside its own. These are initialized with messages of loopy belief
+propagation from the evidence below (Yuan & Druzdzel, 2003), and learn from the cases drawn so far (Cheng & Druzdzel,
+2000). Then they are fixed, so the cases that count are independent, and errors are those of weighted means.
 """
 
 import math
@@ -37,23 +37,23 @@ from leafwise.network import Network
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
-_STREAMS = 16  # each with random numbers of its own, so that any number of threads draws the same cases
-_BLOCK = 1 << 16  # numbers drawn at a time, so that they stay in the cache
-_NANOSECONDS = 30.0  # what a cell costs, roughly
-_ROUNDS, _ROUND = 6, 2500  # in which the distributions learn, and the cases of each
-_OWN = 0.3  # the share of the cases that are drawn from the network's own distributions
-_HEAVY = 0.05  # the share of all weight that a single case may have without a warning
+_STREAMS = 16  # each with its own random numbers, so that any number of threads draws the same cases
+_BLOCK = 1 << 16  # random numbers per block, so that they stay in the cache
+_NANOSECONDS = 30.0  # per cell, roughly
+_ROUNDS, _ROUND = 6, 2500  # of adaptation, and the cases of each
+_OWN = 0.3  # the share of cases that are drawn from the network's own distributions
+_HEAVY = 0.05  # the largest share of the total weight that a single case may have without a warning
 _FEW = 100.0  # independent draws
-_PRIOR = 20.0  # draws that what was there before counts for
-_SPREAD = 2.0  # standard errors by which what was there before may have come up too seldom
-_KEPT, _SWEEPS = 8, 4  # cases of each stream that are followed further, and how far
-_SURE = 3.0  # standard errors
-_DRAWING = 0.6  # the share of the time in which cases are drawn that count: what is left is for the others
-_SCOUTS = 2  # cases from the network's own distributions, for each that counts, to look for what weighs most
-_DEFENCE = 0.05  # the share of the network's own distribution in what is drawn from: no weight is larger than by 1 / it
-_FIRST_TURN = 8192  # cases before the first look at errors and the clock
+_PRIOR = 20.0  # the previous distribution counts as this many draws
+_SPREAD = 2.0  # standard errors by which a state may have been drawn too seldom
+_KEPT, _SWEEPS = 8, 4  # cases of each stream that are continued as Markov chains, and for how long
+_SURE = 3.0  # standard errors beyond which a difference is certain
+_DRAWING = 0.6  # the share of the time for drawing the cases that count; the rest is for chains and scouts
+_SCOUTS = 2  # cases from the network's own distributions, per case that counts, to search for the largest weight
+_DEFENCE = 0.05  # the share of its own distribution in a leaf's proposal: bounds the leaf's weights by its inverse
+_FIRST_TURN = 8192  # cases before errors and the clock are first checked
 _MOST_SAMPLES = 10**9
-_CASES, _STARTS = 20_000, 20  # drawn to look for the most probable one, and the best of them that are changed
+_CASES, _STARTS = 20_000, 20  # drawn to search for the most probable one, and the best of them, which are improved
 
 Floats = NDArray[np.float64]
 
@@ -70,10 +70,10 @@ def importance(
     error: float | None = None,
     threads: int | None = None,
 ) -> Estimate:
-    """Estimate the distribution of each target given evidence, or with `joint` of all together; and of the evidence.
+    """Estimate the distribution of each target given evidence, or with `joint` of all together, and the evidence.
 
-    With `seconds` or `error` it draws until so much time is over, or no standard error is larger, whatever comes first.
-    The same seed gives the same answer, whatever the number of threads, unless time decides.
+    With `seconds` or `error`, draw until the time is up or no standard error exceeds `error`, whichever comes first.
+    The same seed gives the same answer for any number of threads, unless time decides.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -119,14 +119,14 @@ def importance(
 
 
 def proposed_cases(network: Network, weights: Weights, n: int, seed: int) -> tuple[Table, Floats]:
-    """Cases of all variables that agree with the evidence, and the log weight of each."""
+    """Cases of all variables that are consistent with the evidence, and the log weight of each."""
     everything = range(len(network.variables))
     parts = parts_of(network, everything, weights, joint=True)
     codes = np.zeros((len(everything), n), code_type(network.variables))
     codes[list(parts.known)] = np.array(list(parts.known.values()), codes.dtype)[:, None]
     log_weights = np.full(n, parts.log_constant)
     learning, drawing = np.random.SeedSequence(seed).spawn(2)
-    for part in parts.parts:  # one, or none where all is known
+    for part in parts.parts:  # one, or none if everything is observed
         begin = 0
         proposal = _learned(network, part, weights, learning)
         for block, log_weight in _draws(part, proposal, n, np.random.default_rng(drawing)):
@@ -139,9 +139,9 @@ def proposed_cases(network: Network, weights: Weights, n: int, seed: int) -> tup
 
 
 def best_case(network: Network, weights: Weights, seed: int) -> tuple[Codes, float]:
-    """The most probable case found: the best of those drawn, changed one variable at a time while that helps.
+    """The most probable case found: the best samples, improved by changing one variable at a time.
 
-    Its states, and the log of their probability together with the evidence.
+    Returns its states, and their joint log probability with the evidence.
     """
     table, _ = proposed_cases(network, weights, _CASES, seed)
     parts = parts_of(network, range(len(network.variables)), weights, joint=True)
@@ -163,10 +163,10 @@ def best_case(network: Network, weights: Weights, seed: int) -> tuple[Codes, flo
 
 @dataclass(frozen=True)
 class _Proposal:
-    """What to draw from in each leaf, and the log of how much more probable a state is under the network.
+    """The cumulative distribution to draw from in each leaf, and the log ratio of network to proposal for each state.
 
-    Some cases are drawn from the network's own distributions; weights are those of the mixture of both, so that what
-    the proposal overlooks is found, and no weight is far above what it is without one.
+    With `own`, some cases are drawn from the network's own distributions. Weights are those of the mixture of both, so
+    that what the proposal overlooks is found, and no weight is far above what it is without a proposal.
     """
 
     cumulative: Floats
@@ -174,7 +174,7 @@ class _Proposal:
     own: "_Proposal | None" = None
 
     def draw(self, part: Part, codes: Codes, uniform: Floats) -> Floats:
-        """Fill cases, of which some come from the network's own distributions; their log weights."""
+        """Fill the cases, some of them from the network's own distributions, and return their log weights."""
         log_weight = np.zeros(codes.shape[1])
         if self.own is None:
             kernel.draw_proposed(codes, part.flat, self.cumulative, self.log_ratio, uniform, log_weight)
@@ -188,7 +188,7 @@ class _Proposal:
         return self.log_weights(part, codes)
 
     def log_weights(self, part: Part, codes: Codes) -> Floats:
-        """Those of cases, wherever they come from."""
+        """The log weights of cases under the mixture, wherever they were drawn."""
         assert self.own is not None
         proposed, own = np.zeros((2, codes.shape[1]))
         kernel.add_logs(codes, part.flat, self.log_ratio, proposed)
@@ -199,31 +199,32 @@ class _Proposal:
 
 @dataclass(frozen=True)
 class _Followed:
-    """What cases showed that were drawn by weight, and then changed one variable at a time: all have their place there.
+    """What the continued chains and the scouts found.
 
-    The means of the distributions drawn from, and how certain they are: of rare states these tell more than the cases
-    themselves. And how much a case that was missed may weigh, on the scale of the cases drawn.
+    The chains start at cases drawn by weight, so that they sample the posterior. For rare states, the means of the
+    distributions along the way, with their errors, are more informative than the cases themselves. `one` is the weight
+    that a missed case may have, in units of the largest weight drawn.
     """
 
     means: Floats
     errors: Floats
     one: float
-    bounded: bool  # whether no case weighs more, or those that do were met by nobody who looked for them
+    bounded: bool  # whether `one` is a bound; if not, it is the largest weight that was found
 
     def apart(self, probabilities: Floats) -> Floats:
-        """How far from these probabilities the means are for sure."""
+        """By how much the means certainly differ from these probabilities."""
         apart: Floats = np.maximum(abs(self.means - probabilities) - _SURE * self.errors, 0)
         return apart
 
 
 def _shapes(network: Network, part: Part) -> list[tuple[int, int]]:
-    """Leaves and states of each graph of a part: their distributions lie end to end."""
+    """The numbers of leaves and states of each graph of a part, in the order of their distributions."""
     nodes = [network.nodes[variable] for variable in part.variables]
     return [(len(node.probabilities), node.n_states) for node in nodes if node is not None]
 
 
 def _log_joint(network: Network, part: Part, weights: Weights) -> Floats:
-    """The log of each state's probability and evidence in each leaf."""
+    """The log of each state's probability and evidence weight, in each leaf."""
     rows = []
     for variable in part.variables:
         node = network.nodes[variable]
@@ -240,14 +241,14 @@ def _by_graph(flat: Floats, shapes: list[tuple[int, int]]) -> list[Floats]:
 
 
 def _normal(rows: Floats) -> Floats:
-    """Distributions; those of rows without any weight do not matter."""
+    """Rows normalized to distributions; rows of zeros, which do not matter, become uniform."""
     totals = rows.sum(axis=1, keepdims=True)
     shares: Floats = np.divide(rows, totals, out=np.full_like(rows, 1 / rows.shape[1]), where=totals > 0)
     return shares
 
 
 def _proposal(part: Part, log_joint: Floats, shapes: list[tuple[int, int]], wanted: list[Floats]) -> _Proposal:
-    """Draw from these distributions, with a share of the network's own; known variables are not drawn."""
+    """A proposal from these distributions, mixed with the network's own; observed variables are not drawn."""
     cumulatives, log_ratios = [], []
     for known, logs, rows in zip(part.flat.known, _by_graph(log_joint, shapes), wanted, strict=True):
         own = _normal(np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -1e300)))
@@ -261,7 +262,7 @@ def _proposal(part: Part, log_joint: Floats, shapes: list[tuple[int, int]], want
 
 
 def _learned(network: Network, part: Part, weights: Weights, seed: np.random.SeedSequence) -> _Proposal:
-    """The best proposal of some rounds: by belief propagation, as the network is, and learned from the cases drawn."""
+    """The best proposal of several rounds: from belief propagation, the network itself, and the cases drawn."""
     shapes, log_joint = _shapes(network, part), _log_joint(network, part, weights)
     own = [
         _normal(np.exp(logs - np.maximum(logs.max(axis=1, keepdims=True), -1e300)))
@@ -289,13 +290,13 @@ def _learned(network: Network, part: Part, weights: Weights, seed: np.random.See
 
 
 def _spread(rows: Floats, seen: Floats) -> Floats:
-    """What states may lack by chance: those that are drawn too seldom would count for too much when they are met."""
+    """A margin for states whose counts may be low by chance: too small a proposal makes weights too large."""
     spread: Floats = _SPREAD * np.sqrt(rows * seen.sum(axis=1, keepdims=True))
     return spread
 
 
 def _hints(network: Network, part: Part, weights: Weights) -> dict[int, Floats]:
-    """What the evidence below each variable says of its states, by loopy belief propagation; {} if that fails."""
+    """The messages of the evidence below each variable, by loopy belief propagation; {} if that fails."""
     try:
         return loopy.from_below(network, part.variables, weights)
     except loopy.TooManyWays:
@@ -303,7 +304,7 @@ def _hints(network: Network, part: Part, weights: Weights) -> dict[int, Floats]:
 
 
 def _counted(part: Part, proposal: _Proposal, random: np.random.Generator) -> tuple[Floats, float]:
-    """The shares of the weight of some cases, by leaf and state, and how many independent draws they are worth."""
+    """The weight shares of sampled cases by leaf and state, and their effective sample size."""
     counts, blocks = np.zeros(len(proposal.log_ratio)), list(_draws(part, proposal, _ROUND, random))
     largest = max(log_weight.max() for _, log_weight in blocks)
     if largest == -np.inf:
@@ -318,7 +319,7 @@ def _counted(part: Part, proposal: _Proposal, random: np.random.Generator) -> tu
 
 
 def _draws(part: Part, proposal: _Proposal, n: int, random: np.random.Generator) -> Iterator[tuple[Codes, Floats]]:
-    """Blocks of cases of a part, n in all, and their log weights."""
+    """Blocks of cases of a part, `n` in total, with their log weights."""
     n_free = len(part.free)
     size = max(1, min(4096, _BLOCK // n_free))
     for begin in range(0, n, size):
@@ -328,7 +329,7 @@ def _draws(part: Part, proposal: _Proposal, n: int, random: np.random.Generator)
 
 
 class _Run:
-    """Cases under way: the sums of their weights and of the squares, stream by stream, on one scale."""
+    """Sampling in progress: sums of weights and of their squares for each stream."""
 
     def __init__(
         self, part: Part, cells: Cells, proposal: _Proposal, seeds: list[np.random.SeedSequence], workers: Workers
@@ -336,8 +337,8 @@ class _Run:
         self.part, self.cells, self.proposal, self.workers = part, cells, proposal, workers
         self.randoms = [np.random.default_rng(seed) for seed in seeds]
         self.choices = [np.random.default_rng(seed.spawn(1)[0]) for seed in seeds]
-        self.kept = np.repeat(np.repeat(part.case[None], len(seeds), axis=0), _KEPT, axis=2)  # drawn by weight
-        self.sums = np.zeros((len(seeds), 2, cells.n_cells + 1))  # the last cell is for all
+        self.kept = np.repeat(np.repeat(part.case[None], len(seeds), axis=0), _KEPT, axis=2)  # cases drawn by weight
+        self.sums = np.zeros((len(seeds), 2, cells.n_cells + 1))  # the last cell is the total
         self.scales = np.full(len(seeds), -np.inf)
         self.n = 0
 
@@ -347,13 +348,13 @@ class _Run:
 
     @property
     def streams(self) -> Floats:
-        """The sums of all streams, on the common scale."""
+        """The sums of all streams, on a common scale."""
         factor = np.exp(self.scales - self.scale)
         sums: Floats = self.sums * np.stack([factor, factor**2], axis=1)[:, :, None]
         return sums
 
     def draw_until(self, most: int, deadline: float, error: float) -> None:
-        """Draw in turns, each as long as all before, until there are enough, or it is time, or errors are small."""
+        """Draw in turns, each as long as all before, until there are enough, time is up, or errors are small."""
         turn = most if deadline == math.inf and error == 0 else min(most, _FIRST_TURN)
         while True:
             began = time.monotonic()
@@ -401,26 +402,26 @@ class _Run:
                 self.kept[k][:, new] = chosen(codes, log_weight, self.choices[k], int(new.sum()))
 
     def leaving_time(self, now: float, end: float) -> float:
-        """Until when to draw, so that there is time to look for what was missed."""
+        """The time at which to stop drawing, so that enough is left to search for what was missed."""
         following = _STREAMS * _KEPT * _SWEEPS * len(self.part.free) * _NANOSECONDS_OF_SWEEP * 1e-9
         return now + max(0.0, end - now - following) * _DRAWING
 
     def followed(self, seed: np.random.SeedSequence, deadline: float) -> _Followed:
-        """Look for what the cases lack: change some of them, variable by variable, and draw others from above."""
+        """Search for what the cases lack: continue some of them as Markov chains, and sample others forward."""
         n = self.cells.n_cells
         if not self.cells.asked:
             return _Followed(self.total[:-1] / self.total[-1], np.zeros(n), 1.0, True)
         following, scouting = seed.spawn(2)
         sums, met = self._chains(following, deadline)
-        n_rows = 1 if self.cells.several else len(sums)  # of joint states there are no distributions on the way
+        n_rows = 1 if self.cells.several else len(sums)  # joint states have no distributions along the way
         errors = sums.std(axis=0, ddof=1) / n_rows**0.5 if n_rows > 1 else np.full(n, np.inf)
         one, bounded = self._heaviest(met, scouting, deadline)
         return _Followed(sums.mean(axis=0) / _SWEEPS, errors / _SWEEPS, one, bounded)
 
     def _chains(self, seed: np.random.SeedSequence, deadline: float) -> tuple[Floats, list[Codes]]:
-        """What is summed up where cases are changed, a row for each, or one for joint states; and all cases met.
+        """The sums of each chain, or one row of sums for joint states; and all cases visited.
 
-        When time is over no further one begins, but there is always a first.
+        No further chain starts when the time is up, but there is always a first one.
         """
         chain = Chain.of(self.part, self.cells, self.workers.stopped)
         cases = np.concatenate([kept for kept, scale in zip(self.kept, self.scales, strict=True) if scale > -np.inf], 1)
@@ -437,15 +438,15 @@ class _Run:
         return sums, met
 
     def _heaviest(self, met: list[Codes], seed: np.random.SeedSequence, deadline: float) -> tuple[float, bool]:
-        """How much a case may weigh that was missed, on the scale of the cases drawn; and whether none weighs more."""
-        if len(self.part.free) == 1:  # its states are all the cases there are
+        """The weight that a missed case may have, in units of the largest weight, and whether it is a bound."""
+        if len(self.part.free) == 1:  # its states are all possible cases
             free = self.part.free[0]
             every = np.repeat(self.part.case, self.part.flat.n_states[free], axis=1)
             every[free] = np.arange(every.shape[1])
             return self._on_scale(self.proposal.log_weights(self.part, every).max()), True
         scouts, n_scouts = self._scouts(seed, deadline)
         one = self._on_scale(self.proposal.log_weights(self.part, np.concatenate(met + scouts, axis=1)).max())
-        # of one in as many as were drawn from above
+        # on weights relative to all forward samples: this many per case that counts
         bound = self._on_scale(self.part.log_bound - math.log(n_scouts / self.n + _OWN))
         bounded = self.size(bound) >= HARMLESS * self.size()
         return max(one, bound) if bounded else one, bounded
@@ -454,7 +455,7 @@ class _Run:
         return max(1.0, math.exp(min(log_weight - self.scale, 300.0)))
 
     def _scouts(self, seed: np.random.SeedSequence, deadline: float) -> tuple[list[Codes], int]:
-        """Of each block of cases from above the one that weighs most, and how many there were until time was over."""
+        """The heaviest case of each block sampled forward, and the number of cases sampled until time was up."""
         randoms = [np.random.default_rng(stream) for stream in seed.spawn(_STREAMS)]
         heavy: list[list[Codes]] = [[] for _ in randoms]
         n_drawn = np.zeros(_STREAMS, np.int64)
@@ -480,14 +481,14 @@ class _Run:
         return sums
 
     def size(self, one: float = 1.0) -> float:
-        """How many independent draws the cases are worth; less if one had been missed that weighs more than all."""
+        """The effective sample size; smaller if a case of weight `one`, above all drawn, may have been missed."""
         missed = one if one > 1 else 0.0
         return float((self.total[-1] + missed) ** 2 / (self.squares[-1] + missed**2))
 
     def tables(self, followed: _Followed | None = None) -> list[Found]:
-        """Ratios of sums. Their errors are by the delta method, or by how far streams differ, if that is more.
+        """Ratios of sums, with errors by the delta method, or from the variation between streams if that is larger.
 
-        Intervals reach as far as cases showed that were followed further.
+        Intervals extend to the means of the chains where these differ with certainty.
         """
         one = 1.0 if followed is None else followed.one
         total, squares, streams = self.total, self.squares, self.streams[:, 0]
@@ -506,7 +507,7 @@ class _Run:
         return [Found(asked, table, error, interval, self.size(one)) for asked, table, error, interval in tables]
 
     def warnings(self, followed: _Followed) -> Iterator[str]:
-        """Why the answer may be further off than it says; the largest weight is one on the common scale."""
+        """Reasons why errors may be larger than stated; the largest weight is one on the common scale."""
         if self.total[-1] * _HEAVY <= 1:
             yield (
                 f"a single case has {1 / self.total[-1]:.0%} of all weight, so others of its kind may not have been "

@@ -1,8 +1,8 @@
-"""What is independent of what: read off the arcs, and in a context off the decision graphs. Knows networks alone.
+"""Independence: read off the arcs, and in a context off the decision graphs.
 
-A context gives some variables states. In it a graph tests less: arcs from parents that no test is left of are gone, and
-what the remaining arcs separate is independent in this context, though perhaps not in others (Boutilier, Friedman,
-Goldszmidt & Koller, 1996). What they do not separate may still be independent by its numbers.
+A context assigns states to some variables. In it, graphs have fewer tests: arcs from parents that are no longer tested
+disappear, and what the remaining arcs d-separate is independent in this context, though perhaps not in others
+(Boutilier, Friedman, Goldszmidt & Koller, 1996). What they do not separate may still be independent by the parameters.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,9 @@ Known = Mapping[str, str | None] | Iterable[str] | str
 
 
 def markov_blanket(network: Network, name: str, *, given: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The variables that, once known, make all others irrelevant: parents, children, and the children's other parents.
+    """The Markov blanket of a variable: its parents, its children, and the children's other parents.
 
-    With states `given`, those that are left in this context, beside the given ones.
+    With states `given`, the blanket in this context, without the given variables.
 
     >>> from leafwise.examples import alarm
     >>> markov_blanket(alarm(), "SHUNT")
@@ -32,10 +32,10 @@ def markov_blanket(network: Network, name: str, *, given: Mapping[str, str] | No
 
 
 def is_independent(network: Network, one: str, other: str, given: Known = ()) -> bool:
-    """Whether two variables are independent whatever the numbers are: given variables, or given states of them.
+    """Whether the structure makes two variables independent, given variables or given states of them.
 
-    Names alone ask for d-separation, for all states of what is given. States ask about this context only, where the
-    decision graphs tell more: False means that the graphs do not say so.
+    Names alone test d-separation, for all states of the given variables. States test this context only, where decision
+    graphs imply more. False means that the graphs do not imply independence.
 
     >>> from leafwise.examples import alarm
     >>> network = alarm()
@@ -46,7 +46,7 @@ def is_independent(network: Network, one: str, other: str, given: Known = ()) ->
 
 
 def dependence_path(network: Network, one: str, other: str, given: Known = ()) -> tuple[str, ...] | None:
-    """A way along which two variables may depend on each other given others, as names; None: they are independent.
+    """An active path between two variables given others, as names; None if they are independent.
 
     >>> from leafwise.examples import alarm
     >>> dependence_path(alarm(), "HR", "BP", given=["TPR"])
@@ -64,7 +64,7 @@ def dependence_path(network: Network, one: str, other: str, given: Known = ()) -
 
 @dataclass(frozen=True)
 class Context:
-    """States of some parents, and the other parents that do not matter then."""
+    """States of some parents, and the other parents that are irrelevant in this context."""
 
     given: Mapping[str, tuple[str, ...]]
     irrelevant: tuple[str, ...]
@@ -75,7 +75,7 @@ class Context:
 
 
 def contexts(network: Network, name: str) -> list[Context]:
-    """In which contexts a variable does not depend on some of its parents, as its decision graph says.
+    """The contexts in which a variable does not depend on some of its parents, according to its decision graph.
 
     >>> import leafwise
     >>> from leafwise.examples import alarm
@@ -113,7 +113,7 @@ def _named(network: Network, box: Mapping[int, frozenset[int]], gone: Iterable[i
 
 
 def _context(network: Network, given: Known) -> dict[int, int | None]:
-    """The variables that are given, with their state where one is named."""
+    """The given variables, with their state where one is named."""
     if isinstance(given, str):
         given = [given]
     states = given if isinstance(given, Mapping) else dict.fromkeys(given)
@@ -131,7 +131,7 @@ def _context(network: Network, given: Known) -> dict[int, int | None]:
 
 
 def _parents(network: Network, states: Mapping[int, int]) -> list[tuple[int, ...]]:
-    """The parents that each variable's graph still depends on in a context."""
+    """The parents that each variable's graph depends on in a context."""
     n_states = [variable.n_states for variable in network.variables]
     out: list[tuple[int, ...]] = []
     for node in network.nodes:
@@ -145,18 +145,18 @@ def _parents(network: Network, states: Mapping[int, int]) -> list[tuple[int, ...
 
 
 def _active_path(parents: list[tuple[int, ...]], start: int, goal: int, given: set[int]) -> list[int] | None:
-    """A shortest path that what is given does not block (Koller & Friedman, Algorithm 3.1); None if all are blocked."""
+    """A shortest active path (Koller & Friedman, Algorithm 3.1); None if all are blocked."""
     children: list[list[int]] = [[] for _ in parents]
     for child, row in enumerate(parents):
         for parent in row:
             children[parent].append(child)
-    above = set(given)  # what is given, and its ancestors: colliders among these are open
+    above = set(given)  # the given variables and their ancestors: colliders among these are active
     todo = list(given)
     while todo:
         new = set(parents[todo.pop()]) - above
         above |= new
         todo += new
-    came: dict[tuple[int, bool], tuple[int, bool] | None] = {(start, True): None}  # True: from below
+    came: dict[tuple[int, bool], tuple[int, bool] | None] = {(start, True): None}  # True: reached from a child
     queue = [(start, True)]
     for at, from_below in queue:
         if at == goal:

@@ -1,6 +1,6 @@
-"""Entropy, mutual information, the value of an observation, and which features matter for a target.
+"""Entropy, mutual information, the value of an observation, and feature importance, in nats.
 
-In nats. Knows compiled queries, cases with holes, and samples for what is too large for both.
+Exact where possible, else estimated from samples.
 """
 
 import warnings
@@ -25,12 +25,12 @@ from leafwise.network import Network, check_network
 from leafwise.table import index_of
 
 Floats = NDArray[np.float64]
-_CASES = 100_000  # drawn where an exact answer is too costly
-_DRAWN = 10_000  # cases drawn from the network where no data are given
+_CASES = 100_000  # drawn if an exact answer is too costly
+_DRAWN = 10_000  # cases drawn from the network if no data are given
 
 
 def entropy(network: Network, targets: str | Sequence[str], *, given: Given | None = None) -> float:
-    """The entropy of a target given evidence, or of several together: 0 if they are certain.
+    """The entropy of a target given evidence, or the joint entropy of several; 0 if they are certain.
 
     >>> from leafwise.examples import alarm
     >>> round(entropy(alarm(), "CO"), 4), round(entropy(alarm(), "CO", given={"HR": "LOW"}), 4)
@@ -49,9 +49,9 @@ def mutual_information(
     given: Given | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, float]:
-    """The mutual information, in nats, between one variable and each of others, or of all others, given evidence.
+    """The mutual information between one variable and each of others, or all others, given evidence.
 
-    Where an exact answer is beyond the limits it is estimated from samples, and an `Approximate` warning says so.
+    Beyond the limits of exact inference it is estimated from samples, with an `Approximate` warning.
 
     >>> from leafwise.examples import alarm
     >>> {name: round(value, 4) for name, value in mutual_information(alarm(), "CO", ["BP", "HISTORY"]).items()}
@@ -69,12 +69,12 @@ def mutual_information(
 
 @dataclass(frozen=True)
 class InformationValue:
-    """What observing a variable is worth for a target: how much surer it makes one on average."""
+    """The value of observing a variable for a target."""
 
-    information: float  # nats: the mutual information, by which the target's entropy falls on average
-    entropy_after: float  # the target's entropy that is left, on average
-    best_guess: float  # how probable the most probable state of the target is then, on average
-    gain: float | None  # by how much the best decision gets better on average, if utilities are given
+    information: float  # the mutual information in nats: the expected decrease of the target's entropy
+    entropy_after: float  # the expected entropy of the target after the observation
+    best_guess: float  # the expected probability of the target's most probable state
+    gain: float | None  # the expected increase in utility of the best decision, if utilities are given
 
 
 def value_of_information(
@@ -86,10 +86,10 @@ def value_of_information(
     utilities: Mapping[str, Mapping[str, float]] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> dict[str, InformationValue]:
-    """What it is worth to observe each candidate before one judges the target; the most informative first.
+    """The value of observing each candidate before judging the target, the most informative first.
 
     `utilities` gives each decision a value in each state of the target, {"treat": {"TRUE": 10, "FALSE": -1}, ...}; then
-    `gain` is how much more the best decision is expected to be worth once the candidate is known.
+    `gain` is the expected increase in utility of the best decision once the candidate is observed.
 
     >>> from leafwise.examples import alarm
     >>> found = value_of_information(alarm(), "LVFAILURE", ["HISTORY", "CVP", "BP"])
@@ -111,7 +111,7 @@ def value_of_information(
 
 @dataclass(frozen=True)
 class Effect:
-    """What a cause does to a variable: the state that changes most, and its share in each state of the cause."""
+    """The effect of a cause on a variable: the state that changes most, and its share in each state of the cause."""
 
     name: str
     information: float  # nats
@@ -120,7 +120,7 @@ class Effect:
 
 
 def strongest_effects(network: Network, cause: str, most: int = 5) -> list[Effect]:
-    """The variables that change most with a cause, such as a hidden one; those that tell most of it first.
+    """The variables that change most with a cause, such as a hidden one, the most informative first.
 
     >>> from leafwise.examples import alarm
     >>> [(effect.name, effect.label) for effect in strongest_effects(alarm(), "HYPOVOLEMIA", 2)]
@@ -142,7 +142,7 @@ def strongest_effects(network: Network, cause: str, most: int = 5) -> list[Effec
 
 
 def _worth(network: Network, target: int, utilities: Mapping[str, Mapping[str, float]]) -> Floats:
-    """Decisions by states of the target."""
+    """The utilities, decisions by states of the target."""
     variable = network.variables[target]
     rows = []
     for decision, values in utilities.items():
@@ -218,11 +218,11 @@ def _sampled_pairs(
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a feature tells of a target, in nats a case: alone, and beyond all other features."""
+    """The importance of a feature for a target, in nats per case: alone, and beyond all other features."""
 
-    alone: float  # how much better the target is predicted by the feature than by nothing
-    beyond: float  # how much worse it is predicted without the feature than with all of them
-    standard_error: float  # of the second
+    alone: float  # the gain in predicting the target from this feature over no feature
+    beyond: float  # the loss in predicting it from all features but this one
+    standard_error: float  # of `beyond`
 
 
 def feature_importance(
@@ -234,12 +234,12 @@ def feature_importance(
     limits: Limits = DEFAULT_LIMITS,
     **reading: Unpack[NewReading],
 ) -> dict[str, Importance]:
-    """Which features matter for a target, the most important first: measured on data, or on cases that are drawn.
+    """The importance of each feature for a target, the largest first, on data or on cases drawn from the network.
 
-    `beyond` is the mean of log p(target | all features) − log p(target | all but this one): a feature that is no part
-    of the target's Markov blanket has 0. `alone` is that of log p(target | this feature) − log p(target). On data the
-    network was not learned from, a feature that misleads is below 0. `data`: a Table, or what `read` takes; `reading`:
-    arguments of `read`.
+    `beyond` is the mean of log p(target | all features) − log p(target | all but this one): 0 for features outside the
+    target's Markov blanket. `alone` is the mean of log p(target | this feature) − log p(target). On data that the
+    network was not learned from, the importance of a misleading feature is negative. `data`: a Table, or what `read`
+    accepts; `reading`: arguments of `read`.
 
     >>> from leafwise.examples import alarm
     >>> found = feature_importance(alarm(), "LVFAILURE")
@@ -279,6 +279,6 @@ def feature_importance(
 
 
 def _tested_with(network: Network, index: int) -> set[int]:
-    """The variables that share a graph with one: its parents, its children and their parents."""
+    """The Markov blanket of a variable, by the graphs: its parents, its children and their parents."""
     families = [{v, *node.graph.tested} for v, node in enumerate(network.nodes) if node is not None]
     return set().union(*(family for family in families if index in family)) - {index}

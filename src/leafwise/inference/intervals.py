@@ -1,22 +1,22 @@
-"""Intervals that hold with a probability of 0.95 where draws are few, weighted, or none at all. Knows nothing else.
+"""Intervals with probability 0.95 from few, weighted or no draws.
 
-The sums of weights in a state and in all others are nearly gamma-distributed, and each may lack one draw of the largest
-weight there can be (Fay & Feuer 1997); their ratio gives the interval. With equal weights it is that of Clopper and
-Pearson (1934).
+The sums of weights in a state and in all others are approximately gamma-distributed, and each may lack one draw of the
+largest possible weight (Fay & Feuer 1997); their ratio gives the interval. With equal weights it is the interval of
+Clopper and Pearson (1934).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-_Z = 1.959963984540054  # of the normal distribution, at 0.025 and 0.975
+_Z = 1.959963984540054  # the 0.975 quantile of the normal distribution
 
 Floats = NDArray[np.float64]
 
 
 def of_weights(inside: Floats, squares: Floats, outside: Floats, other_squares: Floats, one: float | Floats) -> Floats:
-    """Lower and upper limits of inside / (inside + outside): sums of weights, each with the sum of their squares.
+    """Lower and upper limits of inside / (inside + outside): sums of weights, each with the sum of squared weights.
 
-    `one`: the largest weight that a draw may have. A state that no draw was in has an upper limit.
+    `one`: the largest weight that a draw may have. A state without draws has an upper limit.
 
     >>> none, three = np.zeros(1), np.full(1, 3.0)
     >>> of_weights(none, none, 100 - none, 100 - none, 1.0).round(3).ravel().tolist()
@@ -30,15 +30,15 @@ def of_weights(inside: Floats, squares: Floats, outside: Floats, other_squares: 
 
 
 def of_draws(probabilities: Floats, sizes: Floats, least: Floats) -> Floats:
-    """Limits of probabilities that are as certain as from so many draws, when one in `least` may have been missed."""
+    """Limits of probabilities with given effective sample sizes, if one draw in `least` may have been missed."""
     others = 1 - probabilities
     return of_weights(probabilities, probabilities / sizes, others, others / sizes, 1 / least)
 
 
 def _lower(sums: Floats, squares: Floats, others: Floats, other_squares: Floats) -> Floats:
-    """The lower quantile of the share of the first of two gamma variables, by the roots of Wilson and Hilferty (1931).
+    """The lower quantile of X / (X + Y), gamma variables, by the cube roots of Wilson and Hilferty (1931).
 
-    Where it is of a single draw, that is half of what it should be; else the two differ by one percent at most.
+    For a single draw it is half of what it should be; otherwise the two differ by at most one percent.
     """
     some = sums > 0
     a = np.where(some, squares, 1.0) / np.where(some, 9 * sums**2, 9.0)

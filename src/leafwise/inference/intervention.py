@@ -1,7 +1,7 @@
-"""Interventions: a network in which somebody sets variables, whatever their parents say (Pearl's do). Knows networks.
+"""Interventions: a network in which variables are set regardless of their parents (Pearl's do-operator).
 
-That an answer from it tells what would happen is an assumption, which data alone cannot confirm: that arcs point from
-causes to effects, and that no common cause of the variables was left out.
+Its answers are causal only under assumptions that data alone cannot confirm: arcs point from causes to effects, and no
+common cause of the variables is missing.
 """
 
 from dataclasses import replace
@@ -15,10 +15,10 @@ from leafwise.tied_leaves import without_ties_of
 
 
 def do(network: Network, states: Given) -> Network:
-    """The network in which these variables are set: each has a state, or a distribution, and no parents any more.
+    """The network after an intervention: these variables have a given state or distribution, and no parents.
 
-    All questions can be put to it. They tell what follows from setting the variables if arcs point from causes to
-    effects and no common cause is left out; `reversible_arcs` says which arcs the data leave open.
+    All queries work on it. They give the effect of the intervention if arcs point from causes to effects and no common
+    cause is missing; `reversible_arcs` reports the arcs whose direction the data do not determine.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.query import query
@@ -38,10 +38,10 @@ def do(network: Network, states: Given) -> Network:
 
 
 def reversible_arcs(network: Network, name: str) -> tuple[str, ...]:
-    """The neighbours of a variable whose arc could point the other way without a change of the independences.
+    """The neighbours of a variable whose arc could be reversed without changing the independences.
 
-    Where such an arc leads into a variable that is set, what do() tells rests on its direction, which nothing in the
-    data supports but the form of the graphs.
+    If such an arc leads into a variable that is set, the result of do() depends on its direction, which the data do not
+    determine.
 
     >>> from leafwise.examples import alarm
     >>> reversible_arcs(alarm(), "LVFAILURE"), reversible_arcs(alarm(), "HISTORY")

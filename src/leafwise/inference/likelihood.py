@@ -1,7 +1,4 @@
-"""The log probability of cases under a network, all cases at once, missing cells summed over.
-
-Knows networks, tables and kernels.
-"""
+"""Log probabilities of cases under a network, all cases at once, with missing cells summed out."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack
@@ -23,11 +20,11 @@ Floats = NDArray[np.float64]
 def log_probabilities(
     network: Network | Mixture, data: Any, *, limits: Limits = DEFAULT_LIMITS, **reading: Unpack[NewReading]
 ) -> Floats:
-    """The natural log of each case's probability, summed over the variables that have a node.
+    """The natural log probability of each case, over the variables that have a node; -inf for impossible cases.
 
-    `data`: a Table, or what `read` takes. A case that the network holds impossible gets -inf.
-    Missing cells are summed over, exactly, within the limits; so are a state "(missing)" that a variable has only in a
-    Table, and hidden causes. `reading`: arguments of `read`; with `missing="error"` missing cells are refused.
+    `data`: a Table, or what `read` accepts. Missing cells are summed out exactly, within the limits; so are a state
+    "(missing)" that a variable has only in a Table, and hidden variables. `reading`: arguments of `read`; with
+    `missing="error"` missing cells are refused.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -76,11 +73,11 @@ def log_probabilities_by_turns(
     distributions: Sequence[Sequence[Floats]] | None = None,
     seen: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """The log probabilities of complete cases where every variable takes its distribution from one of the networks.
+    """Log probabilities of complete cases, each variable drawing its distribution from one of the networks.
 
-    Which one that is, is drawn by the weights, for each variable of each case anew. `distributions`: for each network
-    and node those of the leaves, (leaves * states, kinds); else the networks' own, one kind. `seen`: (networks, cases),
-    of which cases a network says nothing; NaN where all say nothing. The result is (kinds, cases).
+    The network is drawn by the weights, independently for each variable of each case. `distributions`: for each network
+    and node, those of the leaves, (leaves * states, kinds); by default the networks' own, one kind. `seen`: (networks,
+    cases), the cases of which a network says nothing; NaN where all say nothing. The result is (kinds, cases).
     """
     places = [index for index, node in enumerate(networks[0].nodes) if node is not None]
     nodes = [node for index in places for network in networks if (node := network.nodes[index]) is not None]
@@ -104,7 +101,7 @@ def log_probabilities_by_turns(
 
 
 def known_cases(network: Network, data: Any, **reading: Unpack[NewReading]) -> Table:
-    """The cases of a Table with the network's variables, or of what `read` takes; missing cells are not known."""
+    """The cases of a Table with the network's variables, or of what `read` accepts; missing cells are unknown."""
     hidden = {variable.name for variable in network.variables if variable.hidden}
     if isinstance(data, Table) and hidden <= {*data.names}:
         check_variables(network, data, gaps=True)
@@ -114,7 +111,7 @@ def known_cases(network: Network, data: Any, **reading: Unpack[NewReading]) -> T
 
 
 def check_variables(network: Network, table: Table, *, gaps: bool = False) -> None:
-    """Raise a ValueError unless the table has the network's variables, in order; `gaps`: or with a missing state."""
+    """Raise a ValueError unless the table has the network's variables in order; `gaps` allows a missing state."""
     if table.variables == network.variables:
         return
     if table.names != network.names:

@@ -1,6 +1,6 @@
-"""Loopy belief propagation: what graphs and variables tell each other, again and again, until it changes no more.
+"""Loopy belief propagation: messages between graphs and variables until they converge.
 
-Exact where the arcs form no loop, and else often close to it; how close, nobody knows. Knows scopes, ways and kernels.
+Exact if the arcs form no loop, otherwise often close, without a known error.
 """
 
 import time
@@ -16,18 +16,18 @@ from leafwise.inference.factors import Scope, ways_of
 from leafwise.kernels.questions import loopy as kernel
 from leafwise.network import Network
 
-_TOLERANCE = 1e-8  # changes of a number below this are none
+_TOLERANCE = 1e-8  # smaller changes of a message count as convergence
 _MOST_SWEEPS = 200
-_FEW_SWEEPS = 10  # where they are only a hint
-_PATIENCE = 30  # sweeps after which messages are moved half of the way only, so that they may settle
-_MOST_WAYS = 2**22  # numbers of all ways through a graph
+_FEW_SWEEPS = 10  # if the messages are only used as a hint
+_PATIENCE = 30  # sweeps after which messages are damped by one half, to help convergence
+_MOST_WAYS = 2**22  # the most numbers for all ways through a graph
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of each target, and whether the messages settled."""
+    """The estimated distribution of each target, and whether the messages converged."""
 
     distributions: tuple[Floats, ...]
     n_sweeps: int
@@ -35,7 +35,7 @@ class Beliefs:
 
     @property
     def note(self) -> str:
-        """How far to trust it."""
+        """A note on how reliable the result is."""
         how = f"settled after {self.n_sweeps} rounds" if self.settled else f"did not settle in {self.n_sweeps} rounds"
         return f"loopy belief propagation {how}: no error is known"
 
@@ -74,11 +74,11 @@ def propagate(network: Network, targets: Sequence[int], weights: Weights, *, sec
 
 
 class TooManyWays(ValueError):
-    """A decision graph has too many ways from its root to its leaves."""
+    """A decision graph has too many paths from its root to its leaves."""
 
 
 def from_below(network: Network, variables: Sequence[int], weights: Weights) -> dict[int, Floats]:
-    """What the evidence at and below says of the states of each free one of these variables, after a few rounds."""
+    """The messages of the evidence at and below each free variable about its states, after a few sweeps."""
     scope = Scope.of(network, weights, variables)
     free = [variable for variable in scope.variables if scope.is_free(variable)]
     messages, widest = _messages(scope, free, weights)
@@ -95,7 +95,7 @@ def from_below(network: Network, variables: Sequence[int], weights: Weights) -> 
 
 
 def _messages(scope: Scope, free: list[int], weights: Weights) -> tuple[kernel.Messages, int]:
-    """All graphs as ways, with messages that say nothing yet; and the most states of the variables of one graph."""
+    """All graphs as ways, with uniform messages; and the workspace that the widest graph needs."""
     place = {variable: number for number, variable in enumerate(free)}
     slots: list[tuple[int, ...]] = []
     numbers: list[Floats] = []
@@ -134,7 +134,7 @@ def _messages(scope: Scope, free: list[int], weights: Weights) -> tuple[kernel.M
 
 
 def _ways(scope: Scope, variable: int) -> tuple[list[int], Floats] | None:
-    """The free variables of a node, its own first, and a row for each way: numbers of all their states."""
+    """The free variables of a node, its own first, and a row of numbers for each way, over all their states."""
     node = scope.network.nodes[variable]
     if node is None:
         return None

@@ -1,8 +1,8 @@
-"""The parts of a network that matter to a question, cut apart by what is known. Knows networks and kernels.
+"""The parts of a network that are relevant to a query, separated by the evidence.
 
-Variables that are neither asked for, nor given, nor above such ones do not matter. A variable whose evidence leaves one
-state is known: tests of it have one outcome, and what hangs together only by known variables falls into parts. Given
-the evidence parts are independent, so samples of one need not agree with the evidence of another.
+Only targets, evidence variables and their ancestors are relevant. A variable is known if its evidence leaves one state:
+tests of it have a single outcome, and what is connected only through known variables falls into separate parts. Parts
+are independent given the evidence, so samples of one need not be consistent with the evidence of another.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -26,13 +26,13 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Part:
-    """Variables that hang together, known ones among them, numbered anew as their graphs are."""
+    """Connected variables, known ones among them, renumbered together with their graphs."""
 
     variables: tuple[int, ...]  # parents first
-    targets: tuple[int, ...]  # the places of targets among the variables, in the order in which they are asked for
+    targets: tuple[int, ...]  # the places of the targets among the variables, in the order of the query
     flat: FlatPart
-    graph: Ints  # of each node
-    case: Codes  # one column: the states of known variables, zero for the others
+    graph: Ints  # the graph of each of its nodes
+    case: Codes  # one column: the states of the known variables, zero for the others
 
     @property
     def free(self) -> Ints:
@@ -41,21 +41,21 @@ class Part:
 
     @property
     def leaves(self) -> Ints:
-        """The leaves that a way leads to."""
+        """The leaves that are reachable."""
         reached = np.union1d(self.flat.child, self.flat.root)
         return reached[self.flat.test[reached] < 0]
 
     @property
     def log_bound(self) -> float:
-        """No case has a log weight above this."""
+        """An upper bound on the log weight of a case."""
         most = np.full(len(self.flat.root), -np.inf)
         np.maximum.at(most, self.graph[self.leaves], self.flat.log_norm[self.leaves])
         return float(most.sum())
 
     def is_rigid(self, least: float) -> bool:
-        """Whether a state has no more than the least probability in one context, and more in another.
+        """Whether a state has at most probability `least` in one context, and more in another.
 
-        Then a variable alone may be stuck in its state.
+        A variable redrawn by itself may then be stuck in its state.
         """
         leaves, flat = self.leaves, self.flat
         for graph in range(len(flat.root)):
@@ -68,16 +68,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """All parts, and what is known without drawing anything."""
+    """All parts, and what is known without sampling."""
 
     network: Network
-    known: dict[int, int]  # the state of each variable that has one, or one left by evidence
+    known: dict[int, int]  # the state of each variable that has a single one, by itself or given the evidence
     parts: tuple[Part, ...]
-    log_constant: float  # the log probability of the evidence that no part holds
+    log_constant: float  # the log probability of the evidence outside of all parts
 
 
 def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: bool) -> Parts:
-    """Cut what matters to the targets and the evidence into parts; with `joint`, all targets are in one."""
+    """Separate what is relevant to the targets and the evidence into parts; with `joint`, all targets are in one."""
     known = {v: 0 for v, variable in enumerate(network.variables) if variable.n_states == 1}
     known |= {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     nodes = _relevant(network, [*targets, *weights], known)
@@ -99,7 +99,7 @@ def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: 
 
 
 def _relevant(network: Network, variables: Iterable[int], known: Container[int]) -> dict[int, Node]:
-    """The nodes of these variables and all above them, parents first."""
+    """The nodes of these variables and all their ancestors, in topological order."""
     nodes: dict[int, Node] = {}
     todo = list(variables)
     while todo:
@@ -138,15 +138,15 @@ def _united(sets: Sequence[set[int]]) -> list[set[int]]:
 
 
 def _log_weight(node: Node, case: Sequence[int], weights: Floats) -> float:
-    """The log of the evidence's probability in the leaf that a case reaches."""
+    """The log probability of the evidence in the leaf that a case reaches."""
     _, log_norms = _weighted(node.probabilities[node.graph.leaf_of(case), None], weights)
     return float(log_norms[0])
 
 
 def _weighted(probabilities: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Distributions times weights, up to a factor, and the log of what each sums to without one.
+    """Distributions times evidence weights, up to a factor, and the log of each row's sum without that factor.
 
-    Distributions of files are rounded, and are taken as they are, since exact answers take them so.
+    Distributions with rounding errors, as from files, are used unchanged, as in exact inference.
     """
     largest = weights.max()
     rows = probabilities * (weights / largest)
@@ -157,7 +157,7 @@ def _weighted(probabilities: Floats, weights: Floats) -> tuple[Floats, Floats]:
 def _part(
     network: Network, nodes: dict[int, Node], targets: Sequence[int], weights: Weights, known: dict[int, int]
 ) -> Part:
-    """The variables of these nodes; all else that they test is known."""
+    """The part of these nodes; all other variables that they test are known."""
     place = {v: number for number, v in enumerate(nodes)}
     new = np.zeros(len(network.variables), np.int32)
     new[list(place)] = list(place.values())
@@ -169,14 +169,14 @@ def _part(
 
 
 def _flat(nodes: dict[int, Node], weights: Weights, known: dict[int, int], new: Ints) -> FlatPart:
-    """The flat form; `new` numbers the variables that a node has among the network's."""
+    """The flat form of the graphs; `new` maps variables of the network to those of the part."""
     test, first, child, root = routes.flatten(node.graph for node in nodes.values())
     _skip_known(test, first, child, root, known)
     rows, log_norms = zip(
         *(_weighted(node.probabilities, weights.get(v, np.ones(node.n_states))) for v, node in nodes.items()),
         strict=True,
     )
-    # Leaves are numbered in the order of their nodes, so their distributions lie end to end.
+    # Leaves are numbered in the order of their nodes, so their distributions are contiguous.
     lengths = np.repeat([row.shape[1] for row in rows], [row.shape[0] for row in rows])
     is_leaf = test < 0
     first[is_leaf] = np.cumsum(lengths) - lengths
@@ -196,7 +196,7 @@ def _flat(nodes: dict[int, Node], weights: Weights, known: dict[int, int], new: 
 
 
 def _skip_known(test: Ints, first: Ints, child: Ints, root: Ints, known: dict[int, int]) -> None:
-    """Make arcs to a test of a known variable lead on to its outcome; the nodes stay, and no way leads to these."""
+    """Redirect arcs to a test of a known variable to its outcome; such tests stay in place, but are unreachable."""
     stands = np.arange(len(test), dtype=np.int32)
     for node in np.flatnonzero(np.isin(test, list(known)))[::-1].tolist():  # children before their parents
         stands[node] = stands[child[first[node] + known[int(test[node])]]]

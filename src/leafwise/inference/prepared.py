@@ -1,6 +1,6 @@
-"""Prepared queries: planned once, then asked thousands of times with other states of the same known variables.
+"""Prepared queries: planned once for given evidence variables, then answered for many rows of their states.
 
-Knows compiled queries, cases with holes, and for what these cannot do the plain query.
+Rows that compiled queries and the elimination for missing cells cannot handle are answered one by one by `query`.
 """
 
 import os
@@ -29,15 +29,15 @@ _UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Distributions given the evidence of many rows: each array has a row for each of them, then a target's states.
+    """Distributions given the evidence of many rows: each array has one entry per row, over a target's states.
 
-    Where the evidence of a row is impossible its distributions are NaN. Rows whose answer is not exact have standard
-    errors, those of the others are zero.
+    If the evidence of a row is impossible, its distributions are NaN. Rows with inexact answers have standard errors;
+    those of the others are zero.
     """
 
     variables: tuple[Variable, ...]
     distributions: tuple[Floats, ...]
-    log_evidence: Floats | None  # only if the question was prepared with it; NaN where the method does not tell
+    log_evidence: Floats | None  # only if prepared with `log_evidence`; NaN where the method does not provide it
     is_exact: NDArray[np.bool_]
     standard_errors: tuple[Floats, ...] | None = None
 
@@ -45,7 +45,7 @@ class Answers:
         return len(self.is_exact)
 
     def __getitem__(self, name: str) -> Floats:
-        """The distributions of a target that was asked for alone, a row each."""
+        """The distributions of a single target, one row each."""
         if len(self.distributions) != len(self.variables):
             raise TypeError(f"{name!r} was asked for together with others: read distributions[0], with an axis each.")
         return self.distributions[index_of(name, [variable.name for variable in self.variables])]
@@ -53,7 +53,7 @@ class Answers:
 
 @dataclass
 class _Found:
-    """Answers as they come in; a log that is NaN belongs to a row that is still to be asked."""
+    """Answers so far; a log evidence of NaN marks a row that is not yet answered."""
 
     distributions: list[Floats]
     log_evidence: Floats
@@ -74,10 +74,10 @@ class _Found:
 
 
 class PreparedQuery:
-    """A question about targets, planned for evidence on certain variables. Make one by `network.prepare`.
+    """A query planned for evidence on given variables; made by `network.prepare`.
 
-    Without `log_evidence`, evidence that tells nothing of the targets is not looked at: it may be impossible, and the
-    answers do not tell how probable the evidence is.
+    Without `log_evidence`, evidence that is irrelevant to the targets is ignored, even if it is impossible, and answers
+    do not include its probability.
     """
 
     def __init__(
@@ -115,9 +115,9 @@ class PreparedQuery:
         return question if question.is_affordable else None
 
     def __call__(self, given: Given) -> Answer:
-        """The answer for one row of evidence: a mapping from the names of the evidence variables to their states.
+        """The answer for one row of evidence: a mapping from names of evidence variables to states.
 
-        Evidence that leaves several states, or leaves out a variable, is allowed, and takes as long as `query`.
+        Evidence that leaves several states possible, or omits a variable, is allowed, and takes as long as `query`.
         """
         row = self._row(given)
         if self._compiled is not None and _UNKNOWN not in row:
@@ -155,7 +155,7 @@ class PreparedQuery:
         return Answers(self._variables, tuple(found.distributions), log_evidence, found.is_exact, errors)
 
     def _row(self, given: Given) -> list[int]:
-        """The state of each evidence variable, -1 where it is not one of them."""
+        """The state of each evidence variable, or -1 if it has no single state."""
         given = mapping_of(given)
         row = []
         for name, code in self._code.items():
@@ -185,7 +185,7 @@ class PreparedQuery:
                 shares[complete[fine]] = rows[fine]
 
     def _by_holes(self, codes: Longs, found: _Found, threads: int | None) -> None:
-        """Answer rows that lack some evidence, all patterns at once."""
+        """Answer the rows that lack some evidence, whatever the pattern, together."""
         partial = np.flatnonzero((codes == _UNKNOWN).any(axis=1))
         if self.joint or not len(partial):
             return
@@ -199,7 +199,7 @@ class PreparedQuery:
             shares[partial] = marginals.of(index)
 
     def _one_by_one(self, rows: Table | Sequence[Mapping[str, Any]], codes: Longs, found: _Found) -> None:
-        """Ask for what is left: soft evidence, numbers too small for the plan, and what is too large for it."""
+        """Answer the remaining rows: soft evidence, underflow, and rows that are too large for the plan."""
         for row in np.flatnonzero(np.isnan(found.log_evidence)).tolist():
             given = self._given(codes[row]) if isinstance(rows, Table) else rows[row]
             try:
@@ -216,7 +216,7 @@ class PreparedQuery:
 
 
 def _is_read(rows: Any) -> bool:
-    """Whether rows are what `read` takes: no Table, and no sequence of what is given in each."""
+    """Whether rows are data for `read`: neither a Table nor a sequence of evidence."""
     if isinstance(rows, Sequence) and not isinstance(rows, str):
         return any(isinstance(row, str | os.PathLike) for row in rows)
     return not isinstance(rows, Table)

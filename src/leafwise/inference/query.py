@@ -1,6 +1,6 @@
-"""Questions put by name: distributions given evidence.
+"""Queries by name: distributions given evidence.
 
-Here a method is chosen, and refused when it costs too much. Knows the exact and the approximate ways.
+Here a method is chosen, or refused if it is too costly.
 """
 
 import math
@@ -28,21 +28,21 @@ from leafwise.network import Network, check_network
 from leafwise.table import Variable, index_of
 
 METHODS = ("auto", "exact", "weighting", "importance", "gibbs", "loopy")
-_SHOWN = 20  # lines of an answer
-_ENOUGH = 400.0  # independent draws: an answer of weighting that is worth fewer is left to Gibbs sampling
+_SHOWN = 20  # lines of an answer that are displayed
+_ENOUGH = 400.0  # independent draws: with a smaller effective sample size, the next sampler is tried
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Framed):
-    """Distributions given evidence: one a target, or one of all targets with an axis each. How they were found.
+    """Distributions given evidence, one per target or one joint table, and how they were computed.
 
-    `method` is "exact", "weighting", "importance", "gibbs" or "loopy"; those from samples have standard errors, of the
-    same shapes, intervals that hold with a probability of 0.95, their lower and upper limits first, and say how many
-    independent draws they are worth. `warnings` say why they may be further off. `log_evidence` is the log probability
-    of the evidence where the method tells. `mixing` tells how far the chains of Gibbs sampling agree. `note` says why
-    the answer is not exact, or that no error is known.
+    `method` is "exact", "weighting", "importance", "gibbs" or "loopy". Answers from samples have standard errors of the
+    same shapes, 0.95 intervals (lower limits first, then upper), and an effective sample size; `warnings` are reasons
+    why errors may be larger. `log_evidence` is the log probability of the evidence, if the method provides it. `mixing`
+    has the convergence diagnostics of Gibbs chains. `note` says why the answer is not exact, or that its error is
+    unknown.
     """
 
     variables: tuple[Variable, ...]
@@ -58,14 +58,14 @@ class Answer(Framed):
     note: str | None = None
 
     def __getitem__(self, name: str) -> dict[str, float]:
-        """The probability of each state of a target that was asked for alone."""
+        """The probability of each state of a single target."""
         if len(self.distributions) != len(self.variables):
             raise TypeError(f"{name!r} was asked for together with others: read distributions[0], with an axis each.")
         place = index_of(name, [variable.name for variable in self.variables])
         return dict(zip(self.variables[place].labels, self.distributions[place].tolist(), strict=True))
 
     def frame_columns(self) -> Columns:
-        """A row for each state of each target, or for each joint state; samples have their standard errors."""
+        """One row for each state of each target, or for each joint state, with standard errors if sampled."""
         labels = [variable.labels for variable in self.variables]
         errors = () if self.standard_errors is None else (np.concatenate([e.ravel() for e in self.standard_errors]),)
         columns: dict[str, Any]
@@ -111,15 +111,15 @@ def query(
     `targets`: the name of a variable, or several.
     `given`: evidence: names to a state, several states, or weights of states.
     `joint`: one distribution over all targets.
-    `method`: "exact", "weighting", "importance", "gibbs", "loopy", or "auto": exact within the limits, else by weighted
-    samples, where these are worth too little by samples that adapt to the evidence, or else by Gibbs sampling.
+    `method`: "exact", "weighting", "importance", "gibbs", "loopy", or "auto": exact within the limits, else likelihood
+    weighting, then adaptive importance sampling, then Gibbs sampling, until the effective sample size suffices.
     `limits`: the most an exact answer may take.
-    `n_samples`: how many samples to draw, where it is not exact.
+    `n_samples`: the number of samples to draw if the answer is not exact.
     `seed`: the same seed draws the same samples.
-    `seconds`: exact if that takes no longer, else from as many adaptive samples as fit into the time.
-    `error`: else from adaptive samples until no standard error is larger.
+    `seconds`: exact if that takes no longer, else from as many adaptive samples as the time allows.
+    `error`: adaptive samples, if not exact, until no standard error is larger.
 
-    An answer from samples has intervals, and warnings where it may be further off than they say.
+    Sampled answers have intervals, and warnings where errors may be larger than these indicate.
 
     >>> from leafwise.examples import alarm
     >>> answer = query(alarm(), "LVFAILURE", given={"BP": "LOW", "CO": ["LOW", "NORMAL"]})
@@ -174,7 +174,7 @@ def query(
 
 
 def _with_shortfall(why: Advice | None, found: Estimate, error: float | None) -> Advice | None:
-    """Why it is not exact, and by how much its errors are larger than was asked for, if they are."""
+    """Why the answer is not exact, and by how much its errors exceed what was requested, if they do."""
     worst = max((float(table.max()) for table in found.standard_errors), default=0.0)
     if error is None or worst <= error:
         return why
@@ -183,7 +183,7 @@ def _with_shortfall(why: Advice | None, found: Estimate, error: float | None) ->
 
 
 def _best_estimate(method: str, ask: Callable[[Any], Estimate]) -> tuple[Estimate, str]:
-    """From the sampler of that name; or from the first that is worth enough without warnings, or else the best."""
+    """The estimate of the named sampler; or of the first with a sufficient size and no warnings, else of the best."""
     samplers = {"weighting": weighting, "importance": importance, "gibbs": gibbs}
     estimates: dict[str, Estimate] = {}
     for name in samplers if method == "auto" else [method]:
@@ -201,7 +201,7 @@ def _best_estimate(method: str, ask: Callable[[Any], Estimate]) -> tuple[Estimat
 
 
 def wanted_of(network: Network, targets: Sequence[str], joint: bool) -> list[int]:
-    """The numbers of the targets; a ValueError if one is named twice, or they are too many for one table."""
+    """The numbers of the targets; a ValueError if one is named twice, or if they are too many for one table."""
     known = network.names
     wanted = [index_of(name, known) for name in targets]
     if len(set(targets)) < len(targets):
@@ -221,7 +221,7 @@ def _exact(variables: tuple[Variable, ...], question: Exact) -> Answer:
 
 
 def _check_anytime(method: str, seconds: float | None, error: float | None) -> bool:
-    """Whether time or errors decide; a ValueError if they cannot."""
+    """Whether time or errors decide when to stop; a ValueError if they cannot."""
     for name, value in (("seconds", seconds), ("error", error)):
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"{name} is {value}: give a finite number above 0.")

@@ -1,7 +1,4 @@
-"""Cases drawn from a network: each variable after its parents, or exactly as they are given evidence.
-
-Knows networks, tables, kernels, and exact inference.
-"""
+"""Sampling from a network: forward, or exactly given evidence."""
 
 import warnings
 
@@ -16,11 +13,11 @@ from leafwise.mixture import Mixture
 from leafwise.network import Network, check_network
 from leafwise.table import Table, code_type
 
-_LEAST = 20_000  # weighted cases to choose from
+_LEAST = 20_000  # the least number of weighted cases to resample from
 
 
 class Approximate(UserWarning):
-    """What is returned is not exact, and says so in no other way."""
+    """Warns that a result is approximate where the result itself cannot show it."""
 
 
 def sample(
@@ -28,8 +25,8 @@ def sample(
 ) -> Table:
     """Draw cases; the same seed gives the same cases.
 
-    `given`: evidence, as for `query`; cases are then drawn from the exact distribution, if that is within the limits.
-    Else they are chosen among weighted cases, by their weights, and an `Approximate` warning says so.
+    `given`: evidence, as for `query`; cases are then drawn from the exact conditional distribution if that is within
+    the limits. Otherwise they are resampled from weighted cases, with an `Approximate` warning.
 
     >>> from leafwise.examples import alarm
     >>> sample(alarm(), 1000, seed=1).n_cases
@@ -67,8 +64,8 @@ def sample(
 
 
 def _resampled(network: Network, weights: Weights, n_cases: int, seed: int, refusal: str) -> Table:
-    """Cases chosen by weight among more that were drawn: nearly as if drawn given the evidence."""
-    from leafwise.inference.importance import proposed_cases  # which draws from the network, as is done here
+    """Cases resampled by weight from more that were drawn: approximately distributed given the evidence."""
+    from leafwise.inference.importance import proposed_cases  # which imports this module
 
     table, log_weights = proposed_cases(network, weights, max(_LEAST, 10 * n_cases), seed)
     weight = np.exp(log_weights - log_weights.max())
@@ -86,7 +83,7 @@ def _resampled(network: Network, weights: Weights, n_cases: int, seed: int, refu
 
 
 def cumulative(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums over the states so far; exactly one from each row's last possible state on, whatever the rounding."""
+    """Cumulative sums of each row; exactly one from its last possible state on, whatever the rounding."""
     sums = np.cumsum(probabilities, axis=1)
-    with np.errstate(invalid="ignore"):  # evidence can leave a row of zeros
+    with np.errstate(invalid="ignore"):  # evidence may leave a row of zeros
         return np.where(sums >= sums[:, -1:], 1.0, sums / sums[:, -1:])

@@ -1,7 +1,4 @@
-"""Likelihood weighting: cases drawn from above, in line with the evidence, and weighted by how probable it made them.
-
-Knows networks, their parts, tables and kernels.
-"""
+"""Likelihood weighting: cases sampled forward, consistent with the evidence, and weighted by its likelihood."""
 
 import threading
 from collections.abc import Sequence
@@ -30,8 +27,8 @@ from leafwise.network import Network
 from leafwise.table import Table, code_type
 from leafwise.workers import Workers
 
-_STREAMS = 16  # each with random numbers of its own, so that any number of threads draws the same cases
-_NANOSECONDS = 20.0  # what a cell costs, roughly
+_STREAMS = 16  # each with its own random numbers, so that any number of threads draws the same cases
+_NANOSECONDS = 20.0  # per cell, roughly
 _FEW = 100.0  # independent draws
 _SWEEPS = 20
 
@@ -48,9 +45,9 @@ def weighting(
     joint: bool = False,
     threads: int | None = None,
 ) -> Estimate:
-    """Estimate the distribution of each target given evidence, or with `joint` of all together; and of the evidence.
+    """Estimate the distribution of each target given evidence, or with `joint` of all together, and the evidence.
 
-    The same seed gives the same answer, whatever the number of threads.
+    The same seed gives the same answer for any number of threads.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -89,7 +86,7 @@ def weighting(
 
 
 def weighted_cases(network: Network, weights: Weights, n: int, seed: int) -> tuple[Table, Floats]:
-    """Cases of all variables that agree with the evidence, and the log weight of each.
+    """Cases of all variables that are consistent with the evidence, and the log weight of each.
 
     >>> from leafwise.examples import alarm
     >>> cases, log_weights = weighted_cases(alarm(), {0: np.array([1.0, 0.0])}, 100, seed=1)
@@ -103,7 +100,7 @@ def weighted_cases(network: Network, weights: Weights, n: int, seed: int) -> tup
     codes[list(parts.known)] = np.array(list(parts.known.values()), codes.dtype)[:, None]
     log_weights = np.full(n, parts.log_constant)
     random = np.random.default_rng(seed)
-    for part in parts.parts:  # one, or none where all is known
+    for part in parts.parts:  # one, or none if everything is observed
         begin = 0
         for block, log_weight in draws(part, n, random):
             end = begin + len(log_weight)
@@ -116,15 +113,15 @@ def weighted_cases(network: Network, weights: Weights, n: int, seed: int) -> tup
 
 @dataclass(frozen=True)
 class _Sums:
-    """The log of a scale, and on it the sums of weights and of their squares: in each cell, and last of all cases."""
+    """Sums of weights and of their squares in each cell, with the total last, in units of exp(`scale`)."""
 
     scale: float  # the largest weight drawn is 1
     total: Floats
     squares: Floats
-    kept: list[Codes]  # some cases, drawn by weight
+    kept: list[Codes]  # some cases drawn by weight
 
     def size(self, one: float = 1.0) -> float:
-        """How many independent draws that is worth; less if one had been missed that weighs more than all others."""
+        """The effective sample size; smaller if a case of weight `one`, above all drawn, may have been missed."""
         missed = one if one > 1 else 0.0
         return float((self.total[-1] + missed) ** 2 / (self.squares[-1] + missed**2))
 
@@ -150,7 +147,7 @@ def _sums(part: Part, cells: Cells, n: int, seed: np.random.SeedSequence, worker
 def _stream(
     part: Part, cells: Cells, n: int, seed: np.random.SeedSequence, stopped: threading.Event
 ) -> tuple[float, Floats, Codes]:
-    """The log of the scale, what n cases add to the sums, and one of them, drawn by weight."""
+    """The log scale, the sums of `n` cases, and one of these, drawn by weight."""
     random, choice = np.random.default_rng(seed), np.random.default_rng(seed.spawn(1)[0])
     scale, kept = -np.inf, part.case
     sums = np.zeros((2, cells.n_cells + 1))
@@ -173,9 +170,9 @@ def _stream(
 
 
 def _largest(part: Part, cells: Cells, sums: _Sums, workers: Workers) -> tuple[float, list[str]]:
-    """The largest weight a case may have, and a warning where a single such case would change the answer.
+    """The largest weight a case may have, and a warning if a single such case would change the answer.
 
-    Then it is the largest that is found by following some cases a little further.
+    With the warning, it is the largest weight found by continuing some cases as Markov chains.
     """
     bound = _weight(part.log_bound - sums.scale)
     if sums.size(bound) >= HARMLESS * sums.size():
@@ -188,7 +185,7 @@ def _largest(part: Part, cells: Cells, sums: _Sums, workers: Workers) -> tuple[f
 
 
 def _weight(log_weight: float) -> float:
-    """As a number, or one so large that nothing else counts."""
+    """The weight, capped where nothing else would count."""
     return float(np.exp(min(log_weight, 300.0)))
 
 

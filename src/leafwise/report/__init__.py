@@ -1,1 +1,1 @@
-"""Networks for people to read."""
+"""Display of networks: text, tables and pictures."""

@@ -1,4 +1,4 @@
-"""Pictures of what several networks agree on: lines between variables, the wider the more of them connect the pair."""
+"""Pictures of arc confidence: lines between variables, wider the more networks connect the pair."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from leafwise.report.pictures import name_size
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, words
 from leafwise.table import many
 
-LEAST = 0.5  # the share of networks from which on a pair is drawn
+LEAST = 0.5  # the least share of networks for a pair to be drawn
 _WIDEST, _NAME = 6.0, 200
-_ONE_WAY = 0.8  # the share of a pair's arcs from which on the line has a tip
+_ONE_WAY = 0.8  # the least share of a pair's arcs in one direction for the line to have a tip
 
 
 def shares_picture(names: Sequence[str], shares: NDArray[np.float64], least: float = LEAST) -> Picture:
-    """`shares[i, j]` is the share of networks with an arc from i to j; pairs below the least share are left out.
+    """Draw `shares[i, j]`, the share of networks with an arc from i to j, without pairs below `least`.
 
     >>> picture = shares_picture(["rain", "wet", "sun"], np.array([[0, 0.9, 0.1], [0.1, 0, 0], [0.1, 0, 0]]))
     >>> picture.svg.count('class="arc"'), "rain → wet: 100 %" in picture.svg
@@ -26,7 +26,7 @@ def shares_picture(names: Sequence[str], shares: NDArray[np.float64], least: flo
     pairs = [(int(i), int(j)) for i, j in np.argwhere(np.triu(both, 1) >= least)]
     arcs = [(i, j) if shares[i, j] >= shares[j, i] else (j, i) for i, j in pairs]
     sizes = [name_size(name) for name in names]
-    layout = arranged(sizes, pairs)  # from the lower to the higher number there is no cycle
+    layout = arranged(sizes, pairs)  # directed from the lower to the higher number, so acyclic
     parts = []
     for (i, j), (parent, child), route in zip(pairs, arcs, layout.routes, strict=True):
         points = list(route) or [layout.centres[i], layout.centres[j]]

@@ -1,4 +1,4 @@
-"""Networks and decision graphs in DOT, the language of the Graphviz programs. Knows networks."""
+"""Networks and decision graphs in DOT, the language of Graphviz."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from leafwise.report.svg import printable
 
 
 def network_dot(network: Network) -> str:
-    """The variables and arcs.
+    """The variables and arcs in DOT.
 
     >>> from leafwise.examples import alarm
     >>> print("\\n".join(network_dot(alarm()).splitlines()[:4]))
@@ -23,7 +23,7 @@ def network_dot(network: Network) -> str:
 
 
 def node_dot(network: Network, variable: int) -> str:
-    """A variable's decision graph: tests, arcs with their states, leaves with their distributions."""
+    """A variable's decision graph in DOT: tests, arcs with their states, leaves with their distributions."""
     node, one = network.nodes[variable], network.variables[variable]
     if node is None:
         raise ValueError(

@@ -1,8 +1,8 @@
-"""Large decision graphs on a page: which tests are shown, and what is in those that are folded. Knows shown graphs.
+"""Folding of large decision graphs: which tests are shown, and a summary of each folded part.
 
-Tests are opened from the root down, next always the one below which the leaves tell most. A network does not know how
-many cases come to a test where leaves are shared. Unless cases are given, those of a leaf are thought to come along its
-arcs in equal numbers; what is said of a fold does not rest on that.
+Tests are opened from the root down, always the one below which the leaves are most informative. If leaves are shared, a
+network does not record how many cases reach a test. Unless cases are given, those of a leaf are assumed to be spread
+evenly over the arcs that lead to it; the summaries do not depend on this.
 """
 
 import heapq
@@ -17,16 +17,16 @@ from leafwise.decision_graph import LEAF
 from leafwise.report.shown_graph import ShownGraph
 from leafwise.table import many
 
-_MOST_STATES = 3  # of a fold: shares of more are not told
-_NEARLY_ALL = 0.99  # of the cases in the leaves below a fold: so many are between the ends of its ranges
+_MOST_STATES = 3  # states of a fold whose shares are shown
+_NEARLY_ALL = 0.99  # the share of a fold's cases in the leaves that its ranges cover
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What is below a test that is folded: how much, and what share a state has there, from the least to the most.
+    """A summary of what is below a folded test: its size, and the range of each state's share.
 
-    If cases are given, that is the share of those that come there. Else it is the state's probability in the leaves,
-    but for those that hold the last hundredth of the cases.
+    If cases are given, both ends of the range are the share among the cases that reach it. Otherwise they are the
+    state's smallest and largest probability in the leaves, except those with the last hundredth of the cases.
     """
 
     n_tests: int
@@ -37,16 +37,13 @@ class Fold:
 
     @property
     def size(self) -> str:
-        """How much it is, in words."""
+        """Its size in words."""
         cases = "" if self.n_cases is None else f"{many(self.n_cases, 'case')}, "
         return f"{cases}{many(self.n_tests, 'test')}, {many(self.n_leaves, 'leaf', 'leaves')}"
 
     @property
     def states(self) -> list[int]:
-        """Of which states shares are told: the likeliest, or of two states the last, which says what the other does.
-
-        Of none where no case comes.
-        """
+        """The states whose shares are shown: the most probable ones, or of two states the last; none without cases."""
         if self.n_cases == 0:
             return []
         if len(self.most) == 2:
@@ -54,7 +51,7 @@ class Fold:
         return sorted(np.argsort(-self.most, kind="stable")[:_MOST_STATES].tolist())
 
     def share(self, state: int) -> str:
-        """A state's share, in percent."""
+        """A state's share in percent."""
         if self.n_cases is not None:
             return f"{100 * self.most[state]:.1f} %"
         least, most = (f"{100 * ends[state]:.0f}" for ends in (self.least, self.most))
@@ -62,10 +59,10 @@ class Fold:
 
     @classmethod
     def below(cls, shown: ShownGraph, place: int, starts: Iterable[int]) -> "Fold":
-        """All that can be reached from a place, and the given cases that come there from some tests."""
+        """The summary of all that is reachable from a place, with the given cases that reach it from `starts`."""
         graph = shown.graph
         found, tops = {place}, [place]
-        for top in tops:  # grows while it is read
+        for top in tops:  # grows during the loop
             new = set(graph.children[top]) - found
             found |= new
             tops += new
@@ -80,7 +77,7 @@ class Fold:
 
 
 def _nearly_all(leaves: list[int], n_cases: NDArray[np.float64] | None) -> list[int]:
-    """The leaves with most cases, which together hold nearly all."""
+    """The leaves with the most cases that together contain nearly all."""
     if n_cases is None or not n_cases[leaves].any():
         return leaves
     ordered = sorted(leaves, key=lambda leaf: -n_cases[leaf])
@@ -89,7 +86,7 @@ def _nearly_all(leaves: list[int], n_cases: NDArray[np.float64] | None) -> list[
 
 
 def in_order(shown: ShownGraph, worth: Sequence[float], top: int = 0) -> Iterator[int]:
-    """The tests from a place down, in the order in which they are opened: what is worth most of what can be."""
+    """The tests from a place down in the order of opening: always the reachable one of the largest worth."""
     graph = shown.graph
     heap, seen = [(-worth[top], top)], {top}
     while heap:
@@ -103,7 +100,7 @@ def in_order(shown: ShownGraph, worth: Sequence[float], top: int = 0) -> Iterato
 
 
 def most_that_fit(n: int, fits: Callable[[int], bool]) -> int:
-    """How many of n tests to open, at least one, if more and more tests fit less and less.
+    """How many of n tests to open, at least one, if fitting is monotone in their number.
 
     >>> most_that_fit(100, lambda k: k <= 37), most_that_fit(5, lambda k: True), most_that_fit(5, lambda k: False)
     (37, 5, 1)
@@ -119,7 +116,7 @@ def most_that_fit(n: int, fits: Callable[[int], bool]) -> int:
 
 
 def information(shown: ShownGraph) -> list[float]:
-    """What the leaves below each place tell of the variable, in nats, summed over the cases that come there."""
+    """The information of the leaves below each place about the variable, in nats summed over the cases there."""
     graph = shown.graph
     n_into = Counter(child for row in graph.children for child in set(row))
     n_cases = np.ones(len(shown.probabilities)) if shown.n_cases is None else shown.n_cases
@@ -142,6 +139,6 @@ def information(shown: ShownGraph) -> list[float]:
 
 
 def _entropy(cases: NDArray[np.float64]) -> float:
-    """Of as many cases, in nats, summed over them."""
+    """The entropy of counts in nats, summed over the cases."""
     seen = cases[cases > 0]
     return float(seen.sum() * np.log(seen.sum()) - (seen * np.log(seen)).sum()) if len(seen) else 0.0

@@ -1,4 +1,4 @@
-"""Decision graphs as pictures: tests, arcs with their states, a bar chart in each leaf. Knows networks and layouts."""
+"""Decision graphs as pictures: tests, arcs with their states, and a bar chart in each leaf."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +16,20 @@ from leafwise.report.shown_graph import ShownGraph, given_cases
 from leafwise.report.svg import Picture, curve, element, shortened, tip, title, width_of, words
 from leafwise.report.text import graph_sizes, not_shown
 
-_MOST_STATES = 8  # of a leaf: distributions over more show the likeliest ones
-_WIDEST = 1100  # a graph that would be wider grows to the right instead of down
-_MANY_ARCS, _FEW_ARCS = 24, 3  # in a graph with many arcs, a leaf has a few, and the others name it
+_MOST_STATES = 8  # of a leaf; distributions over more states show the most probable ones
+_WIDEST = 1100  # a graph that would be wider is laid out from left to right instead
+_MANY_ARCS, _FEW_ARCS = 24, 3  # with more arcs in a graph and to a leaf, one leads to it, and others name it
 _LINE = 17
-_HEAD = 46  # the height of the name and the sizes
-_MOST_OPEN = 60  # tests, more of which never fit a page
-_PAGE = (1190.0, 1680.0)  # so large a picture can be read on a page of A4, either way up
-_MOST_UNFOLDED, _MOST_PLACES = 40, 36  # in the explorer: leaves of what is drawn whole, places of a drawing else
+_HEAD = 46  # the height of the head: name and sizes
+_MOST_OPEN = 60  # tests; more never fit on a page
+_PAGE = (1190.0, 1680.0)  # the largest picture that is readable on a page of A4, in either orientation
+_MOST_UNFOLDED, _MOST_PLACES = 40, 36  # in the explorer: leaves of a graph that is drawn whole, else places per drawing
 
 
 def node_picture(network: Network, variable: int, *, whole: bool = False, cases: Any = None) -> Picture:
     """A variable's decision graph: tests, arcs with their states, and in each leaf a bar for each state.
 
-    What is too large for a page is folded, unless all of it is asked for. `cases`: whose shares to tell where it is.
+    A graph that is too large for a page is folded unless `whole`. `cases`: the cases whose shares are shown in folds.
 
     >>> from leafwise.examples import alarm
     >>> "LVFAILURE" in node_picture(alarm(), 0).svg
@@ -58,9 +58,10 @@ class GraphDrawing:
 
     @classmethod
     def of(cls, shown: ShownGraph, opened: Sequence[int], numbers: Mapping[int, int] | None = None) -> "GraphDrawing":
-        """Boxes for tests, leaves and words; then the arcs between them. Tests that are not opened are folded.
+        """Boxes for tests, leaves and notes, then the arcs between them. Tests that are not opened are folded.
 
-        `opened`: the top first, and places with all that is between. `numbers`: of the drawings of what is folded.
+        `opened`: the top first, and places with everything in between. `numbers`: the numbers of the drawings of folded
+        parts.
         """
         graph, leaf_numbers, cards = shown.graph, shown.leaf_numbers, _Cards.of(shown)
         places = _places(graph, opened)
@@ -97,18 +98,18 @@ class GraphDrawing:
 
     @property
     def fits(self) -> bool:
-        """Whether it can be read on a page, with its head."""
+        """Whether it is readable on a page, including its head."""
         sides = sorted((self.width, self.height + _HEAD))
         return sides[0] <= _PAGE[0] and sides[1] <= _PAGE[1]
 
 
 def _places(graph: DecisionGraph, opened: Sequence[int]) -> list[int]:
-    """The places that are drawn: those that are opened, and where their arcs lead."""
+    """The places that are drawn: opened tests, and the ends of their arcs."""
     return sorted({*opened, *(child for place in opened for child in graph.children[place])} or {0})
 
 
 def _page(shown: ShownGraph, whole: bool) -> tuple[GraphDrawing, int]:
-    """The drawing of as many tests as fit a page, or of all; and how many tests these are."""
+    """The drawing of as many tests as fit on a page, or of all; and the number of these tests."""
     order = list(in_order(shown, information(shown)))
     most = len(order) if whole else min(len(order), _MOST_OPEN)
     if most == len(order):
@@ -120,15 +121,15 @@ def _page(shown: ShownGraph, whole: bool) -> tuple[GraphDrawing, int]:
 
 
 def folded_drawings(network: Network, variable: int, node: Node) -> list[GraphDrawing]:
-    """A decision graph in one drawing, or where it is large the top of it, folded further down, and what is below.
+    """A decision graph as one drawing, or if it is large, as drawings of its top and of each folded part.
 
-    A fold's box has the number of the drawing of what is below it in `data-fold`.
+    The box of a fold has the number of the drawing of its contents in `data-fold`.
     """
     shown = ShownGraph(network, variable, node, smallest=True)
     if shown.graph.n_leaves <= _MOST_UNFOLDED:
         return [GraphDrawing.of(shown, list(in_order(shown, information(shown))))]
     tops, number, drawings, worth = [0], {0: 0}, [], information(shown)
-    for top in tops:  # grows while it is read
+    for top in tops:  # grows during the loop
         opened: list[int] = []
         for place in in_order(shown, worth, top):
             if opened and len(_places(shown.graph, [*opened, place])) > _MOST_PLACES:
@@ -144,7 +145,7 @@ def folded_drawings(network: Network, variable: int, node: Node) -> list[GraphDr
 
 @dataclass(frozen=True)
 class _Note:
-    """Words in a box of their own, so that the layout leaves room: the states of an arc, or the leaf it leads to."""
+    """A text in a box of its own, so that the layout leaves room: the states of an arc, or the leaf it leads to."""
 
     text: str
     full: str
@@ -164,7 +165,7 @@ class _Note:
 def _noted_arcs(
     shown: ShownGraph, places: Sequence[int], opened: Sequence[int]
 ) -> tuple[list[_Note], list[tuple[int, int]]]:
-    """The notes, numbered after the places drawn; and the arcs, each of which passes the one with its states."""
+    """The notes, numbered after the places; and the arcs, each through the note with its states."""
     graph, leaf_numbers = shown.graph, shown.leaf_numbers
     number = {place: k for k, place in enumerate(places)}
     open_tests = sorted(opened)
@@ -208,7 +209,7 @@ def _arcs(layout: Layout, arcs: Sequence[tuple[int, int]], has_tip: Sequence[boo
 
 
 def _test(name: str, centre: Point, size: Size, is_own: bool) -> str:
-    """The box of a test; an own-value test has sharp corners and a border of dashes."""
+    """The box of a test; an own-value test has sharp corners and a dashed border."""
     (x, y), (width, height) = centre, size
     if is_own:
         box = element("rect", kind="box own", x=x - width / 2, y=y - height / 2, width=width, height=height)
@@ -220,7 +221,7 @@ def _test(name: str, centre: Point, size: Size, is_own: bool) -> str:
 
 @dataclass(frozen=True)
 class _Cards:
-    """How the leaves of a node are drawn: all alike, so that bars can be compared."""
+    """How the leaves of a node are drawn, all alike so that bars can be compared."""
 
     of_graph: ShownGraph
     shown: tuple[tuple[int, ...], ...]  # the states of each leaf
@@ -271,11 +272,11 @@ class _Cards:
         return element("g", *parts)
 
     def fold_size(self, fold: Fold) -> Size:
-        """Of what is folded: a name, how much it is, and a bar for each of some states."""
+        """The size of a fold's card: a name, its size, and a bar for each of some states."""
         return max(self.size[0] + 22, width_of(f"▸ {fold.size}", 11) + 14), 42.0 + _LINE * len(fold.states)
 
     def folded(self, name: str, fold: Fold, centre: Point, number: int | None) -> str:
-        """The card of what is folded: how much it is, and what shares the states have there."""
+        """The card of a fold: its size and the shares of the states."""
         width, height = self.fold_size(fold)
         left, top = centre[0] - width / 2, centre[1] - height / 2
         click = "" if number is None else ": click to see what is below"
@@ -295,7 +296,7 @@ class _Cards:
     def _bar(
         self, state: int, ends: tuple[float, float], text: str, left: float, top: float, width: float | None = None
     ) -> str:
-        """A state's label, a bar from one probability to another, and its words."""
+        """A state's label, a bar from one probability to another, and its text."""
         label, x, length = self.of_graph.variable.labels[state], left + self.names + 10, 56
         name = words(shortened(label, self.names, 11), 0, 11.5, kind="small")
         about = f"{ends[1]:.6g}" if ends[0] == 0 else f"{ends[0]:.6g} to {ends[1]:.6g}"
@@ -303,7 +304,7 @@ class _Cards:
         return element(
             "g",
             title(f"{label}: {about}"),
-            # cut off before the bar, however wide the font
+            # clipped before the bar, however wide the font
             element("svg", name, x=left, y=top, width=self.names + 6, height=_LINE),
             element("rect", kind="track", x=x, y=top + 3, width=length, height=10, rx=2),
             element(

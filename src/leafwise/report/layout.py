@@ -1,6 +1,6 @@
-"""Layered layout (after Sugiyama, Tagawa and Toda, 1981): boxes in rows, arcs going down. Knows sizes and arcs only.
+"""Layered layout (after Sugiyama, Tagawa and Toda, 1981): boxes in rows, arcs pointing down.
 
-Rows by longest path, order by medians of neighbours, places by the least squares that keep boxes apart.
+Rows by longest path, order by medians of neighbours, positions by least squares with minimum distances.
 """
 
 import math
@@ -13,12 +13,12 @@ Point = tuple[float, float]
 Arc = tuple[int, int]
 
 _SWEEPS = 24
-_STRAIGHT = (1.0, 3.0, 8.0)  # how much a link wants to be upright: between boxes, to a bend, between bends
+_STRAIGHT = (1.0, 3.0, 8.0)  # weights for vertical links: between boxes, to a bend, between bends
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The centre of each box, the points each arc passes from border to border, and the size of the whole."""
+    """The centre of each box, the points on each arc from border to border, and the total size."""
 
     centres: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]  # empty: straight from centre to centre
@@ -27,7 +27,7 @@ class Layout:
 
 
 def layered(sizes: Sequence[Size], arcs: Sequence[Arc], *, apart: float = 20, below: float = 44) -> Layout:
-    """Boxes so far apart in a row, rows so far below each other. The arcs must not form a cycle.
+    """Lay out boxes at least `apart` in a row, with rows `below` each other. The arcs must be acyclic.
 
     >>> drawn = layered([(40, 20), (40, 20), (40, 20)], [(0, 1), (0, 2)])
     >>> drawn.centres
@@ -60,7 +60,7 @@ def layered(sizes: Sequence[Size], arcs: Sequence[Arc], *, apart: float = 20, be
 
 
 def n_bends(n: int, arcs: Sequence[Arc]) -> int:
-    """How many rows the arcs cross without stopping: beyond some thousands a layered picture is a tangle.
+    """The number of rows that arcs cross without stopping; with some thousands, a layered picture is a tangle.
 
     >>> n_bends(3, [(0, 1), (1, 2), (0, 2)])
     1
@@ -70,7 +70,7 @@ def n_bends(n: int, arcs: Sequence[Arc]) -> int:
 
 
 def _rows(n: int, arcs: Sequence[Arc]) -> list[int]:
-    """One more than the lowest parent's; then boxes with more children than parents move down to their children."""
+    """One row below the lowest parent; then boxes with more children than parents move down towards their children."""
     parents: list[list[int]] = [[] for _ in range(n)]
     children: list[list[int]] = [[] for _ in range(n)]
     for start, end in arcs:
@@ -78,7 +78,7 @@ def _rows(n: int, arcs: Sequence[Arc]) -> list[int]:
         children[start].append(end)
     waits = [len(row) for row in parents]
     order = [box for box in range(n) if not waits[box]]
-    for box in order:  # grows while it is read
+    for box in order:  # grows during the loop
         for child in children[box]:
             waits[child] -= 1
             if not waits[child]:
@@ -95,7 +95,7 @@ def _rows(n: int, arcs: Sequence[Arc]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Chains:
-    """Arcs as links between neighbouring rows: a long arc bends once in every row between."""
+    """Arcs as links between adjacent rows; a long arc has a bend in every row in between."""
 
     row: list[int]  # of each box, then of each bend
     bends: list[list[int]]  # of each arc
@@ -121,7 +121,7 @@ class _Chains:
 
 
 def _ordered(chains: _Chains) -> list[list[int]]:
-    """The rows, each from left to right, with few crossings: the best of some sweeps down and up."""
+    """The rows from left to right with few crossings: the best of several sweeps down and up."""
     order = _first_order(chains)
     best, fewest = [list(row) for row in order], _n_crossings(order, chains)
     for sweep in range(_SWEEPS):
@@ -142,7 +142,7 @@ def _ordered(chains: _Chains) -> list[list[int]]:
 
 
 def _first_order(chains: _Chains) -> list[list[int]]:
-    """As a walk from the tops meets them: children from left to right."""
+    """The order of a walk from the tops, children from left to right."""
     order: list[list[int]] = [[] for _ in range(max(chains.row) + 1)]
     seen = [False] * len(chains.row)
     for top in sorted(range(len(chains.row)), key=lambda box: (chains.row[box], box)):
@@ -157,7 +157,7 @@ def _first_order(chains: _Chains) -> list[list[int]]:
 
 
 def _median(places: list[float], otherwise: float) -> float:
-    """The middle place; of two middle ones their mean, which for many is weighted towards the closer side."""
+    """The median position; of two middle ones their mean, or if there are many, weighted towards the denser side."""
     if not places:
         return otherwise
     places.sort()
@@ -170,7 +170,7 @@ def _median(places: list[float], otherwise: float) -> float:
 
 
 def _exchange(order: list[list[int]], chains: _Chains) -> None:
-    """Swap neighbours in a row as long as that takes crossings away."""
+    """Swap neighbours in a row as long as that removes crossings."""
     for k, row in enumerate(order):
         place = {box: at for other in order[max(k - 1, 0) : k + 2] for at, box in enumerate(other)}
         sides = {
@@ -188,7 +188,7 @@ def _exchange(order: list[list[int]], chains: _Chains) -> None:
 
 
 def _n_pairs(left: list[int], right: list[int]) -> int:
-    """How many links of the left box cross links of the right one."""
+    """The number of links of the left box that cross links of the right one."""
     count, k = 0, 0
     for place in left:
         while k < len(right) and right[k] < place:
@@ -213,7 +213,7 @@ def _n_crossings(order: list[list[int]], chains: _Chains) -> int:
 def _places(
     order: list[list[int]], chains: _Chains, widths: Sequence[float], apart: float, n_boxes: int
 ) -> list[float]:
-    """How far to the right each centre is."""
+    """The horizontal position of each centre."""
     place = [0.0] * len(widths)
     for row in order:
         edge = 0.0
@@ -242,7 +242,7 @@ def _sweep(
     apart: float,
     n_boxes: int,
 ) -> float:
-    """Move each row, one after the other, towards its neighbours on these sides; how far all of it moved."""
+    """Move each row in turn towards its neighbours on these sides; return the total movement."""
     moved = 0.0
     for row in order:
         wished, weights = [], []
@@ -264,7 +264,7 @@ def _sweep(
 def _straighten(
     order: list[list[int]], chains: _Chains, place: list[float], widths: Sequence[float], apart: float
 ) -> None:
-    """Bends of one arc come to stand under each other as far as their neighbours leave room."""
+    """Align the bends of each arc vertically as far as their neighbours allow."""
     beside: dict[int, tuple[int | None, int | None]] = {}
     for row in order:
         for left, box, right in zip([None, *row], row, [*row[1:], None], strict=False):
@@ -287,7 +287,7 @@ def _straighten(
 def _room(
     box: int, beside: tuple[int | None, int | None], place: list[float], widths: Sequence[float], apart: float
 ) -> tuple[float, float]:
-    """How far to the left and right a box can move."""
+    """The leftmost and the rightmost possible position of a box."""
     left, right = beside
     least = -math.inf if left is None else place[left] + (widths[left] + widths[box]) / 2 + apart
     most = math.inf if right is None else place[right] - (widths[right] + widths[box]) / 2 - apart
@@ -295,8 +295,8 @@ def _room(
 
 
 def _separated(wished: list[float], weights: list[float], widths: list[float], apart: float) -> list[float]:
-    """The places closest to those wished (weighted squares) that keep the order and leave room: pooled neighbours."""
-    blocks: list[tuple[float, float, int]] = []  # a block stands together: its mean, its weight, its size
+    """The positions closest to those wished (weighted least squares) in order and with room, by pooling neighbours."""
+    blocks: list[tuple[float, float, int]] = []  # blocks of adjacent boxes: mean, weight, size
     offset, offsets = 0.0, []
     for k, (wish, weight) in enumerate(zip(wished, weights, strict=True)):
         offset += (widths[k - 1] + widths[k]) / 2 + apart if k else 0.0

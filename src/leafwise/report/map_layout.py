@@ -1,6 +1,6 @@
-"""A map of boxes: linked ones come close, all others keep apart (a model of forces). For networks too large for rows.
+"""Force-directed layout of networks too large for rows: linked boxes attract, all boxes repel.
 
-Knows sizes and arcs, NumPy, and the layered layout for small parts that no arc joins to the rest.
+Small components are laid out in rows.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from leafwise.report.layout import Arc, Layout, Point, Size, layered, n_bends
 
-_FEW, _MOST_BENDS = 120, 2500  # so many boxes and bends make a good layered picture
-_PAIRS = 2**17  # at once, so that they stay in the cache
+_FEW, _MOST_BENDS = 120, 2500  # the most boxes and bends of a layered picture
+_PAIRS = 2**17  # pairs at a time, so that they stay in the cache
 Floats = NDArray[np.float32]
 
 
 def is_small(n: int, arcs: Sequence[Arc]) -> bool:
-    """Whether a layered picture can be read."""
+    """Whether a layered picture is readable."""
     return n <= _FEW and n_bends(n, arcs) <= _MOST_BENDS
 
 
 def arranged(sizes: Sequence[Size], arcs: Sequence[Arc], *, apart: float = 20, below: float = 44) -> Layout:
-    """Each part that hangs together by itself, in rows or as a map; the parts side by side, the largest first.
+    """The layout of each component, in rows or as a map, side by side, the largest first.
 
     >>> drawn = arranged([(40, 20)] * 3, [(0, 1)])
     >>> drawn.centres
@@ -48,7 +48,7 @@ def arranged(sizes: Sequence[Size], arcs: Sequence[Arc], *, apart: float = 20, b
 
 
 def _parts(n: int, arcs: Sequence[Arc]) -> list[list[int]]:
-    """The boxes that hang together, the largest parts first."""
+    """The connected components, the largest first."""
     linked: list[list[int]] = [[] for _ in range(n)]
     for start, end in arcs:
         linked[start].append(end)
@@ -58,7 +58,7 @@ def _parts(n: int, arcs: Sequence[Arc]) -> list[list[int]]:
     for first in range(n):
         part = [] if seen[first] else [first]
         seen[first] = True
-        for box in part:  # grows while it is read
+        for box in part:  # grows during the loop
             new = [other for other in dict.fromkeys(linked[box]) if not seen[other]]
             for other in new:
                 seen[other] = True
@@ -78,7 +78,7 @@ def _part(sizes: Sequence[Size], arcs: Sequence[Arc], apart: float, below: float
 
 
 def as_map(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
-    """All boxes as a map; arcs are straight."""
+    """All boxes as a map with straight arcs."""
     wide = np.array(sizes, np.float32) + np.array([14, 16], np.float32)
     places = _apart(_spread(len(sizes), arcs), wide)
     places -= (places - wide / 2).min(axis=0)
@@ -88,9 +88,9 @@ def as_map(sizes: Sequence[Size], arcs: Sequence[Arc]) -> Layout:
 
 
 def _spread(n: int, arcs: Sequence[Arc]) -> Floats:
-    """Places where links pull (in proportion to length) and all boxes push (one over distance), as in ForceAtlas2.
+    """Positions under attraction proportional to length and repulsion inverse to distance, as in ForceAtlas2.
 
-    Boxes with many links push more, so hubs stand free. The steps become shorter, so that all comes to rest.
+    Boxes with many links repel more, so hubs stand free. The steps become shorter, so that the map comes to rest.
     """
     start, end = np.array(arcs, np.int64).reshape(-1, 2).T
     degree = np.bincount(np.concatenate([start, end]), minlength=n).astype(np.float32)
@@ -130,12 +130,12 @@ def _pushes(places: Floats, mass: Floats) -> Floats:
 
 
 def _apart(places: Floats, wide: Floats) -> Floats:
-    """The map, large enough, and with boxes that overlap pushed apart along the shorter way."""
+    """The map, scaled up, with overlapping boxes pushed apart along the shorter way."""
     places = places * (np.float32(0.7) * wide.mean(axis=0) / max(float(np.median(_nearest(places))), 1e-3))
     for _ in range(200):
         order = np.argsort(places[:, 1], kind="stable")
         moved = np.zeros_like(places)
-        for near in range(1, len(places)):  # boxes so many places further down
+        for near in range(1, len(places)):  # pairs of boxes this many places apart
             upper, lower = order[:-near], order[near:]
             gap = places[lower] - places[upper]
             if (gap[:, 1] >= wide[:, 1].max()).all():
@@ -153,7 +153,7 @@ def _apart(places: Floats, wide: Floats) -> Floats:
 
 
 def _nearest(places: Floats) -> Floats:
-    """How far each box is from the next one."""
+    """The distance from each box to the nearest other one."""
     out = np.empty(len(places), np.float32)
     for k, place in enumerate(places):
         distance = ((places - place) ** 2).sum(axis=1)
@@ -163,7 +163,7 @@ def _nearest(places: Floats) -> Floats:
 
 
 def _shelves(sizes: Sequence[Size], gap: float = 30) -> tuple[list[Point], float, float]:
-    """Corners for boxes set side by side on shelves, in order, the whole about as wide as it is high (3 to 2)."""
+    """Corners of boxes placed on shelves in order, the whole about 3 by 2."""
     area = sum((width + gap) * (height + gap) for width, height in sizes)
     shelf = max((area * 1.5) ** 0.5, *(width for width, _ in sizes), 1.0)
     corners: list[Point] = []

@@ -1,4 +1,4 @@
-"""Networks as pictures. Knows networks and layouts."""
+"""Networks as pictures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from leafwise.report.svg import Picture, curve, element, shortened, tip, title, 
 from leafwise.table import many
 
 _NAME = 200  # the widest name
-_MOST_SHOWN = 100  # variables: more are drawn in a notebook only when asked for
+_MOST_SHOWN = 100  # variables; larger networks are drawn in a notebook only on request
 
 
 def network_picture(network: Network) -> Picture:
@@ -39,7 +39,7 @@ def network_picture(network: Network) -> Picture:
 
 
 def network_html(network: Network) -> str:
-    """For notebooks: the sizes in a line, and the picture of a network that is not too large for one."""
+    """HTML for notebooks: the sizes, and the picture of a network that is not too large."""
     line = f"{_sizes(network)}, {many(network.n_leaves, 'leaf', 'leaves')}"
     if len(network.variables) > _MOST_SHOWN:
         return element("p", f"{line}. network.plot() draws it, network.plot_node(name) the graph of one variable.")
@@ -56,7 +56,7 @@ def _sizes(network: Network) -> str:
 
 
 def about(network: Network, variable: int) -> str:
-    """A variable in a few words: its name, states, and the size of its graph."""
+    """A variable in brief: its name, states, and the size of its graph."""
     one, node = network.variables[variable], network.nodes[variable]
     text = f"{one.name}: {many(one.n_states, 'state')}"
     if node is None:
@@ -66,7 +66,7 @@ def about(network: Network, variable: int) -> str:
 
 
 def _arcs(layout: Layout, sizes: Sequence[Size], arcs: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Curves between rows, or in a map straight lines, which stop at the border of the box they lead to."""
+    """Curves between rows, or straight lines in a map, ending at the border of the child's box."""
     kind = "arc" if is_small(len(sizes), arcs) else "faint"
     for (start, end), route in zip(arcs, layout.routes, strict=True):
         if not route:

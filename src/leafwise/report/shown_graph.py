@@ -1,4 +1,4 @@
-"""Decision graphs in words: what their tests, arcs and leaves are called, wherever they are shown. Knows networks."""
+"""Decision graphs in words: the names of tests, arcs and leaves, in all displays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from leafwise.decision_graph import DecisionGraph
 from leafwise.network import Network, Node, TiedLeaf
 from leafwise.table import Table, Variable, brief, many
 
-_FEW_STATES = 3  # so many states are listed in full
-_FEW_TIES = 3  # and so many of the leaves that one is tied with
+_FEW_STATES = 3  # the most states that are listed in full
+_FEW_TIES = 3  # the most tied leaves that are listed
 
 
 @dataclass(frozen=True)
 class ShownArc:
-    """An arc of a test: its states in short and in full, and of an own-value test the share of its switch."""
+    """An arc of a test: its states in short and in full, and for an own-value test the share of its switch."""
 
     states: str
     full: str
@@ -29,10 +29,10 @@ class ShownArc:
 
 @dataclass(frozen=True)
 class ShownGraph:
-    """The decision graph of a variable, with its own-value tests, as it is shown.
+    """The decision graph of a variable, with its own-value tests, as it is displayed.
 
-    Where it is `smallest`, leaves without cases that say the same are one, the last of them. With cases `given`, it
-    is known how many of them come to a test.
+    If `smallest`, identical leaves without cases are merged into the last of them. With cases `given`, the number of
+    them that reach each test is known.
     """
 
     network: Network
@@ -52,11 +52,11 @@ class ShownGraph:
 
     @cached_property
     def stands_for(self) -> dict[int, int]:
-        """For each leaf that is not shown by itself the one that is shown in its place."""
+        """For each leaf that is not displayed, the one that stands for it."""
         if not self.smallest or self.n_cases is None or self.node.own is not None:
             return {}
         unseen = [leaf for leaf in np.flatnonzero(self.n_cases == 0).tolist() if not self.tied(leaf)]
-        last = {self.probabilities[leaf].tobytes(): leaf for leaf in unseen}  # an arc leads to a later place
+        last = {self.probabilities[leaf].tobytes(): leaf for leaf in unseen}  # the last, as arcs lead to later places
         pairs = [(leaf, last[self.probabilities[leaf].tobytes()]) for leaf in unseen]
         return {leaf: one for leaf, one in pairs if leaf != one}
 
@@ -75,12 +75,12 @@ class ShownGraph:
         return self.graph.tests[place] == self.index
 
     def test_name(self, place: int) -> str:
-        """What a test is called."""
+        """The name of a test."""
         name = self.network.variables[self.graph.tests[place]].name
         return f"{name} itself" if self.is_own(place) else name
 
     def arcs(self, place: int) -> Iterator[ShownArc]:
-        """The arcs of a test; of an own-value test those of the states that can come there."""
+        """The arcs of a test; for an own-value test, those of the states that can reach it."""
         tested = self.network.variables[self.graph.tests[place]]
         if not self.is_own(place) or self.node.own is None:
             for states, child in self.graph.arcs(place):
@@ -99,7 +99,7 @@ class ShownGraph:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """Of the leaves, one row each."""
+        """The distributions of the leaves, one row each."""
         return (self.node.own or self.node).probabilities[list(self.node.leaf_rows)]
 
     @cached_property
@@ -123,24 +123,24 @@ class ShownGraph:
 
     @cached_property
     def cases(self) -> list[str]:
-        """How many cases each leaf holds, in words; empty where that is not known."""
+        """The number of cases in each leaf, in words; empty if unknown."""
         if self.n_cases is None:
             return [""] * self.node.n_leaves
         return [many(round(number), "case") for number in self.n_cases]
 
     @cached_property
     def n_cases(self) -> NDArray[np.float64] | None:
-        """How many cases each leaf holds, if that is known."""
+        """The number of cases in each leaf; None if unknown."""
         counts = (self.node.own or self.node).counts
         return None if counts is None else counts[list(self.node.leaf_rows)].sum(axis=1).astype(np.float64)
 
     def states(self, leaf: int) -> tuple[int, ...]:
-        """The states that a leaf is over."""
+        """The states over which a leaf has a distribution."""
         own = self.node.own
         return tuple(range(self.variable.n_states)) if own is None else own.states[self.graph.leaves[leaf]]
 
     def tied(self, leaf: int) -> str:
-        """With which leaves a leaf shares its distribution, in words; "" where with none."""
+        """The leaves with which a leaf shares its distribution, in words; "" if there are none."""
         here = self._ties.get(self.node.leaf_rows[leaf])
         if here is None:
             return ""
@@ -157,7 +157,7 @@ class ShownGraph:
 
     def _other(self, tied: TiedLeaf, other: TiedLeaf) -> str:
         node, variable = self.network.nodes[other.variable], self.network.variables[other.variable]
-        assert node is not None  # the network has checked its ties
+        assert node is not None  # ties were validated by the network
         name = f"leaf {node.leaf_rows.index(other.leaf)}" + (f" of {variable.name}" if node is not self.node else "")
         pairs = sorted(zip(tied.states, other.states, strict=True))
         labels = [(self.variable.labels[one], variable.labels[two]) for one, two in pairs]
@@ -167,16 +167,16 @@ class ShownGraph:
 
 
 def given_cases(network: Network, index: int, data: Any) -> Table | None:
-    """Cases in the states of the network's variables, from a Table or what `read` takes.
+    """Cases in the states of the network's variables, from a Table or what `read` accepts.
 
-    Those that lack a cell that the graph of a variable needs are left out.
+    Cases that lack a cell needed by the graph of the variable are omitted.
     """
     from leafwise.encoding import read_new
     from leafwise.inference.likelihood import check_variables
 
     if data is None:
         return None
-    table = read_new(data, network.variables, missing="infer")  # a state of its own: nothing is summed over here
+    table = read_new(data, network.variables, missing="infer")  # missing cells become a state, not summed out
     check_variables(network, table, gaps=True)
     node = network.nodes[index]
     needed = [index, *(() if node is None else node.parents)]
@@ -189,7 +189,7 @@ def given_cases(network: Network, index: int, data: Any) -> Table | None:
 
 
 def arc_states(variable: Variable, states: frozenset[int]) -> str:
-    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range, if they have an order.
+    """The states of an arc: "= a, b", "≠ a" for all but a, "= a, b, c, … (12 states)"; a range if they are ordered.
 
     >>> arc_states(Variable("x", ("a", "b", "c")), frozenset({0, 2}))
     '≠ b'
@@ -214,7 +214,7 @@ def arc_states(variable: Variable, states: frozenset[int]) -> str:
 
 
 def _span(variable: Variable, states: list[int]) -> str:
-    """Several states that follow each other, of a variable whose states have an order; "" where they do not."""
+    """Consecutive states of a variable with ordered states; "" for others."""
     n, labels = variable.n_states - variable.missing, variable.labels
     own = [state for state in states if state < n]
     if len(own) < 2 or own[-1] - own[0] >= len(own) or len(own) == n:
@@ -226,7 +226,7 @@ def _span(variable: Variable, states: list[int]) -> str:
 
 
 def _range(variable: Variable, states: list[int]) -> str:
-    """The states of a variable with bins, as ranges of its numbers."""
+    """The states of a binned variable, as ranges of its numbers."""
     n_bins = len(variable.cuts) + 1
     bins = [state for state in states if state < n_bins]
     parts = []

@@ -1,8 +1,8 @@
-"""Names as a terminal may show them: they come from data, which may hold what moves its cursor. Knows nothing else."""
+"""Names made safe for a terminal: names come from data and may contain control characters."""
 
 
 def printable(text: str, kept: str = "") -> str:
-    """The text with every sign that is not to be seen, but for those `kept`, written as Python writes it.
+    """The text with all unprintable characters, except those in `kept`, escaped as in Python.
 
     >>> printable("rain"), printable("r\\x1b[31mn\\n")
     ('rain', 'r\\\\x1b[31mn\\\\n')

@@ -1,4 +1,4 @@
-"""A search's steps as a picture: score against step, a colour for each kind of operator. Knows steps, no search."""
+"""The steps of a search as a picture: score by step, with a colour for each kind of operator."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _USUAL = ("complete split", "binary split", "merge")
 
 
 class Step(Protocol):
-    """What a search tells of a step."""
+    """The properties of a step of a search."""
 
     @property
     def operator(self) -> Any: ...
@@ -26,10 +26,10 @@ class Step(Protocol):
 
 
 def plot_steps(steps: Iterable[Step]) -> Picture:
-    """The log score after each step of a search, with complete splits, binary splits and merges told apart.
+    """The log score after each step of a search, with complete splits, binary splits and merges distinguished.
 
-    `leafwise.start_search(...)` is such a search; one that has been plotted has taken all its steps. Of a single target
-    that is searched for twice, these are the steps of both: the score begins anew with the second.
+    `steps`: a search such as `leafwise.start_search(...)`, which has taken all its steps afterwards. If a single target
+    is searched twice, the picture shows the steps of both, and the score restarts with the second.
 
     >>> import leafwise
     >>> from leafwise.examples import alarm
@@ -47,7 +47,7 @@ def plot_steps(steps: Iterable[Step]) -> Picture:
     parts = [*_axes(marks, up), *_steps_axis(len(taken)), _line(points)]
     places: dict[str, dict[tuple[int, int], None]] = {kind: {} for kind in _USUAL}
     for (kind, _), (x, y) in zip(taken, points, strict=True):
-        places.setdefault(kind, {})[round(x), round(y)] = None  # a dot for each pixel, however many steps there are
+        places.setdefault(kind, {})[round(x), round(y)] = None  # at most one dot per pixel, for any number of steps
     counts = Counter(kind for kind, _ in taken)
     colours = {kind: colour for kind, colour in zip(places, cycle(_COLOURS)) if counts[kind]}
     for kind, colour in colours.items():
@@ -64,7 +64,7 @@ def _kind(operator: Any) -> str:
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
-    """About five marks of an axis, the first and last outside of what it shows.
+    """About five marks for an axis, the first and last just outside of its range.
 
     >>> _round_numbers(-1234.5, -1010.0)
     [-1250.0, -1200.0, -1150.0, -1100.0, -1050.0, -1000.0]
@@ -95,7 +95,7 @@ def _steps_axis(n_steps: int) -> list[str]:
 
 
 def _line(points: Sequence[tuple[float, float]]) -> str:
-    """The curve, with one point for each quarter of a pixel at most."""
+    """The curve, with at most one point per quarter of a pixel."""
     kept = {round(4 * x): (x, y) for x, y in points}.values()
     return element("path", kind="arc", d="M" + "L".join(f"{number(x)},{number(y)}" for x, y in kept)) if points else ""
 

@@ -1,4 +1,4 @@
-"""Pictures as SVG text: how wide words are, how boxes and curves are written, and files. Knows nothing of networks."""
+"""SVG output: widths of text, elements, curves, and files."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -10,12 +10,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from leafwise.formats.whole_files import write_whole
 
-# Programs that draw SVG without a browser take the first of these that is installed, and nothing for sans-serif.
+# SVG renderers other than browsers use the first of these that is installed, and none for sans-serif.
 FONT = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', 'Liberation Sans', "
     "'Noto Sans', Ubuntu, Cantarell, FreeSans, sans-serif"
 )
-# Classes, so that a page can give the same picture other colours; and these, for a picture that stands alone.
+# Classes, so that a page can use other colours; these are for stand-alone pictures.
 STYLE = {
     ".lw": f"font: 13px {FONT}",
     ".lw text": "fill: #1b2733",
@@ -47,7 +47,7 @@ _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[]{}/ -"), frozenset("mwMW@%")
 
 
 def width_of(text: str, size: float = 13) -> float:
-    """About how wide a text is, rather too wide than too narrow: fonts differ.
+    """The approximate width of a text, rather too wide than too narrow, as fonts differ.
 
     >>> round(width_of("leaf", 10), 1)
     19.6
@@ -66,7 +66,7 @@ def _em(sign: str) -> float:
 
 
 def shortened(text: str, width: float, size: float = 13) -> str:
-    """The text, cut with … where it is wider than that.
+    """The text, cut with … if it is wider than `width`.
 
     >>> shortened("a rather long name", 60)
     'a rathe…'
@@ -80,7 +80,7 @@ def shortened(text: str, width: float, size: float = 13) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with a sign in place of every one that XML cannot hold, and blanks for line ends.
+    """The text with a placeholder for each character that XML cannot contain, and blanks for line ends.
 
     >>> printable("a\\x00b\\nc")
     'a�b c'
@@ -93,7 +93,7 @@ def _is_xml(code: int) -> bool:
 
 
 def element(name: str, *inside: str, **attributes: str | float | None) -> str:
-    """An element; numbers are rounded, `kind` is its class, and None leaves an attribute out."""
+    """An element; numbers are rounded, `kind` is its class, and None omits an attribute."""
     written = "".join(
         [
             f" {_SPELLED.get(key, key)}={quoteattr(value) if isinstance(value, str) else _quoted(value)}"
@@ -109,7 +109,7 @@ def _quoted(value: float) -> str:
 
 
 def number(value: str | float) -> str:
-    """A number with at most one decimal; a text as it is.
+    """A number with at most one decimal; a text unchanged.
 
     >>> number(3.0), number(2.26), number("none")
     ('3', '2.3', 'none')
@@ -118,17 +118,17 @@ def number(value: str | float) -> str:
 
 
 def words(text: str, x: float, y: float, *, kind: str | None = None, anchor: str | None = None) -> str:
-    """A line of text; x and y are where it begins, or its middle or end."""
+    """A line of text; x and y are its beginning, or with `anchor` its middle or end."""
     return element("text", escape(text), x=x, y=y, kind=kind, text_anchor=anchor)
 
 
 def title(text: str) -> str:
-    """What the picture says of an element when asked: a tooltip, and a screen reader's words."""
+    """An element's tooltip, also for screen readers."""
     return element("title", escape(printable(text)))
 
 
 def curve(points: Sequence[tuple[float, float]], *, sideways: bool = False) -> str:
-    """A path through the points, upright at each of them, or level.
+    """A path through the points, vertical at each of them, or horizontal if `sideways`.
 
     >>> curve([(0, 0), (10, 20)])
     'M0,0C0 10 10 10 10 20'
@@ -145,7 +145,7 @@ def curve(points: Sequence[tuple[float, float]], *, sideways: bool = False) -> s
 
 
 def tip(x: float, y: float, dx: float = 0, dy: float = 1, *, size: float = 7, kind: str = "tip") -> str:
-    """The head of an arrow that ends at a point, coming in a direction of length one."""
+    """An arrowhead ending at a point, with a direction of length one."""
     back_x, back_y = x - size * dx, y - size * dy
     side_x, side_y = -dy * size * 0.45, dx * size * 0.45
     corners = ((x, y), (back_x + side_x, back_y + side_y), (back_x - side_x, back_y - side_y))
@@ -154,7 +154,7 @@ def tip(x: float, y: float, dx: float = 0, dy: float = 1, *, size: float = 7, ki
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: shown by notebooks, saved as .svg or .png.
+    """A picture, displayed by notebooks and saved as .svg or .png.
 
     >>> Picture.of([element("circle", r=3)], 6, 6, "a dot").svg.startswith("<svg")
     True
@@ -169,14 +169,14 @@ class Picture:
         return cls(drawing([element("style", style), *parts], width, height, name, paper=True))
 
     def save(self, path: str | os.PathLike[str], *, scale: float = 2) -> None:
-        """Write a .svg file, or a .png one with so many pixels a unit."""
+        """Write a .svg file, or a .png file with `scale` pixels per unit."""
         kind = Path(path).suffix.lower()
         if kind not in (".svg", ".png"):
             raise ValueError(f"the name {Path(path).name!r} ends like no picture: use .svg or .png.")
         write_whole(path, self.png(scale) if kind == ".png" else f"{self.svg}\n".encode())
 
     def png(self, scale: float = 2) -> bytes:
-        """The picture as a PNG file's bytes, with so many pixels a unit."""
+        """The picture as PNG bytes, with `scale` pixels per unit."""
         try:
             import resvg_py
         except ModuleNotFoundError:
@@ -199,7 +199,7 @@ class Picture:
 
 
 def _has_fonts() -> bool:
-    """Whether words leave a trace in a PNG picture."""
+    """Whether text is visible in PNG pictures."""
     import resvg_py
 
     empty, word = (
@@ -213,7 +213,7 @@ def _has_fonts() -> bool:
 
 
 def drawing(parts: Iterable[str], width: float, height: float, name: str, *, paper: bool = False) -> str:
-    """An svg element, named for those who cannot see it."""
+    """An svg element with an accessible name."""
     margin = 12
     box = (-margin, -margin, width + 2 * margin, height + 2 * margin)
     sheet = [element("rect", kind="paper", x=box[0], y=box[1], width=box[2], height=box[3])] if paper else []

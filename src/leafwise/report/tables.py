@@ -1,4 +1,4 @@
-"""Tables of results, as text for a terminal and as Markdown. Knows nothing of what they hold."""
+"""Tables of results, as text for a terminal and as Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Report:
-    """A table with a heading, and remarks that follow from its numbers.
+    """A table with a heading, and remarks about its numbers.
 
     >>> print(Report("Sizes", ("what", "n"), [("leaves", "12"), ("arcs", "3")]).text())
     Sizes
@@ -21,7 +21,7 @@ class Report:
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     remarks: Sequence[str] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)  # the numbers behind the rows, in plain values
+    data: Mapping[str, Any] = field(default_factory=dict)  # the numbers behind the rows, as plain values
 
     def text(self) -> str:
         """Aligned columns for a terminal."""

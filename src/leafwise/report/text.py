@@ -1,4 +1,4 @@
-"""Networks and decision graphs as text for people. Knows networks; prints nothing itself."""
+"""Networks and decision graphs as text."""
 
 import textwrap
 from collections import Counter
@@ -15,14 +15,14 @@ from leafwise.report.signs import printable
 from leafwise.table import many
 
 _WIDTH = 100
-_MOST_SHOWN = 6  # distributions over more states show the likeliest ones
-_MOST_CAUSES = 8  # states of a hidden cause that are shown
+_MOST_SHOWN = 6  # distributions over more states show the most probable ones
+_MOST_CAUSES = 8  # the most states of a hidden variable that are shown
 _PAGE = 60  # lines
 _INDENT = "   "
 
 
 def network_text(network: Network) -> str:
-    """One line for each variable: its states, tests, leaves, parameters and parents; and the totals.
+    """One line per variable: its states, tests, leaves, parameters and parents; and the totals.
 
     >>> from leafwise.examples import alarm
     >>> print(network_text(alarm()).splitlines()[0])
@@ -53,7 +53,7 @@ def network_text(network: Network) -> str:
 
 
 def cause_lines(network: Network, cause: int) -> list[str]:
-    """What a hidden cause stands for: the variables that change most with it, and how."""
+    """An interpretation of a hidden variable: the variables that change most with it, and how."""
     from leafwise.inference.information import strongest_effects
 
     variable = network.variables[cause]
@@ -78,7 +78,7 @@ def _variable_row(network: Network, index: int, n_parameters: int) -> tuple[str,
 
 
 def _listed(labels: tuple[str, ...], width: int) -> str:
-    """As many labels as fit, at least one (itself cut short when too long)."""
+    """As many labels as fit, at least one, which may be shortened."""
     text = ", ".join(map(printable, labels))
     if len(text) <= width:
         return text
@@ -92,7 +92,7 @@ def _listed(labels: tuple[str, ...], width: int) -> str:
 def node_text(network: Network, variable: int, *, whole: bool = False, cases: Any = None) -> str:
     """A variable's decision graph, indented: tests with the states of their arcs, leaves with their distributions.
 
-    What is too long for a page is folded, unless all of it is asked for. `cases`: whose shares to tell where it is.
+    A graph that is too long for a page is folded unless `whole`. `cases`: the cases whose shares are shown in folds.
 
     >>> from leafwise.examples import alarm
     >>> print(node_text(alarm(), 0))
@@ -117,9 +117,9 @@ def node_text(network: Network, variable: int, *, whole: bool = False, cases: An
 
 
 def not_shown(shown: ShownGraph, n_open: int) -> str:
-    """What a picture or a text of a graph leaves out, in words; "" where nothing."""
+    """What a picture or a text of a graph omits, in words; "" if nothing."""
     n_folded, unseen = shown.graph.n_tests - n_open, len(shown.stands_for)
-    n_empty = shown.node.n_tests - shown.graph.n_tests  # all that is below these are such leaves
+    n_empty = shown.node.n_tests - shown.graph.n_tests  # below these are only such leaves
     last = ", ".join(f"leaf {leaf}" for leaf in sorted(set(shown.stands_for.values())))
     folded = [f"{many(n_folded, 'test')}, folded at ▸"] if n_folded else []
     empty = f", and {many(n_empty, 'test')} of them alone" if n_empty else ""
@@ -128,14 +128,14 @@ def not_shown(shown: ShownGraph, n_open: int) -> str:
 
 
 def graph_sizes(network: Network, variable: int, node: Node) -> str:
-    """How large the decision graph of a node is, in words."""
+    """The size of a node's decision graph, in words."""
     n_parameters = network.parameters_by_node()[variable] if network.ties else node.n_parameters
     sizes = [many(node.n_tests, "test"), many(node.n_leaves, "leaf", "leaves"), many(n_parameters, "parameter")]
     return ", ".join(sizes)
 
 
 def _page(shown: ShownGraph, whole: bool) -> tuple[list[tuple[str, str]], int]:
-    """The lines of as many tests as fit a page, or of all; and how many tests these are."""
+    """The lines of as many tests as fit on a page, or of all; and the number of these tests."""
     order, leaf_texts = list(in_order(shown, information(shown))), _leaf_texts(shown)
 
     def lines(n_open: int) -> list[tuple[str, str]]:
@@ -149,11 +149,11 @@ def _page(shown: ShownGraph, whole: bool) -> tuple[list[tuple[str, str]], int]:
 
 
 def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> Iterator[tuple[str, str]]:
-    """Each line's left side (an arc, indented) and right side (a leaf, a fold, or a word on sub-graphs used twice)."""
+    """Each line's left side (an indented arc) and right side (a leaf, a fold, or a reference to a shared subgraph)."""
     graph, leaf_number = shown.graph, shown.leaf_numbers
     shared = _shared_tests(graph, opened)
     printed: set[int] = set()
-    stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads there, how deep that is
+    stack: list[tuple[int, str, int]] = [(0, "", 0)]  # node, the arc that leads there, its depth
     while stack:
         node, arc, depth = stack.pop()
         left = _INDENT * depth + arc
@@ -180,21 +180,21 @@ def _graph_lines(shown: ShownGraph, leaf_texts: list[str], opened: set[int]) -> 
 
 
 def _fold_text(shown: ShownGraph, place: int, opened: set[int]) -> str:
-    """What is below a test: how much, and what shares the states have there."""
+    """A summary of a folded test: its size, and the shares of the states."""
     fold, labels = Fold.below(shown, place, opened), shown.variable.labels
     shares = "  ".join(f"{printable(labels[state])} {fold.share(state)}" for state in fold.states)
     return f"{fold.size}   {shares}{'  …' if 0 < len(fold.states) < len(labels) > 2 else ''}".rstrip()
 
 
 def _shared_tests(graph: DecisionGraph, opened: set[int]) -> dict[int, int]:
-    """Numbers, from 1 on, for the tests that several arcs of the tests that are opened lead to."""
+    """Numbers, from 1 on, for the tests reached by several arcs of the opened tests."""
     n_into = Counter(child for place in opened for child in set(graph.children[place]))
     tests = sorted(node for node, count in n_into.items() if count > 1 and graph.tests[node] != LEAF)
     return {node: number for number, node in enumerate(tests, 1)}
 
 
 def _leaf_texts(shown: ShownGraph) -> list[str]:
-    """For each leaf its number, its cases when they are known, and its distribution in percent, in columns."""
+    """For each leaf its number, its cases if known, and its distribution in percent, in columns."""
     n_leaves = shown.node.n_leaves
     heads = [f"leaf {leaf:<{len(str(n_leaves - 1))}}" for leaf in range(n_leaves)]
     width = max(map(len, shown.cases))
