@@ -1,7 +1,8 @@
-"""One leaf counted by several threads: who counts many cases lets those help who have nothing to do.
+"""Cooperative counting of one leaf by several threads: idle threads help those that count many cases.
 
-The set is cut into parts, and whoever is free counts the next one. A few sets at a time are counted so; who has another
-counts it alone. Counts are integers, so it does not matter who counted what, and in which order.
+The set is divided into parts, and every participating thread takes the next one. At most N_OFFERS sets at a time are
+counted this way; further ones are counted by one thread alone. Counts are integers, so the result does not depend on
+which thread counted which part, or in which order.
 """
 
 from typing import Any
@@ -31,13 +32,16 @@ from leafwise.kernels.leaf_search.state import (
     State,
 )
 
-_WORTH_HELP, _WORTH_A_PART = 40_000.0, 20_000.0  # nanoseconds
-_PARTS = 4  # for each thread
+_WORTH_HELP, _WORTH_A_PART = 40_000.0, 20_000.0  # least cost of a set to be shared, and of a part, in nanoseconds
+_PARTS = 4  # parts per thread
 
 
 @bare
 def _count_parts(offer: int, state: State, part: Array, scratch: Scratch) -> int:
-    """Count parts of the set that is offered here, if there is one, as long as there are any; how many."""
+    """Count parts of the set that is offered at `offer`, as long as there are any; return how many were counted.
+
+    Each part is counted into `part`, the caller's own memory, and added to the histogram under a lock.
+    """
     shared, cells, n = state.shared, state.pool.cells, 0
     n_parts, layout = look(shared, offer + N_PARTS), state.scoring.layout
     target, length, to = shared[offer + PARTED_TARGET], shared[offer + PARTED_LENGTH], shared[offer + PARTED_TO]
@@ -58,7 +62,7 @@ def _count_parts(offer: int, state: State, part: Array, scratch: Scratch) -> int
 
 @bare
 def help_count(state: State, part: Array, scratch: Scratch) -> bool:
-    """Help to count the sets that are offered, if any are; whether there was anything to do."""
+    """Help to count all sets that are on offer; return whether there was anything to do."""
     shared, n = state.shared, 0
     for offer in range(OFFERS, OFFERS + N_OFFERS * OFFER, OFFER):
         if look(shared, offer + N_PARTS) > 0:
@@ -70,7 +74,7 @@ def help_count(state: State, part: Array, scratch: Scratch) -> bool:
 
 @bare
 def _take_offer(shared: Array) -> int:
-    """A place where nobody offers a set: it is the caller's, who must unlock it. -1: there is none."""
+    """Reserve a free place to offer a set, which the caller must unlock; return its index, or -1 if all are taken."""
     for offer in range(OFFERS, OFFERS + N_OFFERS * OFFER, OFFER):
         if swap(shared, offer + TAKEN, np.int64(1)) == 0:
             return offer
@@ -79,9 +83,9 @@ def _take_offer(shared: Array) -> int:
 
 @bare
 def count_leaf(leaf: Any, state: State, part: Array, scratch: Scratch) -> float:
-    """Count the cases of a leaf, together with those who have nothing to do if that is worth it; nanoseconds, roughly.
+    """Count the cases of a leaf, together with idle threads if that is worthwhile; return the estimated nanoseconds.
 
-    `part` has room for a histogram.
+    `part` is scratch memory for one histogram.
     """
     shared, layout, cases, target = state.shared, state.scoring.layout, state.cases, leaf["target"]
     set_, to, cost = cases.sets[leaf["cases"]], leaf["histogram"], cost_of(leaf["cases"], target, layout, cases)
@@ -97,7 +101,7 @@ def count_leaf(leaf: Any, state: State, part: Array, scratch: Scratch) -> float:
     n_parts = min(_PARTS * (n_idle + 1), int(cost / _WORTH_A_PART))
     swap(shared, offer + NEXT_PART, np.int64(0))
     swap(shared, offer + N_COUNTED, np.int64(0))
-    swap(shared, offer + N_PARTS, n_parts)  # from now on others may help
+    swap(shared, offer + N_PARTS, n_parts)  # releases the fields above to other threads
     _count_parts(offer, state, part, scratch)
     while look(shared, offer + N_COUNTED) < n_parts:
         rest()
