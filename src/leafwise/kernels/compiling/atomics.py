@@ -1,6 +1,6 @@
-"""What threads share in compiled code: numbers read, added to and swapped in one go. Without a compiler, under a lock.
+"""Atomic operations on 64-bit integers, and spin locks, for threads in compiled code; without a compiler, under a lock.
 
-Knows nothing but arrays of 64-bit integers. A *lock* is one of these numbers: 0 is open.
+All operations are sequentially consistent. A *lock* is one integer of an array: 0 is unlocked, 1 is locked.
 """
 
 import os
@@ -19,12 +19,12 @@ _ONE_AT_A_TIME = Lock()
 
 
 def look(array: Array, at: int) -> int:
-    """The number there now, whoever wrote it."""
+    """Return array[at] (atomic load)."""
     return int(array[at])
 
 
 def add(array: Array, at: int, value: Int) -> int:
-    """Add to the number; what it was before."""
+    """Add to array[at]; return the previous value (atomic fetch and add)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
         array[at] = before + value
@@ -32,7 +32,7 @@ def add(array: Array, at: int, value: Int) -> int:
 
 
 def swap(array: Array, at: int, value: Int) -> int:
-    """Put another number there; what was there before."""
+    """Store a value in array[at]; return the previous value (atomic exchange)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
         array[at] = value
@@ -40,7 +40,7 @@ def swap(array: Array, at: int, value: Int) -> int:
 
 
 def rest() -> None:
-    """Let other threads go first."""
+    """Yield the processor to other threads."""
     time.sleep(0)
 
 
@@ -97,12 +97,12 @@ def _compiled_rest() -> Any:
 
 @bare
 def lock(locks: Array, which: int) -> None:
-    """Wait until the lock is open, and close it."""
+    """Acquire a lock: spin until it is unlocked, yielding to other threads."""
     while swap(locks, which, np.int64(1)) != 0:
         rest()
 
 
 @bare
 def unlock(locks: Array, which: int) -> None:
-    """Open it again."""
+    """Release a lock."""
     swap(locks, which, np.int64(0))

@@ -120,8 +120,7 @@ def send_states(steps: Array, regions: Array, out: Array) -> None:
 
 @inlined
 def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_states: Array, made: _Made) -> None:
-    """Repeat all steps. A row (k, target, variable) of `deletions` removes tests of a variable after the first k steps.
-    """
+    """Repeat all steps. A row (k, target, variable) of `deletions` removes a variable's tests after k steps."""
     n_tests = start.tests.shape[0]
     for number in range(made.tests.shape[0]):
         made.tests[number] = made.stands_for[number] = -1

@@ -501,8 +501,7 @@ def given_back(leaf: Any, scoring: Scoring) -> float:
 
 @inlined
 def threshold_of(leaf: Any, node: Any, scoring: Scoring) -> float:
-    """Return the gain below which no split on an untested variable matters, now or after its graph tests it elsewhere.
-    """
+    """Return the gain below which no split on an untested variable matters, now or once its graph tests it."""
     return (node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]) - given_back(leaf, scoring)
 
 
@@ -558,7 +557,7 @@ def _pair_of(leaf: Any, totals: Array, scoring: Scoring, rises: Rises) -> _Pair:
 
 @bare
 def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
-    """Return a lower bound, from `few` to `most`, on the size of a side: smaller sides gain no more than the best so far.
+    """Return a bound, from `few` to `most`: splits with a side smaller than this gain no more than the best so far.
 
     For a side of a given size the gain is convex in the target's counts, so its maximum is at one of their extremes.
     """
