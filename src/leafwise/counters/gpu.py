@@ -143,7 +143,7 @@ class GpuSession:
         self._kind, self._is_released = np.zeros(_FIRST_NAMES, np.uint8), np.zeros(_FIRST_NAMES, np.bool_)
         self._at, self._size, self._n_holders = np.zeros((3, _FIRST_NAMES), np.int64)
         self._kind[EVERYTHING], self._size[EVERYTHING] = _MASK, counter.n_cases
-        self._parts: dict[int, tuple[int, int]] = {}  # of each union
+        self._parts: dict[int, tuple[int, int]] = {}  # by union
         self._laid_out: Layout | None = None  # the layout of which `_layouts` contains parts
         self._layouts: dict[int, _Entries] = {}
         self._rooms = [self._pinned(0), self._pinned(0)]  # for the counts of the last two calls
@@ -270,7 +270,7 @@ class GpuSession:
     def _join_as_lists(self, unions: Integers, parts: Integers, owners: Integers) -> None:
         begins, sizes = self._list_room(self._size[unions]), self._size[parts]
         before = np.cumsum(sizes) - sizes
-        first = np.searchsorted(owners, owners)  # of the same union
+        first = np.searchsorted(owners, owners)  # first part of the same union
         self._move(parts, begins[owners] + before - before[first], self._lists)
         self._at[unions] = begins
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-_config: Any = numba.config  # its published types leave out much
+_config: Any = numba.config  # its published types are incomplete
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KNOWN = range(61, 69)  # numba 0.61 to 0.68, of which the first and the last were tested

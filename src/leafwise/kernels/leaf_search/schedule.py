@@ -87,7 +87,7 @@ from leafwise.kernels.leaf_search.state import (
 )
 from leafwise.kernels.scoring.dirichlet import TIE
 
-_TAIL_GAIN = 5.0  # in log score: nodes that gain at most this much less than the best are always queued
+_TAIL_GAIN = 5.0  # in log score: nodes that gain at most this much less than the best are queued, too
 _TIME_SLICE_NS = 5e7  # estimated time after which the leader returns to Python, to check the clock and interrupts
 
 
@@ -286,8 +286,9 @@ def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
 def _fill_queue(share: float, state: State) -> None:
     """Queue as urgent the nodes whose operators gain `share` times the next step's gain; as less urgent, share² times.
 
-    Near the end of the search all nodes that gain are queued, so that no single thread is left with one node's merges.
-    With weights from the host only urgent nodes are queued; with remote counts all that are queued are urgent.
+    Nodes to roll back are urgent, too. Near the end of the search all nodes that gain are queued (_TAIL_GAIN), so that
+    no single thread is left with one node's merges. If weights come from the host, only urgent nodes are queued; with
+    remote counts, all queued nodes are urgent.
     """
     shared, queue = state.shared, state.queue
     swap(shared, NEXT, np.int64(CLOSED))
