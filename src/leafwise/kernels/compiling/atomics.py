@@ -18,12 +18,12 @@ from leafwise.kernels.compiling.types import Array, Int
 _ONE_AT_A_TIME = Lock()
 
 
-def look(array: Array, at: int) -> int:
+def atomic_load(array: Array, at: int) -> int:
     """Return array[at] (atomic load)."""
     return int(array[at])
 
 
-def add(array: Array, at: int, value: Int) -> int:
+def atomic_add(array: Array, at: int, value: Int) -> int:
     """Add to array[at]; return the previous value (atomic fetch and add)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
@@ -31,7 +31,7 @@ def add(array: Array, at: int, value: Int) -> int:
     return before
 
 
-def swap(array: Array, at: int, value: Int) -> int:
+def atomic_exchange(array: Array, at: int, value: Int) -> int:
     """Store a value in array[at]; return the previous value (atomic exchange)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
@@ -39,7 +39,7 @@ def swap(array: Array, at: int, value: Int) -> int:
     return before
 
 
-def rest() -> None:
+def yield_thread() -> None:
     """Yield the processor to other threads."""
     time.sleep(0)
 
@@ -49,7 +49,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.gep(array.data, [arguments[1]])
 
 
-def _emit_look(_context: Any, array: Any, _at: Any) -> Any:
+def _emit_load(_context: Any, array: Any, _at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load_atomic(_pointer(context, builder, signature, arguments), "seq_cst", 8)
 
@@ -67,30 +67,30 @@ def _emitter(instruction: str) -> Any:
     return intrinsic(emit)
 
 
-_look: Any = intrinsic(_emit_look)
-_add, _swap = _emitter("add"), _emitter("xchg")
-_rest: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
+_load: Any = intrinsic(_emit_load)
+_add, _exchange = _emitter("add"), _emitter("xchg")
+_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
-@overload(look, strict=False)
-def _compiled_look(array: Any, at: Any) -> Any:
-    return lambda array, at: _look(array, at)
+@overload(atomic_load, strict=False)
+def _compiled_load(array: Any, at: Any) -> Any:
+    return lambda array, at: _load(array, at)
 
 
-@overload(add, strict=False)
+@overload(atomic_add, strict=False)
 def _compiled_add(array: Any, at: Any, value: Any) -> Any:
     return lambda array, at, value: _add(array, at, value)
 
 
-@overload(swap, strict=False)
-def _compiled_swap(array: Any, at: Any, value: Any) -> Any:
-    return lambda array, at, value: _swap(array, at, value)
+@overload(atomic_exchange, strict=False)
+def _compiled_exchange(array: Any, at: Any, value: Any) -> Any:
+    return lambda array, at, value: _exchange(array, at, value)
 
 
-@overload(rest, strict=False)
-def _compiled_rest() -> Any:
+@overload(yield_thread, strict=False)
+def _compiled_yield() -> Any:
     def yield_() -> None:
-        _rest()
+        _yield()
 
     return yield_
 
@@ -98,11 +98,11 @@ def _compiled_rest() -> Any:
 @bare
 def lock(locks: Array, which: int) -> None:
     """Acquire a lock: spin until it is unlocked, yielding to other threads."""
-    while swap(locks, which, np.int64(1)) != 0:
-        rest()
+    while atomic_exchange(locks, which, np.int64(1)) != 0:
+        yield_thread()
 
 
 @bare
 def unlock(locks: Array, which: int) -> None:
     """Release a lock."""
-    swap(locks, which, np.int64(0))
+    atomic_exchange(locks, which, np.int64(0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import add
+from leafwise.kernels.compiling.atomics import atomic_add
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.expand import Scratch
@@ -46,7 +46,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 @bare
 def _push_step(target: int, state: State) -> Any:
     node = state.nodes[target]
-    number = add(state.totals, N_STEPS, np.int64(1))
+    number = atomic_add(state.totals, N_STEPS, np.int64(1))
     step = state.steps[number]
     step["target"] = target
     step["previous"] = node["last_pending"]

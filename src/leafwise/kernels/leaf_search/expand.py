@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import lock, swap, unlock
+from leafwise.kernels.compiling.atomics import atomic_exchange, lock, unlock
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
@@ -85,7 +85,7 @@ class Scratch(NamedTuple):
     fill: Array  # by child: its number of cases so far
     taken: Array  # leaves that are part of a merge made ahead
     part: Array  # one histogram: a thread's part of a set that several threads count
-    spent: Array  # one number: estimated work since it was last reset, in nanoseconds
+    estimated_ns: Array  # one number: estimated work since it was last reset, in nanoseconds
 
 
 def make_scratch(state: State, parts: bool) -> Scratch:
@@ -133,7 +133,7 @@ def _ask_for_room(
     wanted[WANTED_WORDS], wanted[WANTED_ARCS] = n_words, n_arcs
     for k in range(n):
         wanted[FIRST_WANTED_SET + k] = sizes[k]
-    swap(state.shared, SHORT, np.int64(1))
+    atomic_exchange(state.shared, SHORT, np.int64(1))
 
 
 @bare
@@ -200,7 +200,7 @@ def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int,
 
 @bare
 def _count(leaf: Any, state: State, scratch: Scratch) -> None:
-    scratch.spent[0] += count_leaf(leaf, state, scratch.part, scratch.counting)
+    scratch.estimated_ns[0] += count_leaf(leaf, state, scratch.part, scratch.counting)
 
 
 @bare
@@ -243,7 +243,7 @@ def _wait(row: Int, what: Int, state: State) -> None:
 def _find_splits(at: Int, state: State, scratch: Scratch) -> None:
     score_splits(at, UNTESTED, -1, state, scratch.scoring)
     choose_split(at, state.nodes[state.leaves[at]["target"]], state)
-    scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
+    scratch.estimated_ns[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
 
 
 @bare

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import add, look, rest, swap, unlock
+from leafwise.kernels.compiling.atomics import atomic_add, atomic_exchange, atomic_load, unlock, yield_thread
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
@@ -133,12 +133,12 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
         node["best_kind"] != NOTHING
         and node["best_gain"] >= least
         and (rules.runs_ahead or node["first_pending"] < 0)
-        and scratch.spent[0] < _TIME_SLICE_NS
-        and not look(state.shared, SHORT)
+        and scratch.estimated_ns[0] < _TIME_SLICE_NS
+        and not atomic_load(state.shared, SHORT)
     ):
         if not waits and is_ready(node, state):
-            if look(state.totals, N_STEPS) + SPARE_STEPS > state.steps.shape[0]:
-                swap(state.shared, SHORT, np.int64(1))
+            if atomic_load(state.totals, N_STEPS) + SPARE_STEPS > state.steps.shape[0]:
+                atomic_exchange(state.shared, SHORT, np.int64(1))
                 return
             apply_best(target, state, scratch)
             continue
@@ -176,19 +176,19 @@ def _run_queue(leads: bool, state: State, scratch: Scratch) -> int:
     a node that may run.
     """
     shared, queue, n = state.shared, state.queue, 0
-    while scratch.spent[0] < _TIME_SLICE_NS and not look(shared, SHORT):
-        if leads and look(shared, NEXT) >= max(shared[N_URGENT], 1):  # if none is urgent, one of the others
+    while scratch.estimated_ns[0] < _TIME_SLICE_NS and not atomic_load(shared, SHORT):
+        if leads and atomic_load(shared, NEXT) >= max(shared[N_URGENT], 1):  # if none is urgent, one of the others
             break
-        place = add(shared, NEXT, np.int64(1))
-        if place >= look(shared, N_QUEUED):
+        place = atomic_add(shared, NEXT, np.int64(1))
+        if place >= atomic_load(shared, N_QUEUED):
             break
-        back = place - look(shared, N_URGENT)
+        back = place - atomic_load(shared, N_URGENT)
         target = queue[place] if back < 0 else queue[queue.shape[0] - 1 - back]
-        if swap(state.owners, target, np.int64(1)) == 0:
+        if atomic_exchange(state.owners, target, np.int64(1)) == 0:
             _run_node(target, state.least[0 if back < 0 else 1], state, scratch)
-            add(shared, N_BEGUN, np.int64(1))
+            atomic_add(shared, N_BEGUN, np.int64(1))
             note_next(target, state)
-            add(shared, N_ENDED, np.int64(1))
+            atomic_add(shared, N_ENDED, np.int64(1))
             unlock(state.owners, target)
             n += 1
     return n
@@ -259,19 +259,19 @@ def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
     """
     n_ended = -1
     while True:
-        if look(state.shared, N_ENDED) != n_ended:
-            n_ended = look(state.shared, N_ENDED)
+        if atomic_load(state.shared, N_ENDED) != n_ended:
+            n_ended = atomic_load(state.shared, N_ENDED)
             for first in range(0, state.nodes.shape[0], BLOCK):
                 note_most(first, state)
         target, gain = best_next(state)
         if state.totals[N_COMMITTED] >= n_steps and gain < np.inf:
             return AT_STEP_LIMIT
-        if target >= 0 and swap(state.owners, target, np.int64(1)) != 0:
+        if target >= 0 and atomic_exchange(state.owners, target, np.int64(1)) != 0:
             return NEEDS_HOST
-        is_sure = look(state.shared, N_BEGUN) == n_ended  # no outcome was published since n_ended was read
+        is_sure = atomic_load(state.shared, N_BEGUN) == n_ended  # no outcome was published since n_ended was read
         status = CONTINUE
         if not is_sure:
-            rest()
+            yield_thread()
         elif target < 0:
             return FINISHED
         else:
@@ -291,7 +291,7 @@ def _fill_queue(share: float, state: State) -> None:
     remote counts, all queued nodes are urgent.
     """
     shared, queue = state.shared, state.queue
-    swap(shared, NEXT, np.int64(CLOSED))
+    atomic_exchange(shared, NEXT, np.int64(CLOSED))
     best = best_next(state)[1]
     least, tail = share * best, max(TIE, best - _TAIL_GAIN)
     less = min(share * least, tail)
@@ -305,7 +305,7 @@ def _fill_queue(share: float, state: State) -> None:
         target = state.targets[k]
         node = state.nodes[target]
         gain = node["best_gain"]
-        if look(state.owners, target):
+        if atomic_load(state.owners, target):
             continue
         if gain >= least or (state.may_be_invalid[target] and node["first_pending"] >= 0):
             queue[n_urgent] = target
@@ -313,26 +313,26 @@ def _fill_queue(share: float, state: State) -> None:
         elif gain >= state.least[1]:
             n_others += 1
             queue[queue.shape[0] - n_others] = target
-    swap(shared, N_URGENT, np.int64(n_urgent))
-    swap(shared, N_QUEUED, np.int64(n_urgent + n_others))
-    swap(shared, NEXT, np.int64(0))
+    atomic_exchange(shared, N_URGENT, np.int64(n_urgent))
+    atomic_exchange(shared, N_QUEUED, np.int64(n_urgent + n_others))
+    atomic_exchange(shared, NEXT, np.int64(0))
 
 
 @inlined
 def _help(state: State, scratch: Scratch) -> None:
     """Help to count a set that is counted by several threads, or yield if there is none."""
     if not help_count(state, scratch.part, scratch.counting):
-        rest()
+        yield_thread()
 
 
 @inlined
 def _wait_for_others(state: State, scratch: Scratch) -> None:
     """Close the work queue, and help to count until no helper thread is running a node."""
-    swap(state.shared, NEXT, np.int64(CLOSED))
-    add(state.shared, N_IDLE, np.int64(1))
-    while look(state.shared, N_BUSY) > 0:
+    atomic_exchange(state.shared, NEXT, np.int64(CLOSED))
+    atomic_add(state.shared, N_IDLE, np.int64(1))
+    while atomic_load(state.shared, N_BUSY) > 0:
         _help(state, scratch)
-    add(state.shared, N_IDLE, np.int64(-1))
+    atomic_add(state.shared, N_IDLE, np.int64(-1))
 
 
 @inlined
@@ -351,23 +351,23 @@ def _advance(leads: bool, n_steps: int, share: float, scored: bool, state: State
         if leads:
             if not _needs_host(state):
                 status = _commit_all(n_steps, state, scratch)
-            if status != NEEDS_HOST or scratch.spent[0] >= _TIME_SLICE_NS or _needs_host(state):
+            if status != NEEDS_HOST or scratch.estimated_ns[0] >= _TIME_SLICE_NS or _needs_host(state):
                 _wait_for_others(state, scratch)
-                swap(shared, OVER, np.int64(1))
+                atomic_exchange(shared, OVER, np.int64(1))
                 return status
             _fill_queue(share, state)
         else:
-            add(shared, N_IDLE, np.int64(1))
-            while look(shared, NEXT) >= look(shared, N_QUEUED) and not look(shared, OVER):
+            atomic_add(shared, N_IDLE, np.int64(1))
+            while atomic_load(shared, NEXT) >= atomic_load(shared, N_QUEUED) and not atomic_load(shared, OVER):
                 _help(state, scratch)
-            add(shared, N_IDLE, np.int64(-1))
-            if look(shared, OVER):
+            atomic_add(shared, N_IDLE, np.int64(-1))
+            if atomic_load(shared, OVER):
                 return status
-            add(shared, N_BUSY, np.int64(1))
+            atomic_add(shared, N_BUSY, np.int64(1))
         n_run = _run_queue(leads, state, scratch)
         if not leads:
-            add(shared, N_BUSY, np.int64(-1))
-            scratch.spent[0] = 0.0
+            atomic_add(shared, N_BUSY, np.int64(-1))
+            scratch.estimated_ns[0] = 0.0
         elif state.rules.weighs or state.rules.remote:
             _wait_for_others(state, scratch)
         elif n_run == 0:
@@ -383,7 +383,7 @@ def advance(leads: bool, n_steps: int, share: float, scored: bool, state: State,
     scored leaves since the last call.
     """
     scratch = refer(scratch)
-    scratch.spent[0] = 0.0
+    scratch.estimated_ns[0] = 0.0
     return _advance(leads, n_steps, share, scored, refer(state), scratch)
 
 
