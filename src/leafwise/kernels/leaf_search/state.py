@@ -33,7 +33,7 @@ LEAF = np.dtype(
         ("part", np.int64),  # switch: bit mask of the states of its first outcome; 0: not a switch
         ("partition", np.int64),  # switch: the leaf that was parted; -1: not a switch
         ("n_outcomes", np.int64),  # number of outcomes that the leaf has a distribution over
-        ("slot", np.int64),  # slot of the best split: TESTED, UNTESTED or FALLBACK
+        ("slot", np.int64),  # slot of the best split: TESTED or UNTESTED
         ("max_children", np.int64),  # limit on the children of a split when the leaf was scored; -1: not scored
         ("version", np.int64),  # the node's version when the leaf was scored
         ("excluded", np.int64),  # variable that the fallback split excludes; -1: no fallback is known

@@ -131,7 +131,7 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs, operations
     most = 2 * n_factors + n_indices + 3
     rank = np.empty(n_indices, np.int64)
     rank[order] = np.arange(n_indices)
-    begin, size = np.zeros(most + 1, np.int64), np.ones(most, np.int64)  # by tensor; its indices are held[begin:]
+    begin, size = np.zeros(most + 1, np.int64), np.ones(most, np.int64)  # by tensor; indices are in `held`
     held, holders = np.empty(4 * member.shape[0] + 64, np.int64), np.zeros(n_indices, np.int64)
     _arrange(first, member, rank, extent, begin, held, size, holders)
     by_last, follows = np.full(n_indices + 1, -1), np.empty(most, np.int64)
