@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import pytest
 
-from leafwise.kernels.compiling.atomics import add, lock, look, rest, swap, unlock
+from leafwise.kernels.compiling.atomics import atomic_add, atomic_exchange, atomic_load, lock, unlock, yield_thread
 
 N_THREADS = 4
 N = 500 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 50_000
@@ -20,7 +20,7 @@ compiled = numba.njit(nogil=True)
 @compiled
 def add_ones(shared, found):
     for k in range(len(found)):
-        found[k] = add(shared, 0, np.int64(1))
+        found[k] = atomic_add(shared, 0, np.int64(1))
 
 
 @compiled
@@ -28,7 +28,7 @@ def swap_in(shared, found):
     """Leave numbers of one's own, the next each time; note what was there."""
     first = found[0]
     for k in range(len(found)):
-        found[k] = swap(shared, 0, np.int64(first + k))
+        found[k] = atomic_exchange(shared, 0, np.int64(first + k))
 
 
 @compiled
@@ -44,7 +44,7 @@ def add_locked(shared, found):
 def wait(shared):
     """Whether another thread's number is seen some day; an ordinary load would be taken out of the loop."""
     n = 3 * 10**9
-    while n > 0 and look(shared, 0) == 0:
+    while n > 0 and atomic_load(shared, 0) == 0:
         n -= 1
     return n > 0
 
@@ -55,12 +55,12 @@ def take_turns(shared, found):
     me = found[0]
     for k in range(len(found)):
         for _ in range(10**7):
-            if look(shared, 0) % N_THREADS == me:
+            if atomic_load(shared, 0) % N_THREADS == me:
                 break
-            rest()
+            yield_thread()
         shared[8] += 1
         found[k] = shared[8]
-        add(shared, 0, np.int64(1))
+        atomic_add(shared, 0, np.int64(1))
 
 
 @pytest.fixture(autouse=True)

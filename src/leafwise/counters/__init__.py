@@ -1,1 +1,1 @@
-"""Counters: the only code that sees rows. The contract is in `counter`."""
+"""Counters: the only code that accesses rows. The interface is in `counter`."""

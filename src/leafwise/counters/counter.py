@@ -1,4 +1,4 @@
-"""The contract between search and whoever holds the rows: a search plans, a counter fills in, counts are integers.
+"""The interface between search and rows: a search plans, a counter fills in, counts are integers.
 
 Knows variables and arrays. Counts add over rows, so a counter may hold its data anywhere and in any number of shards.
 """
@@ -15,37 +15,35 @@ from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.uint8 | np.uint16]
-EVERYTHING = 0  # the name of the set of all cases
+EVERYTHING = 0  # name of the set of all cases
 
 
 class Session(Protocol):
-    """Sets of cases for one search, which names them: a name never comes twice, so a request can be repeated.
+    """Sets of cases of one search, which names them; no name is reused, so a request can be repeated.
 
-    Names count up from 1, and down from -1.
-
-    Requests come in batches, and the result of a batch is there when the call returns.
+    Names count up from 1, and down from -1. Requests come in batches, and a batch is complete when the call returns.
     """
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
-        """Cut each set by a variable: `groups` holds, request by request, the child that each state's cases go to.
+        """Cut each set by a variable: `groups` lists, request by request, the child to which each state's cases go.
 
-        `children` holds, request by request, the names of the children; each gets the cases of one state at least.
+        `children` lists, request by request, the names of the children; each gets the cases of at least one state.
         """
 
     def join(self, first: Integers, second: Integers, unions: Integers) -> None:
-        """The unions of first[r] and second[r], disjoint sets, one request after the other."""
+        """Make the unions of first[r] and second[r], which are disjoint, in order; unions may themselves be joined."""
 
     def count(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
-        """The histograms of each set in `of`, for its target, one after the other, laid out by `layout`.
+        """Return the histograms of each set in `of`, for its target, concatenated, with this layout.
 
-        The next call but one may write over them.
+        They may be overwritten by the next call but one.
         """
 
     def release(self, gone: Integers) -> None:
-        """Forget sets that nobody will ask for again; those that are forgotten already do not matter."""
+        """Release sets that will not be requested again; sets that are already released are ignored."""
 
     def close(self) -> None:
-        """Forget all sets; there are no more requests."""
+        """Release all sets; no more requests follow."""
 
 
 class Counter(Protocol):
@@ -53,29 +51,29 @@ class Counter(Protocol):
 
     variables: tuple[Variable, ...]
     n_cases: int
-    unit: float  # cases that one row stands for
-    lookahead: float  # nodes run ahead as long as their steps gain this share of the next step's gain: see `Leaves`
-    overlaps: bool  # whether it counts while this machine does something else, and a batch may as well come in halves
+    unit: float  # cases that one row represents
+    lookahead: float  # nodes run ahead as long as their steps gain this fraction of the next step's gain: see `Leaves`
+    overlaps: bool  # whether it counts while this machine does something else, so that a batch is better halved
 
     @property
     def local(self) -> "LocalCounter | None":
-        """Where compiled code finds the rows, if they are in this process's memory; else all goes by batches."""
+        """The counter whose arrays compiled code accesses, if the rows are in this process's memory; otherwise None."""
 
     def session(self) -> Session:
-        """For one search."""
+        """Open a session for one search."""
 
     def copying(self, variables: list[int]) -> "Counter":
-        """A counter of the same cases in which these variables follow once more, after all others."""
+        """Return a counter of the same cases in which copies of these variables follow all others."""
 
 
 class LocalCounter(Counter, Protocol):
-    """A counter whose sets compiled code cuts, joins and counts on its own, by their numbers in `cases`."""
+    """A counter whose sets compiled code cuts, joins and counts by itself, by their numbers in `cases`."""
 
-    shown: NDArray[np.bool_] | None  # [variable, case]: the graph of a variable begins with these; None: with all
+    shown: NDArray[np.bool_] | None  # [variable, case]: the cases with which its graph begins; None: all
 
     @property
     def codes(self) -> Codes:
-        """The rows themselves, codes[variable, case], for a search with a way of its own to count."""
+        """The rows themselves, codes[variable, case], for searches that do their own counting."""
 
     @property
     def cases(self) -> Cases:
@@ -83,19 +81,19 @@ class LocalCounter(Counter, Protocol):
 
     @property
     def no_cases(self) -> Cases:
-        """The same, empty: there at once, to tell what kinds of arrays they are."""
+        """Empty arrays of the same types, available immediately, for compilation."""
 
     def prepare(self) -> None:
-        """Begin to lay the cases out, as they will be counted soon; there is time for it on another thread."""
+        """Begin to lay out the cases for counting, on another thread if there is time."""
 
     def make_room(self, sizes: Integers) -> None:
-        """Room for more sets of these sizes, which compiled code will place."""
+        """Make space for more sets of these sizes, which compiled code will place."""
 
     def name_sets(self, session: Session, all_rows: Sequence[Integers]) -> list[int]:
-        """The names that a new session gives to sets of these rows, each sorted."""
+        """Make sets of these rows, each sorted, and return the names that a new session gives to them."""
 
     def take(self, session: Session, names: Integers) -> Integers:
-        """The numbers of sets that a session had made, and now has no longer."""
+        """Return the numbers of sets that a session has made, and remove them from it."""
 
     def release_numbers(self, gone: Integers) -> None:
-        """Forget sets by their numbers."""
+        """Release sets by their numbers."""

@@ -17,20 +17,20 @@ from leafwise.machine import n_bytes
 from leafwise.table import Table
 from leafwise.workers import Workers
 
-_PACKING_NS = 0.1  # for each case and plane, and again by rows
-_FEW_NS = 2e6  # so much is done ahead of time; more by all threads, when it is needed
-_MOST_PLANE_STATES = 32  # columns of more states are counted by increments only: of bits, there are twice so many,
-_FEWER_PLANE_STATES, _MANY = 8, 2**27  # ... or of more than these, where codes are so many: bits would outweigh them
-_SETS, _SETS_A_VARIABLE = 8192, 16  # room to begin with; memory is not touched before it is used
-_ROOM = 2**24  # bytes of masks, likewise, and half as much of lists,
-_MORE_ROOM = 2**28  # ... or so many, where these hold few sets: to copy them into more room takes longer than to search
+_PACKING_NS = 0.1  # per case and plane, and again for rows
+_FEW_NS = 2e6  # layouts of at most this cost are made ahead of time; larger ones by all threads, when needed
+_MOST_PLANE_STATES = 32  # columns with more states have no planes; their bits are stored twice, as planes and rows
+_FEWER_PLANE_STATES, _MANY = 8, 2**27  # limit on states if there are many codes, whose size the bits would exceed
+_SETS, _SETS_A_VARIABLE = 8192, 16  # initial number of sets; memory is not touched before it is used
+_ROOM = 2**24  # initial bytes of masks, and half as many of lists
+_MORE_ROOM = 2**28  # most initial bytes to have _FEW_SETS masks: copying them later takes longer than the search
 _FEW_SETS = 4096
-_SHARE = 1 / 4  # of the machine's memory, for lists that are yet to come; no more of it is touched than they take
-_FULL = 3 / 4  # lists in use, of all that there were: if less, those in use move together before there is room for more
+_SHARE = 1 / 4  # of the machine's memory, reserved for future lists; only what they take is touched
+_FULL = 3 / 4  # if a smaller share of all list entries is in use, lists are compacted before they grow
 
 
 class CpuCounter:
-    """A `LocalCounter` over a table in memory. All of its own is made when it is first needed.
+    """A `LocalCounter` over a table in memory. Its own arrays are made when they are first needed.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -52,7 +52,7 @@ class CpuCounter:
         self._table, self.shown = table, shown
         self._workers = workers or Workers()
         self._laid_out: Callable[[], Planes] | None = None
-        self._can_count = False  # compiled functions are there
+        self._can_count = False  # whether compiled functions are ready
         self.n_states = table.n_states
 
     @cached_property
@@ -72,7 +72,7 @@ class CpuCounter:
 
     @cached_property
     def _free(self) -> Integers:
-        return np.arange(len(self._masks))  # a stack of masks
+        return np.arange(len(self._masks))  # stack of the indices of free masks
 
     @cached_property
     def _lists(self) -> NDArray[np.int32]:
@@ -121,7 +121,7 @@ class CpuCounter:
         sets.release_sets(gone, self.cases)
 
     def cut_sets(self, parents: Integers, variables: Integers, n_children: Integers, groups: Integers) -> int:
-        """Cut sets by their numbers; that of the first child, the others follow."""
+        """Cut sets by their numbers; return the number of the first child, which the others follow."""
         requests = np.empty(len(parents), sets.CUT)
         requests["parent"], requests["variable"] = parents, variables
         requests["n_states"] = self.n_states[variables]
@@ -143,7 +143,7 @@ class CpuCounter:
         return int(self._marks[sets.N_SETS])
 
     def join_sets(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """The unions of disjoint sets, by their numbers; a pair may have unions of pairs before it."""
+        """Make unions of disjoint sets, by their numbers; a pair may refer to unions of earlier pairs."""
         begin, known = self.next_number, self._sets["size"]
         sizes: list[int] = []
         for pair in pairs:
@@ -152,7 +152,7 @@ class CpuCounter:
         sets.join_sets(np.array([(*pair, begin + k) for k, pair in enumerate(pairs)], np.int64), self.cases)
 
     def count_sets(self, of: Integers, targets: Integers, layout: Layout) -> NDArray[np.int32]:
-        """The histograms of sets by their numbers."""
+        """Return the histograms of sets by their numbers."""
         room = (layout.n_rows[layout.of_target[targets]] + 1) * layout.n_states[targets]
         requests = np.stack([of, targets, np.cumsum(room) - room, np.zeros_like(of), np.full_like(of, -1)], axis=1)
         sizes = np.minimum(self._sets["size"][of], self._masks.shape[1])
@@ -193,7 +193,7 @@ class CpuCounter:
         return sets.Cases(self._sets, self._masks, self._free, self._lists, self._marks, self.n_cases, self._data)
 
     def make_room(self, sizes: Integers) -> None:
-        """Room for sets of these sizes, where it is short; what grows at least doubles."""
+        """Make space for sets of these sizes where it is short; arrays at least double."""
         is_mask = sizes * 32 >= self.n_cases
         n_masks, n_rows = int(is_mask.sum()), int(sizes[~is_mask].sum())
         used_sets, free_masks, used_rows = self._marks.tolist()
@@ -214,10 +214,10 @@ class CpuCounter:
             if wanted > len(room):
                 used_rows, room = int(self._marks[sets.N_LISTED]), np.empty(wanted, np.int32)
                 room[:used_rows] = self._lists[:used_rows]
-            self._lists, self._room_for_lists = room[:wanted], room  # at once: an interrupt must not come between
+            self._lists, self._room_for_lists = room[:wanted], room  # one statement: an interrupt cannot separate them
 
     def _place(self, sizes: Integers) -> int:
-        """Records and room for new sets of these sizes; the number of the first."""
+        """Allocate records and memory for new sets of these sizes; return the number of the first."""
         self.make_room(sizes)
         return sets.place_sets(sizes, self.cases)
 
@@ -230,7 +230,7 @@ class CpuSession:
         self.numbers = {EVERYTHING: EVERYTHING}
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
-        self.release(children)  # of a request that is repeated
+        self.release(children)  # if a request is repeated
         begin = np.cumsum(self._counter.n_states[variables]) - self._counter.n_states[variables]
         n_children = np.maximum.reduceat(groups, begin) + 1
         first = self._counter.cut_sets(self._of(parents), variables, n_children, groups)
@@ -262,7 +262,10 @@ class CpuSession:
 
 
 def _writable(codes: Codes) -> Codes:
-    """The same memory: for arrays that may not be written to, kernels would be compiled again. They do not write."""
+    """Return a writable view of the same memory, since kernels would be compiled again for read-only arrays.
+
+    Kernels do not write to it.
+    """
     if codes.flags.writeable:
         return codes
     memory: Any = (c_char * codes.nbytes).from_address(codes.ctypes.data)
@@ -270,7 +273,7 @@ def _writable(codes: Codes) -> Codes:
 
 
 def _lay_out(table: Table, workers: Workers) -> Callable[[], Planes]:
-    """Begin to lay out a table for counting, ahead of time; a call ends it."""
+    """Begin to lay out a table for counting, ahead of time if that is quick; calling the result completes it."""
     n_states, n, n_cases = table.n_states, table.n_variables, table.n_cases
     has_planes = n_states <= (_MOST_PLANE_STATES if table.codes.size <= _MANY else _FEWER_PLANE_STATES)
     ends = np.cumsum(np.where(has_planes, n_states - 1, 0))

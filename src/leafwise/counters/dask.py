@@ -1,9 +1,9 @@
-"""Counting on a Dask cluster: its workers hold the rows in shards, packed; what comes back is the sum of their counts.
+"""Counting on a Dask cluster: its workers hold the rows in shards, packed, and return the sum of their counts.
 
-A round is one batch of requests to every worker, and the sum of what they count, by a tree where they are many.
-Workers remember sets of cases between rounds, and may die at any time: a worker that lacks a shard, or has not heard
-all of a session, says so. The shard is then read again, its sets are rebuilt from their history, and the round is asked
-for once more. Knows the contract of counters, tables read in shards, and Dask, to which this is the only door.
+A round is one batch of requests to every worker, and the sum of their counts, by a tree if there are many workers.
+Workers remember sets of cases between rounds, and may die at any time. A worker that lacks a shard, or has missed
+rounds of a session, says so; the shard is then read again, its sets are rebuilt from their history, and the round is
+repeated. Knows the interface of counters, tables read in shards, and Dask, which only this module imports.
 """
 
 import threading
@@ -30,23 +30,23 @@ from leafwise.shards import Survey, agreed, check_options, pack_shard, survey
 from leafwise.table import Table, Variable
 from leafwise.workers import Workers
 
-_ATTEMPTS = 50  # to have one thing done, while workers die
-_ANSWER = 10.0  # seconds, for a scheduler to be there
-_PATIENCE = 60.0  # seconds without any worker
-_FEW_WORKERS = 16  # whose counts are summed here
-_REACH = 2.0  # seconds, to reach a worker without the scheduler
-_COUNT = "leafwise_count"  # what workers are asked for then
-_SPARE = 2**20  # numbers in requests that are kept as they were sent
+_ATTEMPTS = 50  # to complete one task while workers die
+_ANSWER = 10.0  # seconds to wait for the answer of a scheduler
+_PATIENCE = 60.0  # seconds to wait without any worker
+_FEW_WORKERS = 16  # up to this number, their counts are summed here
+_REACH = 2.0  # seconds to connect to a worker without the scheduler
+_COUNT = "leafwise_count"  # the operation that workers are then asked for
+_SPARE = 2**20  # numbers in the history that are kept as they were sent
 Operation = tuple[str, tuple[Integers, ...]]  # cut, join or release, and its arguments
 
 
 def is_dask_frame(data: object) -> bool:
-    """Whether this is a Dask data frame."""
+    """Return whether this is a Dask data frame."""
     return hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed")
 
 
 def client_of(cluster: Any) -> Any:
-    """The client of a cluster: itself, or of the scheduler at an address; None is the one that this process has."""
+    """Return the client of a cluster: itself, or of the scheduler at an address; None: the one this process has."""
     distributed = _distributed()
     if cluster is None:
         try:
@@ -60,10 +60,10 @@ def client_of(cluster: Any) -> Any:
             raise TypeError(f"cluster is {type(cluster).__name__}: give a dask.distributed.Client, or an address")
         return cluster
     try:
-        with ThreadPoolExecutor(1) as thread:  # since this one may have a loop of its own, as in a notebook
+        with ThreadPoolExecutor(1) as thread:  # since this thread may run an event loop, as in a notebook
             thread.submit(_knock, cluster).result()
         client = distributed.Client(cluster, timeout=_ANSWER, set_as_default=False)
-    except (OSError, ValueError, MemoryError) as error:  # another program's answer looks like a message without end
+    except (OSError, ValueError, MemoryError) as error:  # memory: if another program answers
         raise ValueError(
             f"no Dask scheduler answers at '{cluster}' ({type(error).__name__}): check the address, such as "
             "'tcp://10.0.0.1:8786', and that versions of dask are the same"
@@ -72,7 +72,7 @@ def client_of(cluster: Any) -> Any:
 
 
 def _knock(address: str) -> None:
-    """See that somebody answers: a client waits without end for another program, such as the dashboard, to do so."""
+    """Check that a scheduler answers: a client would wait forever for another program, such as the dashboard."""
     import asyncio
 
     from distributed import Security
@@ -89,10 +89,10 @@ def _knock(address: str) -> None:
 class DaskCounter:
     """A `Counter` of rows on the workers of a cluster.
 
-    `report` has what it took: rounds, bytes, seconds by stage, and how often a shard was loaded again.
+    `report` contains what it took: rounds, bytes, seconds by stage, and how often a shard was loaded again.
     """
 
-    lookahead = 0.3  # every batch goes to all workers, so that few and large ones are better
+    lookahead = 0.3  # every batch goes to all workers, so few large batches are better
     overlaps = False
     local = None
     unit = 1.0
@@ -106,18 +106,18 @@ class DaskCounter:
             "bytes_sent": 0, "bytes_received": 0, "restored": 0,
             "seconds": {"read": 0.0, "agree": 0.0, "pack": 0.0, "count": 0.0, "count_on_workers": 0.0},
         }  # fmt: skip
-        self.homes: dict[int, str] = {}  # the worker that has each shard, as far as anybody knows
-        self.out_of_reach: set[str] = set()  # workers that only the scheduler can talk to
+        self.homes: dict[int, str] = {}  # by shard: the worker that has it, as far as is known
+        self.out_of_reach: set[str] = set()  # workers that only the scheduler can reach
         self._n_sessions = 0
         self._forget = weakref.finalize(self, _tell_all_to_forget, client, self.run)
 
     def close(self) -> None:
-        """Let the workers forget the rows; as when nobody refers to this any more."""
+        """Let the workers drop the rows; happens by itself when this object is no longer referenced."""
         self._forget()
 
     @classmethod
     def of_tables(cls, tables: Sequence[Table], cluster: Any = None) -> "DaskCounter":
-        """Tables of this process as shards, one each; all must have the same variables."""
+        """Make a counter of tables of this process as shards, one each; all must have the same variables."""
         shards = [_Shard(table, table.n_cases, _Plan(None, table.variables, ())) for table in tables]
         counter = cls(client_of(cluster), shards, tables[0].variables)
         counter.restore(range(len(shards)))
@@ -127,7 +127,7 @@ class DaskCounter:
     def read(
         cls, data: Any, cluster: Any = None, *, target: str | None = None, **reading: Unpack[Reading]
     ) -> "DaskCounter":
-        """Let workers read files, or partitions of a Dask data frame: states are agreed before anything is counted."""
+        """Let workers read files, or partitions of a Dask data frame; states are agreed on before rows are counted."""
         options = options_of(reading, target)
         check_options(options)
         client = client_of(cluster)
@@ -182,7 +182,7 @@ class DaskCounter:
         return found
 
     def restore(self, numbers: Iterable[int], session: int = 0, heard: "_Heard | None" = None) -> None:
-        """Have shards loaded where they are not, and a session's sets rebuilt."""
+        """Have shards loaded where they are missing, and a session's sets rebuilt."""
 
         def ask(number: int, source: Any) -> Any:
             plan = self.shards[number].plan
@@ -191,27 +191,27 @@ class DaskCounter:
         futures = {number: ask(number, self.shards[number].plain) for number in numbers}
         for number, future in futures.items():
             home = self.result(future)
-            while home is None:  # it is not there, and has to be made
+            while home is None:  # the shard is missing, and its part of the graph must be computed
                 home = self.result(ask(number, self.client.compute(self.shards[number].source)))
             self.homes[number] = home
 
     def submit(self, function: Any, *arguments: Any, shard: int) -> Any:
-        """Ask the worker that has a shard, or any other if that one is gone."""
+        """Submit a task to the worker that has a shard, or to another if that one is gone."""
         alive = dict.fromkeys(self.client.nthreads(), 0)
         if alive and self.homes.get(shard) not in alive:
             for home in self.homes.values():
                 if home in alive:
                     alive[home] += 1
-            self.homes[shard] = min(alive, key=lambda worker: alive[worker])  # that with the fewest
+            self.homes[shard] = min(alive, key=lambda worker: alive[worker])  # the one with the fewest shards
         return self.send(function, *arguments, to=self.homes.get(shard))
 
     def send(self, function: Any, *arguments: Any, to: str | None) -> Any:
-        """Ask one worker, or if it is gone any other."""
+        """Submit a task to one worker, or to any other if it is gone."""
         where = {} if to is None else {"workers": [to], "allow_other_workers": True}
         return self.client.submit(function, *arguments, pure=False, **where)
 
     def result(self, future: Any) -> Any:
-        """What comes of a task; as long as there are workers, it is run again when one of them dies."""
+        """Return the result of a task; while there are workers, it is run again when one of them dies."""
         distributed, since = _distributed(), time.monotonic()
         for _ in range(_ATTEMPTS):
             while True:
@@ -226,7 +226,7 @@ class DaskCounter:
                         raise ConnectionError(
                             f"the cluster has had no worker for {_PATIENCE:.0f} seconds: start some"
                         ) from None
-                except distributed.KilledWorker:  # a few have died of it, or while it was there
+                except distributed.KilledWorker:  # several workers have died while they ran it
                     break
                 except CancelledError:
                     raise ConnectionError("the Dask scheduler has lost what it was asked for: start again") from None
@@ -235,7 +235,7 @@ class DaskCounter:
 
 
 class DaskSession:
-    """One search's sets of cases on all workers. What is not counted waits, and goes along with the next count."""
+    """One search's sets of cases on all workers. Requests other than counts are sent with the next count."""
 
     def __init__(self, counter: DaskCounter, number: int) -> None:
         self._counter, self._number = counter, number
@@ -260,7 +260,7 @@ class DaskSession:
         try:
             found = self._until_known(round_)
         finally:
-            self._n_rounds += 1  # also after an interrupt: no two rounds may have the same number
+            self._n_rounds += 1  # even after an interrupt: no two rounds may have the same number
         assert found.counts is not None
         self._history.add(self._waiting)
         self._waiting, self._layout = [], layout
@@ -282,7 +282,7 @@ class DaskSession:
         raise ConnectionError(f"workers died in {_ATTEMPTS} rounds one after the other: have they enough memory?")
 
     def _ask(self, round_: "_Round") -> "_Sum":
-        """Ask every worker for its shards, and sum what they count: here, or where they are many, two by two."""
+        """Ask every worker for the counts of its shards, and sum them: here or, if there are many, by a tree."""
         counter = self._counter
         shards_of: dict[str, list[int]] = {}
         for number, home in counter.homes.items():
@@ -302,11 +302,11 @@ class DaskSession:
         return found
 
     def _ask_at_once(self, shards_of: dict[str, list[int]], round_: "_Round") -> "_Sum":
-        """Without tasks: Dask's scheduler gathers them for some milliseconds on each way, and a tree has several."""
+        """Ask without tasks: Dask's scheduler delays these by milliseconds each way, and a tree has several levels."""
         from distributed.protocol.pickle import dumps
 
         counter = self._counter
-        request = dumps((counter.run, self._number, round_))  # once for all
+        request = dumps((counter.run, self._number, round_))  # once for all workers
         try:
             found = counter.client.sync(_ask_directly, counter.client, request, shards_of, counter.out_of_reach)
             if others := [home for home in shards_of if home not in found]:
@@ -320,7 +320,7 @@ class DaskSession:
                 raise one.error
             if isinstance(one, BaseException) and not isinstance(one, OSError):
                 raise one
-            sums.append(_Sum(None, numbers, 0.0) if isinstance(one, OSError) else one)  # it died
+            sums.append(_Sum(None, numbers, 0.0) if isinstance(one, OSError) else one)  # OSError: the worker died
         return reduce(_add, sums)
 
     def close(self) -> None:
@@ -332,7 +332,7 @@ class DaskSession:
 async def _ask_directly(
     client: Any, request: bytes, shards_of: dict[str, list[int]], out_of_reach: set[str]
 ) -> dict[str, Any]:
-    """Have workers count, without the scheduler, which would take as long again; those that can be reached."""
+    """Have workers count, without the scheduler, which would double the time; only those that can be reached."""
     import asyncio
 
     from distributed.core import send_recv
@@ -348,7 +348,7 @@ async def _ask_directly(
             return
         try:
             answer = await send_recv(connection, op=_COUNT, request=request, shards=shards_of[home])
-            found[home] = OSError() if answer is None else loads(answer["found"])  # None: it is another worker by now
+            found[home] = OSError() if answer is None else loads(answer["found"])  # None: by now it is another worker
         except OSError as error:
             found[home] = error
         finally:
@@ -358,14 +358,14 @@ async def _ask_directly(
     return found
 
 
-# What goes over the wire
+# Messages
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """How a shard becomes a table: read with these options, each byte in its state, some variables once more."""
+    """How a shard becomes a table: its options, the state of each byte, and variables that are copied."""
 
-    options: Options | None  # None: it is a table already
+    options: Options | None  # None: the source is already a table
     variables: tuple[Variable, ...]
     states: tuple[Bytes, ...]
     copies: tuple[int, ...] = ()
@@ -375,7 +375,7 @@ class _Plan:
 
 
 class _Shard(NamedTuple):
-    """Some of the rows: the names of files, a table, or a part of a Dask graph."""
+    """Some of the rows: names of files, a table, or a part of a Dask graph."""
 
     source: Any
     n_cases: int
@@ -383,13 +383,13 @@ class _Shard(NamedTuple):
 
     @property
     def plain(self) -> Any:
-        """What a task is given to find the rows; None for a part of a graph, which takes time to be made."""
+        """What a task needs to read the rows; None for a part of a graph, which has to be computed first."""
         return None if hasattr(self.source, "__dask_graph__") else self.source
 
 
 @dataclass(frozen=True)
 class _Round:
-    """Sets to make and to forget, and those to count then; a new layout goes along once."""
+    """Sets to make and to release, and those to count then; a new layout is sent once."""
 
     number: int
     operations: list[Operation]
@@ -405,7 +405,7 @@ class _Round:
 
 @dataclass(frozen=True)
 class _Heard:
-    """All that was asked for in the rounds before, in short."""
+    """Everything requested in earlier rounds, condensed."""
 
     n_rounds: int
     operations: list[Operation]
@@ -413,7 +413,7 @@ class _Heard:
 
 
 class _Sum(NamedTuple):
-    """Histograms of some shards, or those shards that could not say; and how long the slowest worker counted."""
+    """Histograms of some shards, or the shards that could not be counted; and the seconds of the slowest worker."""
 
     counts: NDArray[np.int32] | None
     lacking: list[int]
@@ -421,30 +421,30 @@ class _Sum(NamedTuple):
 
 
 class _Fault(NamedTuple):
-    """What went wrong on a worker that lives: an error that is raised there looks like one of the connection."""
+    """An error of a worker that is alive; raised there, it would look like an error of the connection."""
 
     error: OSError
 
 
 class _History:
-    """How the sets of a session were made: as long as anybody may ask for them, or for what was made of them."""
+    """How the sets of a session were made: kept while they, or sets made from them, may be requested."""
 
     def __init__(self, variables: tuple[Variable, ...]) -> None:
         self._n_states = [variable.n_states for variable in variables]
-        self._recent: list[Operation] = []  # not looked at yet: most searches end before anybody asks
-        self._n_recent = 0  # numbers in these
-        self._made: dict[int, tuple[int, str, tuple[Any, ...]]] = {}  # name: level, how, and of what
+        self._recent: list[Operation] = []  # not processed yet: most searches end before the history is needed
+        self._n_recent = 0  # number of integers in these
+        self._made: dict[int, tuple[int, str, tuple[Any, ...]]] = {}  # by name: level, operation and its arguments
         self._live: set[int] = set()
 
     def add(self, operations: Sequence[Operation]) -> None:
-        """Note what was asked for."""
+        """Record requested operations."""
         self._recent += operations
         self._n_recent += sum(len(array) for _, arguments in operations for array in arguments)
         if self._n_recent > max(_SPARE, 2 * len(self._made)):
             self._look()
 
     def _look(self) -> None:
-        """Note each set that was asked for, and leave out those that nobody will need."""
+        """Process recent operations, and discard sets that will no longer be needed."""
         for kind, arguments in self._recent:
             if kind == "release":
                 self._live.difference_update(arguments[0].tolist())
@@ -481,7 +481,7 @@ class _History:
         return needed
 
     def operations(self) -> list[Operation]:
-        """What makes all sets again that somebody may ask for, level by level."""
+        """Return operations that make all sets again that may be requested, level by level."""
         self._look()
         needed = self._needed()
         levels: dict[tuple[int, str], dict[tuple[int, ...], tuple[Any, ...]]] = {}
@@ -516,7 +516,7 @@ class _Held:
 
 @dataclass
 class _Sitting:
-    """A session with a shard: its sets, and how many rounds it has heard."""
+    """A session with a shard: its sets, and the number of rounds it has executed."""
 
     session: CpuSession
     n_rounds: int
@@ -527,7 +527,7 @@ _HELD: dict[tuple[str, int], _Held] = {}
 
 
 def _survey(run: str, number: int, source: Any, options: Options) -> tuple[str, Survey]:
-    """Read a shard; where that was, and what is in it."""
+    """Read a shard; return the worker's address, and a survey of the shard."""
     held = _HELD.setdefault((run, number), _Held())
     with held.lock:
         held.packing = pack_shard(source, options)
@@ -535,7 +535,7 @@ def _survey(run: str, number: int, source: Any, options: Options) -> tuple[str, 
 
 
 def _restore(run: str, number: int, source: Any, plan: _Plan, session: int, heard: _Heard | None) -> str | None:
-    """Load a shard, unless it is here, and tell it what it missed of a session; where, or None without its source."""
+    """Load a shard, unless it is here, and rebuild a session's sets; return the address; None: it needs the source."""
     held = _HELD.setdefault((run, number), _Held())
     worker = _here()
     with held.lock:
@@ -559,7 +559,7 @@ def _restore(run: str, number: int, source: Any, plan: _Plan, session: int, hear
 
 
 def _count(run: str, numbers: list[int], session: int, round_: _Round) -> _Sum:
-    """Do what a round asks for, for the shards that are here and have heard all rounds before."""
+    """Execute a round for the shards that are here and have executed all rounds before."""
     began, total, lacking = time.perf_counter(), None, []
     for number in numbers:
         held = _HELD.get((run, number))
@@ -572,7 +572,7 @@ def _count(run: str, numbers: list[int], session: int, round_: _Round) -> _Sum:
 
 
 async def _count_asked(request: bytes, shards: list[int]) -> dict[str, bytes]:
-    """The same for whoever asks this worker without the scheduler, beside whatever else it does."""
+    """Execute a round for a client that asks this worker directly, concurrently with its other tasks."""
     import asyncio
 
     from distributed.protocol.pickle import dumps, loads
@@ -587,7 +587,7 @@ async def _count_asked(request: bytes, shards: list[int]) -> dict[str, bytes]:
 
 
 async def _count_here(request: bytes, shards_of: dict[str, list[int]], dask_worker: Any) -> Any:
-    """The same by way of the scheduler."""
+    """Execute a round for a client that asks through the scheduler."""
     from distributed.protocol.pickle import loads
 
     return loads((await _count_asked(request, shards_of[dask_worker.address]))["found"])
@@ -602,8 +602,8 @@ def _count_shard(held: _Held, session: int, round_: _Round) -> NDArray[np.int32]
         sitting = held.sessions.get(session)
         if sitting is None or not round_.number <= sitting.n_rounds <= round_.number + 1:
             return None
-        if sitting.n_rounds == round_.number:  # else it has heard this one already
-            sitting.n_rounds = -1  # until it is done: whoever asks meanwhile, or after a fault, is told to begin again
+        if sitting.n_rounds == round_.number:  # otherwise it has executed this one already
+            sitting.n_rounds = -1  # until it is complete: after a fault, the sets must be rebuilt
             _do(sitting.session, round_.operations)
             sitting.layout = round_.layout or sitting.layout
             sitting.n_rounds = round_.number + 1
@@ -629,9 +629,9 @@ async def _close(run: str, session: int) -> None:
                     if session in held.sessions:
                         held.sessions.pop(session).session.close()
 
-    import asyncio  # which takes long, and a search without workers has no use for it
+    import asyncio  # here, since it takes long, and searches without workers do not need it
 
-    await asyncio.to_thread(close)  # who counts meanwhile is waited for
+    await asyncio.to_thread(close)  # waits for counts in progress
 
 
 async def _forget(run: str) -> None:
@@ -641,25 +641,25 @@ async def _forget(run: str) -> None:
 
 def _tell_all_to_forget(client: Any, run: str) -> None:
     def tell() -> None:
-        with suppress(OSError, RuntimeError):  # a cluster that is gone has forgotten already
+        with suppress(OSError, RuntimeError):  # the cluster may be gone
             client.run(_forget, run, wait=False)
 
     if client.status == "running":
         if threading.current_thread() is threading.main_thread():
             tell()
-        else:  # this may be the client's own thread, which must not wait for itself
+        else:  # this may be the client's own thread, which would wait for itself
             threading.Thread(target=tell, daemon=True).start()
 
 
 def _here() -> Any:
-    """This worker, which from now on counts for whoever asks it without the scheduler."""
+    """Return this worker, which from now on also serves clients that ask it directly."""
     worker = _distributed().get_worker()
     worker.handlers.setdefault(_COUNT, _count_asked)
     return worker
 
 
 def _dealt(data: Any, n_workers: int) -> list[Any]:
-    """Files, dealt to so many shards one behind the other by their sizes; or the partitions of a Dask data frame."""
+    """Distribute files over shards, in order and by size; or return the partitions of a Dask data frame."""
     if is_dask_frame(data):
         return list(data.to_delayed())
     if not is_path(data):

@@ -1,8 +1,8 @@
-"""Counting on a GPU, by CuPy. Knows the table and the contract of counters; the kernels are in `gpu_kernels`.
+"""Counting on a GPU, by CuPy. Knows the table and the interface of counters; the kernels are in `gpu_kernels`.
 
-Bit planes, rows and sets of cases live on the device; histograms come back. A set is a mask, or, when it holds few
-cases, a list of row numbers, as on this machine's cores. A union stays unmade until it is cut or counted, which most
-never are: until then it holds its parts.
+Bit planes, rows and sets of cases are stored on the device; histograms are copied back. A set is a mask or, if it
+contains few cases, a list of row numbers, as on the CPU. A union is not computed until it is cut or counted, which most
+never are; until then it refers to its parts.
 """
 
 import logging
@@ -18,21 +18,21 @@ from leafwise.errors import AdvisedError
 from leafwise.kernels.counting.arrays import Layout, grown
 from leafwise.table import Table
 
-_SPARE = 2**30  # bytes that are left to the device's other users
-_LARGE = 2**30  # bytes of a table whose sets get much room from the start:
-_ROOM = 2**31  # ... beyond so many bytes kernels are others, and would be compiled in the middle of a search
-_FIRST_ROOM = 2**24  # bytes for lists elsewhere; for masks 16 times as many
-_FIRST_NAMES = 2**14
-_MOST_CELLS = 2**28  # of histograms at a time
-_MOST_BLOCKS = 65_535  # of a grid, in its second and third dimension; the least that one takes of a list is SUMMED
-_UNKNOWN, _MASK, _LIST, _UNION = range(4)  # what a set is
-_Entries = tuple[Any, Any, Any]  # of a layout, on the device
+_SPARE = 2**30  # bytes that are left to other users of the device
+_LARGE = 2**30  # bytes of a table; if larger, arrays of sets have more than _ROOM bytes from the beginning
+_ROOM = 2**31  # bytes: for larger arrays CuPy compiles other kernels, which must not happen during a search
+_FIRST_ROOM = 2**24  # initial bytes of lists for smaller tables; of masks 16 times as many
+_FIRST_NAMES = 2**14  # initial number of names
+_MOST_CELLS = 2**28  # of histograms that are counted together
+_MOST_BLOCKS = 65_535  # of a grid, in its second and third dimension; a block takes at least SUMMED rows of a list
+_UNKNOWN, _MASK, _LIST, _UNION = range(4)  # kinds of sets
+_Entries = tuple[Any, Any, Any]  # arrays of a layout, on the device: see `_layout`
 
 
 class GpuCounter:
     """A `Counter` over a table that is copied to a GPU."""
 
-    lookahead = 0.3  # less makes hardly fewer batches
+    lookahead = 0.3  # a smaller value makes hardly fewer batches
     overlaps = True
     local = None
 
@@ -42,15 +42,15 @@ class GpuCounter:
         self.device = self.cupy.cuda.get_device_id()
         self.n_states = table.n_states
         self.n_words = -(-table.n_cases // 64)
-        self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # of a row
+        self.n_octets = -(-table.codes[:, :1].nbytes // 8)  # groups of eight bytes per row
         self.is_binary = bool((table.n_states == 2).all()) and table.codes.itemsize == 1
         few = table.n_cases // (8 if self.is_binary else 32)
-        self.most_listed = min(few, _MOST_BLOCKS * _kernels().SUMMED)  # cases of a set that is a list
+        self.most_listed = min(few, _MOST_BLOCKS * _kernels().SUMMED)  # most cases of a set that is a list
         self._check_room()
 
     @property
     def n_bytes(self) -> int:
-        """What the table takes on the device."""
+        """Bytes that the table takes on the device."""
         n_planes = int((self.n_states - 1).sum())
         return n_planes * self.n_words * 8 + self._table.codes.nbytes + self.n_cases * self.n_octets * 8
 
@@ -62,7 +62,7 @@ class GpuCounter:
 
     @cached_property
     def first(self) -> Any:
-        """The plane of state 1 of each variable."""
+        """The plane of state 1 of each variable, on the device."""
         return self.cupy.asarray(np.cumsum(self.n_states - 1) - (self.n_states - 1))
 
     @cached_property
@@ -72,7 +72,7 @@ class GpuCounter:
 
     @cached_property
     def data(self) -> tuple[Any, Any]:
-        """Bit planes, and codes row by row."""
+        """Bit planes, and codes row by row, on the device."""
         cp, kernels = self.cupy, _kernels()
         columns = cp.asarray(self._table.codes)
         variables = np.repeat(np.arange(len(self.n_states)), self.n_states - 1)
@@ -98,7 +98,7 @@ class GpuCounter:
         return planes, rows
 
     def _check_room(self) -> None:
-        """Refuse a table that does not fit, or say what it takes, and what is left for sets of cases."""
+        """Refuse a table that does not fit; otherwise determine what it takes, and what is left for sets of cases."""
         free, _ = self.cupy.cuda.runtime.memGetInfo()
         wanted = self.n_bytes + _SPARE
         self.is_large = self.n_bytes > _LARGE and wanted + 5 * _ROOM < free  # a search may have two sessions
@@ -114,7 +114,7 @@ class GpuCounter:
         logging.getLogger(__name__).info("%s for sets of cases.", self.room)
 
     def empty(self, shape: Any, kind: type) -> Any:
-        """Room on the device for sets of cases."""
+        """Allocate memory on the device for sets of cases."""
         try:
             return self.cupy.empty(shape, kind)
         except self.cupy.cuda.memory.OutOfMemoryError:
@@ -138,15 +138,15 @@ class GpuSession:
         self._free = list(range(n_masks - 1, 0, -1))
         self._lists = counter.empty(_ROOM // 4 + 1 if counter.is_large else _FIRST_ROOM // 4, np.int32)
         self._n_listed = 0
-        # By place (see `_places`): what each set is, the row of the masks or where in the lists it begins, its size,
-        # how many unions hold it, and whether nobody else will ask for it.
+        # By index (see `_places`): kind of a set, its row in the masks or offset in the lists, its size, the number of
+        # unions that refer to it, and whether it was released, so that only these need it.
         self._kind, self._is_released = np.zeros(_FIRST_NAMES, np.uint8), np.zeros(_FIRST_NAMES, np.bool_)
         self._at, self._size, self._n_holders = np.zeros((3, _FIRST_NAMES), np.int64)
         self._kind[EVERYTHING], self._size[EVERYTHING] = _MASK, counter.n_cases
-        self._parts: dict[int, tuple[int, int]] = {}  # of each union
-        self._laid_out: Layout | None = None  # by what is on the device:
+        self._parts: dict[int, tuple[int, int]] = {}  # by union
+        self._laid_out: Layout | None = None  # the layout of which `_layouts` contains parts
         self._layouts: dict[int, _Entries] = {}
-        self._rooms = [self._pinned(0), self._pinned(0)]  # for the counts of the last call, and of the one before
+        self._rooms = [self._pinned(0), self._pinned(0)]  # for the counts of the last two calls
 
     def cut(self, parents: Integers, variables: Integers, groups: Integers, children: Integers) -> None:
         parents, children = _places(parents), _places(children)
@@ -167,7 +167,7 @@ class GpuSession:
         first, second, unions = _places(first), _places(second), _places(unions)
         self._begin(unions)
         for one, two, union in zip(first.tolist(), second.tolist(), unions.tolist(), strict=True):
-            self._size[union] = self._size[one] + self._size[two]  # of which one may be a union of this batch
+            self._size[union] = self._size[one] + self._size[two]  # a part may be a union of this batch
             self._parts[union] = one, two
         np.add.at(self._n_holders, np.concatenate([first, second]), 1)
         self._kind[unions] = _UNION
@@ -181,7 +181,7 @@ class GpuSession:
         if ends[-1] > len(self._rooms[0]):
             self._rooms[0] = self._pinned(max(int(ends[-1]), 2 * len(self._rooms[0])))
         begin, found = 0, self._rooms[0][: int(ends[-1])]
-        with self._cp.cuda.Device(self._counter.device):  # whichever thread asks
+        with self._cp.cuda.Device(self._counter.device):  # the current device belongs to a thread
             self._make_unions(of)
             while begin < len(of):
                 done = int(ends[begin - 1]) if begin else 0
@@ -196,7 +196,7 @@ class GpuSession:
         self._forget(_places(gone))
 
     def _forget(self, gone: Integers) -> None:
-        """Forget sets, and those that only they held."""
+        """Release sets, and those that only they referred to."""
         names = np.unique(gone[(gone != EVERYTHING) & (gone < len(self._kind))])
         while len(names):
             self._is_released[names] = True
@@ -212,15 +212,15 @@ class GpuSession:
         self._rooms = []
 
     def _begin(self, names: Integers) -> None:
-        """Forget sets of these names, which a request that is repeated has left, and make room for them."""
+        """Release sets of these names, left by a request that is repeated, and make space for them."""
         self._forget(names)
         if (most := int(names.max(initial=0)) + 1) > len(self._kind):
-            for field in ("_is_released", "_at", "_size", "_n_holders", "_kind"):  # the last says how long all are
+            for field in ("_is_released", "_at", "_size", "_n_holders", "_kind"):  # the last one tells the length
                 setattr(self, field, grown(getattr(self, field), most))
         self._is_released[names] = False
 
     def _let_go(self, unions: Integers) -> Integers:
-        """Unions hold their parts no longer; those that nobody needs now."""
+        """Remove unions' references to their parts; return the parts that are no longer needed."""
         parts = np.array([part for union in unions.tolist() for part in self._parts.pop(union)], np.int64)
         np.subtract.at(self._n_holders, parts, 1)
         parts = np.unique(parts)
@@ -228,7 +228,7 @@ class GpuSession:
         return gone
 
     def _make_unions(self, names: Integers) -> None:
-        """Make those of these sets that are unions."""
+        """Compute those of these sets that are unions."""
         unions = np.unique(names[self._kind[names] == _UNION])
         if not len(unions):
             return
@@ -270,12 +270,12 @@ class GpuSession:
     def _join_as_lists(self, unions: Integers, parts: Integers, owners: Integers) -> None:
         begins, sizes = self._list_room(self._size[unions]), self._size[parts]
         before = np.cumsum(sizes) - sizes
-        first = np.searchsorted(owners, owners)  # of the same union
+        first = np.searchsorted(owners, owners)  # first part of the same union
         self._move(parts, begins[owners] + before - before[first], self._lists)
         self._at[unions] = begins
 
     def _move(self, sets: Integers, goals: Integers, lists: Any) -> None:
-        """Copy lists to where they shall begin in these."""
+        """Copy lists of sets to these offsets of `lists`."""
         lengths = self._size[sets]
         if lengths.any():
             threads = self._kernels.THREADS
@@ -284,20 +284,20 @@ class GpuSession:
             self._kernels.move_lists(grid, (threads,), (*given, self._lists, lists))
 
     def _given(self, *parts: Integers) -> list[Any]:
-        """These on the device, in one copy."""
+        """Copy these arrays to the device, in one transfer."""
         ends = np.cumsum([len(part) for part in parts]).tolist()
         whole = self._cp.asarray(np.concatenate(parts))
         return [whole[end - len(part) : end] for part, end in zip(parts, ends, strict=True)]
 
     def _pinned(self, n: int) -> NDArray[np.int32]:
-        """Room for counts that the device can write to by itself."""
+        """Allocate pinned memory for counts, which the device can write to directly."""
         from cupyx import empty_pinned
 
         room: NDArray[np.int32] = empty_pinned(max(n, 1), np.int32)
         return room
 
     def _count(self, of: Integers, targets: Integers, offsets: Integers, n_cells: int, layout: Layout) -> Any:
-        """Histograms of sets, on the device."""
+        """Count histograms of sets, on the device."""
         out = self._cp.zeros(n_cells, np.int32)
         which, is_mask = layout.of_target[targets], self._kind[of] == _MASK
         binary = self._counter.is_binary
@@ -314,7 +314,7 @@ class GpuSession:
         return out
 
     def _layout(self, number: int, layout: Layout) -> _Entries:
-        """On the device: the variables of a layout, where each begins, and the same of all variables, or -1."""
+        """Return on the device a layout's variables, their bases, and the bases of all variables (-1: none)."""
         if layout is not self._laid_out:
             self._laid_out, self._layouts = layout, {}
         if number not in self._layouts:
@@ -346,7 +346,7 @@ class GpuSession:
         self._subtract(given, layout, n_rows, out)
 
     def _subtract(self, given: list[Any], layout: _Entries, n_rows: Any, out: Any) -> None:
-        """The rows of first states."""
+        """Compute the rows of first states by subtraction."""
         kernels, (variables, bases, _all), n = self._kernels, layout, len(given[0])
         if len(variables):
             arguments = (*given[2:], variables, bases, self._counter.states, np.int64(len(variables)), n_rows, out)
@@ -378,7 +378,7 @@ class GpuSession:
         which: Integers,
         names: Integers,
     ) -> None:
-        """Children of masks: masks at first, then lists where these are small."""
+        """Cut masks: children are masks at first; small ones are then converted to lists."""
         cp, kernels, counter = self._cp, self._kernels, self._counter
         slots, sizes = self._slots(len(names)), cp.zeros(len(names), np.int32)
         grid, threads = (len(names), -(-counter.n_words // kernels.THREADS)), (kernels.THREADS,)
@@ -408,7 +408,7 @@ class GpuSession:
         which: Integers,
         names: Integers,
     ) -> None:
-        """Children of lists are lists."""
+        """Cut lists; children are lists."""
         cp, kernels = self._cp, self._kernels
         cuts = np.unique(owners)
         firsts, own = np.flatnonzero(which == 0), parents[cuts]
@@ -416,7 +416,7 @@ class GpuSession:
         grid = (len(own), max(1, -(-largest // kernels.THREADS)))
 
         def run(is_counting: int, begins: Integers, fill: Any) -> None:
-            lists = self._at[own], self._size[own]  # they may have moved
+            lists = self._at[own], self._size[own]  # read again, since lists may have moved
             *given, goals = self._given(*lists, variables[cuts], groups, at[cuts], firsts, begins)
             arguments = (*given, self._lists, rows, np.int64(is_counting), goals, fill)
             kernels.cut_lists(grid, (kernels.THREADS,), arguments)
@@ -429,7 +429,7 @@ class GpuSession:
         self._kind[names], self._at[names], self._size[names] = _LIST, begins, found
 
     def _slots(self, n: int) -> Integers:
-        """Room for so many masks."""
+        """Allocate n masks."""
         if n > len(self._free):
             old = len(self._masks)
             masks = self._counter.empty((max(2 * old, old + n), self._counter.n_words), np.uint64)
@@ -440,7 +440,7 @@ class GpuSession:
         return np.array(slots, np.int64)
 
     def _list_room(self, sizes: Integers) -> Integers:
-        """Where lists of these sizes begin; all others may move."""
+        """Allocate lists of these sizes and return their offsets; all other lists may move."""
         ends = np.cumsum(sizes)
         if self._n_listed + int(ends[-1]) > len(self._lists):
             live = np.flatnonzero(self._kind == _LIST)
@@ -457,13 +457,13 @@ class GpuSession:
 
 
 def _places(names: Integers) -> Integers:
-    """Where in arrays sets of these names are: those above zero, and below it, by turns."""
+    """Return the array indices of sets: names above zero and below it alternate."""
     places: Integers = np.where(names < 0, -2 * names - 1, 2 * names)
     return places
 
 
 def _kernels() -> Any:
-    """The kernels, without CuPy's word that its compiler may change."""
+    """Import the kernels, without CuPy's warning that its compiler is experimental."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "cupyx.jit.rawkernel is experimental", FutureWarning)
         from leafwise.counters import gpu_kernels
@@ -471,7 +471,7 @@ def _kernels() -> Any:
 
 
 def _cupy() -> Any:
-    """CuPy, if it is there and finds a GPU."""
+    """Import CuPy, if it is installed and finds a GPU."""
     try:
         import cupy
     except ModuleNotFoundError:

@@ -1,8 +1,8 @@
-"""Kernels that cut, join and count sets of cases on a GPU, written in Python and compiled by CuPy.
+"""GPU kernels that cut, join and count sets of cases, written in Python and compiled by CuPy.
 
-A set is a row of `masks`, one bit a case, or a slice of `lists`, row numbers in no particular order. A variable's
-states but the first have a bit plane each; `rows` has the codes row by row. One warp counts one plane for one set, one
-thread one variable of some rows.
+A set is a row of `masks`, one bit per case, or a slice of `lists`, row numbers in no particular order. Each state of a
+variable but the first has a bit plane; `rows` contains the codes row by row. One warp counts one plane for one set; one
+thread counts one variable of some rows.
 """
 
 from threading import Lock
@@ -12,14 +12,14 @@ from cupyx import jit
 
 THREADS = 256
 WARPS = THREADS // 32
-PLANES = 4  # that a warp counts at a time, where all variables are binary
-CHUNK = 512  # rows of a list
-SUMMED = 240  # the same where eight bytes are summed at a time, none of which may overflow
+PLANES = 4  # planes that a warp counts together, if all variables are binary
+CHUNK = 512  # rows of a list that a thread counts
+SUMMED = 240  # the same if eight bytes are summed at a time, none of which may overflow
 
 
 @jit.rawkernel(device=True)
 def popcount(bits):
-    """How many bits are set, by adding pairs, fours and eights."""
+    """Return the number of set bits, by adding pairs, fours and eights."""
     pairs = bits - ((bits >> cp.uint64(1)) & cp.uint64(0x5555555555555555))
     fours = (pairs & cp.uint64(0x3333333333333333)) + ((pairs >> cp.uint64(2)) & cp.uint64(0x3333333333333333))
     eights = (fours + (fours >> cp.uint64(4))) & cp.uint64(0x0F0F0F0F0F0F0F0F)
@@ -28,12 +28,12 @@ def popcount(bits):
 
 try:
     from cupyx.jit import _cuda_types, _internal_types
-except ImportError:  # a release with other private parts: slower, with the same counts
+except ImportError:  # a release with other private parts: slower, same counts
     pass
 else:
 
     class _Popcount(_internal_types.BuiltinFunc):
-        """The device's own instruction, in less than half the time; CuPy's public part cannot ask for it."""
+        """The device's own instruction, in less than half the time; CuPy's public interface does not provide it."""
 
         def call(self, env, bits):
             return _internal_types.Data(f"__popcll({_internal_types.Data.init(bits, env).code})", _cuda_types.int32)
@@ -42,13 +42,13 @@ else:
 
 
 class Kernel:
-    """A kernel whose compiled forms are found at once: CuPy looks for them by the texts of all types, at each call."""
+    """A kernel with a fast lookup of its compiled forms; CuPy looks them up by the texts of all types, at each call."""
 
     def __init__(self, kernel):
         self._kernel, self._known, self._compiling = kernel, {}, Lock()
 
     def __call__(self, grid, block, arguments):
-        """Run it on arrays and NumPy's numbers."""
+        """Run the kernel on arrays and NumPy scalars."""
         types = tuple(
             (a.dtype.char, a.ndim, a._c_contiguous, a._index_32_bits) if isinstance(a, cp.ndarray) else a.dtype.char
             for a in arguments
@@ -58,7 +58,7 @@ class Kernel:
             compiled, is_cooperative = self._known[key]
             compiled(grid, block, arguments, 0, None, is_cooperative)
             return
-        compiled = getattr(self._kernel, "_cache", {})  # a release without it is asked every time
+        compiled = getattr(self._kernel, "_cache", {})  # without it, CuPy's own lookup is used every time
         with self._compiling:
             n_before = len(compiled)
             self._kernel(grid, block, arguments)
@@ -73,7 +73,7 @@ def rawkernel(function):
 
 @rawkernel
 def pack(codes, variables, states, n_cases, n_words, planes):
-    """planes[p] has the cases in which a variable is in a state."""
+    """Set planes[p] to the cases in which variables[p] is in states[p]."""
     word = jit.blockIdx.x * jit.blockDim.x + jit.threadIdx.x
     plane = jit.blockIdx.y
     if word < n_words:
@@ -90,7 +90,7 @@ def pack(codes, variables, states, n_cases, n_words, planes):
 
 @rawkernel
 def count_masks(slots, targets, offsets, variables, bases, n_states, first, masks, planes, n_words, n_entries, out):
-    """All rows of the histograms but those of first states and totals."""
+    """Count all rows of the histograms of masks except those of first states and totals."""
     request = jit.blockIdx.x
     entry = jit.blockIdx.y * 8 + jit.threadIdx.x // 32
     lane = jit.threadIdx.x % 32
@@ -130,7 +130,7 @@ def count_masks(slots, targets, offsets, variables, bases, n_states, first, mask
 
 @jit.rawkernel(device=True)
 def summed(n):
-    """The sum over a warp."""
+    """Return the sum over a warp."""
     step = cp.int32(16)
     while step > 0:
         n += jit.shfl_xor_sync(0xFFFFFFFF, n, step)
@@ -140,7 +140,7 @@ def summed(n):
 
 @jit.rawkernel(device=True)
 def write_binary(variable, n_variables, target, size, whole, part, offset, bases, n_rows, out):
-    """The row of a binary variable's second state; and the totals, if it is the target."""
+    """Write the row of a binary variable's second state; and the totals, if it is the target."""
     if variable < n_variables:
         if bases[variable] >= 0:
             out[offset + bases[variable] * 2 + 2] = whole - part
@@ -153,7 +153,7 @@ def write_binary(variable, n_variables, target, size, whole, part, offset, bases
 
 @rawkernel
 def count_binary_masks(slots, sizes, targets, offsets, n_variables, bases, masks, planes, n_words, n_rows, out):
-    """The same and the totals, where all variables are binary: a warp takes four planes, to read a mask less often."""
+    """Count the same rows and the totals, if all variables are binary; a warp takes four planes at a time."""
     request = jit.blockIdx.x
     group = jit.blockIdx.y * 8 + jit.threadIdx.x // 32
     lane = jit.threadIdx.x % 32
@@ -207,7 +207,7 @@ def count_binary_masks(slots, sizes, targets, offsets, n_variables, bases, masks
 
 @rawkernel
 def count_totals(slots, sizes, targets, offsets, n_states, first, masks, planes, n_words, n_rows, out):
-    """The last rows of the histograms: the target's counts."""
+    """Count the last rows of the histograms: the target's counts."""
     request = jit.blockIdx.x
     lane = jit.threadIdx.x
     target = targets[request]
@@ -233,7 +233,7 @@ def count_totals(slots, sizes, targets, offsets, n_states, first, masks, planes,
 
 @rawkernel
 def subtract(targets, offsets, variables, bases, n_states, n_entries, n_rows, out):
-    """The rows of first states: the totals less the others."""
+    """Compute the rows of first states: the totals minus the other states."""
     request = jit.blockIdx.x
     entry = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     if entry < n_entries:
@@ -248,7 +248,7 @@ def subtract(targets, offsets, variables, bases, n_states, n_entries, n_rows, ou
 
 @rawkernel
 def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lists, rows, n_entries, n_rows, out):
-    """Histograms of lists, a chunk of one at a time; they must be zero before."""
+    """Count histograms of lists, a chunk of a list per thread; they must be zero before."""
     request = jit.blockIdx.x
     entry = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     begin = cp.int64(jit.blockIdx.z) * 512
@@ -290,7 +290,7 @@ def count_lists(begins, sizes, targets, offsets, variables, bases, n_states, lis
 
 @rawkernel
 def count_binary_lists(begins, sizes, targets, offsets, bases, lists, rows, octets, n_variables, n_octets, n_rows, out):
-    """All rows of the histograms but those of first states, where all variables are binary; they must be zero before.
+    """Count all rows of histograms but those of first states, if all variables are binary; they must be zero before.
 
     A thread sums eight variables, a byte each, over a chunk of a list.
     """
@@ -324,7 +324,7 @@ def count_binary_lists(begins, sizes, targets, offsets, bases, lists, rows, octe
 
 @rawkernel
 def cut_masks(parents, variables, which, groups, at, slots, n_states, first, masks, planes, n_words, sizes):
-    """One child of a mask: the cases whose state goes to it."""
+    """Compute one child of a mask: the cases whose state goes to it."""
     child = jit.blockIdx.x
     word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     n = cp.int32(0)
@@ -352,7 +352,7 @@ def cut_masks(parents, variables, which, groups, at, slots, n_states, first, mas
 
 @rawkernel
 def list_masks(slots, begins, masks, n_words, fill, lists):
-    """The row numbers of masks."""
+    """Write the row numbers of masks."""
     which = jit.blockIdx.x
     word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     if word < n_words:
@@ -368,7 +368,7 @@ def list_masks(slots, begins, masks, n_words, fill, lists):
 
 @rawkernel
 def cut_lists(begins, sizes, variables, groups, at, children, lists, rows, is_counting, child_begins, fill):
-    """Count how many rows each child of a list gets, or send them there."""
+    """Count how many rows each child of a list gets, or distribute them."""
     request = jit.blockIdx.x
     k = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     if k < sizes[request]:
@@ -391,7 +391,7 @@ def mark(begins, sizes, slots, lists, masks):
 
 @rawkernel
 def unite(begins, parts, slots, n_words, masks):
-    """Each of these masks is the union of several, or empty."""
+    """Set each of these masks to the union of several, or to the empty set."""
     which = jit.blockIdx.x
     word = jit.blockIdx.y * jit.blockDim.x + jit.threadIdx.x
     if word < n_words:

@@ -1,6 +1,6 @@
-"""Counting in shards: several counters hold the rows, each does what is asked, and their histograms are summed.
+"""Counting in shards: several counters hold the rows, each executes all requests, and their histograms are summed.
 
-Knows the contract of counters, and nothing of where they are.
+Knows the interface of counters, and nothing of where they are.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class ShardedCounter:
     500
     """
 
-    lookahead = 0.3  # every batch goes to all of them, so that few and large ones are better
+    lookahead = 0.3  # every batch goes to all shards, so few large batches are better
     overlaps = False
     local = None
 

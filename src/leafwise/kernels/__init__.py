@@ -1,1 +1,1 @@
-"""Jitted loops over plain arrays: the only door to numba."""
+"""Jitted loops over plain arrays: the only module that imports numba."""

@@ -1,1 +1,1 @@
-"""numba: how functions are compiled, kept on disk and handed their arrays, and the instructions it lacks."""
+"""Compilation with numba: decorators, references to many arrays, atomics, and instructions on words."""

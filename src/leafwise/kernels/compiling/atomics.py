@@ -1,6 +1,6 @@
-"""What threads share in compiled code: numbers read, added to and swapped in one go. Without a compiler, under a lock.
+"""Atomic operations on 64-bit integers, and spin locks, for threads in compiled code; without a compiler, under a lock.
 
-Knows nothing but arrays of 64-bit integers. A *lock* is one of these numbers: 0 is open.
+All operations are sequentially consistent. A *lock* is one integer of an array: 0 is unlocked, 1 is locked.
 """
 
 import os
@@ -18,29 +18,29 @@ from leafwise.kernels.compiling.types import Array, Int
 _ONE_AT_A_TIME = Lock()
 
 
-def look(array: Array, at: int) -> int:
-    """The number there now, whoever wrote it."""
+def atomic_load(array: Array, at: int) -> int:
+    """Return array[at] (atomic load)."""
     return int(array[at])
 
 
-def add(array: Array, at: int, value: Int) -> int:
-    """Add to the number; what it was before."""
+def atomic_add(array: Array, at: int, value: Int) -> int:
+    """Add to array[at]; return the previous value (atomic fetch and add)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
         array[at] = before + value
     return before
 
 
-def swap(array: Array, at: int, value: Int) -> int:
-    """Put another number there; what was there before."""
+def atomic_exchange(array: Array, at: int, value: Int) -> int:
+    """Store a value in array[at]; return the previous value (atomic exchange)."""
     with _ONE_AT_A_TIME:
         before = int(array[at])
         array[at] = value
     return before
 
 
-def rest() -> None:
-    """Let other threads go first."""
+def yield_thread() -> None:
+    """Yield the processor to other threads."""
     time.sleep(0)
 
 
@@ -49,7 +49,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.gep(array.data, [arguments[1]])
 
 
-def _emit_look(_context: Any, array: Any, _at: Any) -> Any:
+def _emit_load(_context: Any, array: Any, _at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load_atomic(_pointer(context, builder, signature, arguments), "seq_cst", 8)
 
@@ -67,42 +67,42 @@ def _emitter(instruction: str) -> Any:
     return intrinsic(emit)
 
 
-_look: Any = intrinsic(_emit_look)
-_add, _swap = _emitter("add"), _emitter("xchg")
-_rest: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
+_load: Any = intrinsic(_emit_load)
+_add, _exchange = _emitter("add"), _emitter("xchg")
+_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
-@overload(look, strict=False)
-def _compiled_look(array: Any, at: Any) -> Any:
-    return lambda array, at: _look(array, at)
+@overload(atomic_load, strict=False)
+def _compiled_load(array: Any, at: Any) -> Any:
+    return lambda array, at: _load(array, at)
 
 
-@overload(add, strict=False)
+@overload(atomic_add, strict=False)
 def _compiled_add(array: Any, at: Any, value: Any) -> Any:
     return lambda array, at, value: _add(array, at, value)
 
 
-@overload(swap, strict=False)
-def _compiled_swap(array: Any, at: Any, value: Any) -> Any:
-    return lambda array, at, value: _swap(array, at, value)
+@overload(atomic_exchange, strict=False)
+def _compiled_exchange(array: Any, at: Any, value: Any) -> Any:
+    return lambda array, at, value: _exchange(array, at, value)
 
 
-@overload(rest, strict=False)
-def _compiled_rest() -> Any:
+@overload(yield_thread, strict=False)
+def _compiled_yield() -> Any:
     def yield_() -> None:
-        _rest()
+        _yield()
 
     return yield_
 
 
 @bare
 def lock(locks: Array, which: int) -> None:
-    """Wait until the lock is open, and close it."""
-    while swap(locks, which, np.int64(1)) != 0:
-        rest()
+    """Acquire a lock: spin until it is unlocked, yielding to other threads."""
+    while atomic_exchange(locks, which, np.int64(1)) != 0:
+        yield_thread()
 
 
 @bare
 def unlock(locks: Array, which: int) -> None:
-    """Open it again."""
-    swap(locks, which, np.int64(0))
+    """Release a lock."""
+    atomic_exchange(locks, which, np.int64(0))

@@ -1,4 +1,4 @@
-"""Other processes that compile functions, and keep them on disk, while this one compiles others."""
+"""Helper processes that compile functions, and keep them on disk, while this process compiles others."""
 
 import os
 import pickle
@@ -15,14 +15,14 @@ from leafwise.machine import n_cores
 
 Calls = deque[tuple[Any, tuple[Any, ...]]]  # functions, and the types of their arguments
 
-_MOST = 3  # processes: there is not more to do
+_MOST = 3  # helper processes; there is no work for more
 
 
 @contextmanager
 def helped(calls: Calls) -> Iterator[None]:
-    """While this lasts, other processes take calls from the end, one by one; at the end, none is under way.
+    """Have helper processes take calls from the end of the queue, one by one; on exit, none is in progress.
 
-    If there are none to be had, or they fail, nothing is lost: who does not find a function compiles it.
+    If they cannot be started, or fail, nothing is lost: a function that is not on disk is compiled when it is needed.
     """
     children: list[subprocess.Popen[bytes]] = []
     feeders: list[Thread] = []
@@ -45,19 +45,19 @@ def helped(calls: Calls) -> Iterator[None]:
 
 
 def _can_start() -> bool:
-    """Whether there is an interpreter to start: in frozen programs there is none."""
+    """Return whether there is an interpreter to start; in frozen programs there is none."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", __name__]  # not from the folder that it happens to be in
+    command = [sys.executable, "-P", "-m", __name__]  # -P: modules in the current folder are not imported
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment)
 
 
 def taken(calls: Calls) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Calls from the front, while there are any; another thread takes from the end."""
+    """Yield calls from the front of the queue until it is empty; other threads take from its end."""
     while True:
         try:
             yield calls.popleft()
@@ -75,12 +75,12 @@ def _feed(child: subprocess.Popen[bytes], calls: Calls) -> None:
             child.stdin.flush()
             if not child.stdout.readline():
                 return
-    except (IndexError, OSError):  # another one took the last; it is gone
+    except (IndexError, OSError):  # another thread took the last call; the process is gone
         pass
 
 
 def main() -> None:
-    """Compile what standard input asks for, and say so each time."""
+    """Compile the functions named on standard input, and confirm each with a line."""
     from leafwise.kernels.compiling.internals import dispatcher_of
 
     while True:

@@ -1,12 +1,12 @@
-"""All that leafwise takes of numba's private parts: without promise, so `jit.py` knows how to do without.
+"""All uses of numba's private parts. They may change without notice, so `jit.py` can do without this module.
 
-*Parts*: the code of functions that only compiled ones call is linked and optimised once, in the kernel, and what is
-known of types is kept from one to the next. *Separate functions* are called at an address that is filled in when they
-are there, so that other processes can compile them meanwhile. *Files*: left alone, numba takes whatever its files hold,
-looks only at the file of the kernel itself, and gives up when a disk is full. Here every file ends in a digest of what
-is before it; and each kernel has a file of its own, written before it is listed, so that two processes that compile at
-the same time do not take each other's. *References*: named tuples of arrays, handed to compiled functions as one
-address instead of hundreds of arguments.
+*Parts*: the code of functions that only compiled functions call is linked and optimised once, in the kernel, and
+resolved types are reused between functions. *Separate functions* are called through an address that is filled in when
+they are ready, so that other processes can compile them meanwhile. *Files*: numba trusts the contents of its cache
+files, checks for changes only in the file of the kernel itself, and fails when a disk is full. Here every file ends in
+a digest of its contents; and each kernel has a file of its own, written before it is listed in the index, so that two
+processes that compile at the same time do not mix up their files. *References*: named tuples of arrays, passed to
+compiled functions as one address instead of hundreds of arguments.
 """
 
 import gc
@@ -53,7 +53,7 @@ from numba.core.typing import templates
 from leafwise.kernels.compiling.beside import helped, taken
 from leafwise.kernels.compiling.sources import SOURCES, tell_all, warn_not_kept
 
-_caching: Any = caching  # numba's published types are for its users, and leave most of this out
+_caching: Any = caching  # numba's published types do not cover these modules
 _cgutils: Any = cgutils
 _codegen: Any = codegen
 _compile: Any = numba.njit
@@ -80,32 +80,32 @@ _SCALARS = {types.boolean: "?", types.int64: "q", types.float64: "d"}
 
 
 class _Draft(_codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part alone, neither linked nor optimised: numba would do both, here and in each caller."""
+    """The code of a part alone, neither linked nor optimised; numba would do both, here and in each caller."""
 
     def _optimize_functions(self, module: Any) -> None:
-        """Left to the kernel."""
+        """Do nothing: the kernel is optimised as a whole."""
 
     def finalize(self) -> None:
-        """Left to the kernel."""
+        """Do nothing: the kernel is linked as a whole."""
         self._finalized = True
 
     @property
     def codegen(self) -> "_Draft":
-        """For numba's `get_executable`, which asks it to set the environment, and nothing else."""
+        """Return an object for numba's `get_executable`, which only calls its `set_env`."""
         return self
 
     def set_env(self, name: str, environment: object) -> None:
-        """What Python's ways in and out need. A part has none."""
+        """Do nothing: only entry points from Python need an environment, and a part has none."""
 
 
 class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel, with that of all its parts."""
 
     def _optimize_functions(self, module: Any) -> None:
-        """Done when all is there."""
+        """Do nothing: the module is optimised after linking."""
 
     def finalize(self) -> None:
-        for library in self._linking_libraries:  # which grows on the way
+        for library in self._linking_libraries:  # which grows in the loop
             if isinstance(library, _Draft):
                 self._linking_libraries += [x for x in library._linking_libraries if x not in self._linking_libraries]
         super().finalize()
@@ -113,10 +113,10 @@ class _Whole(_codegen.JITCodeLibrary):  # type: ignore[misc]
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
             if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.linkonce_odr:
-                function.linkage = "internal"  # nobody else calls it, so that what is called once is written there
+                function.linkage = "internal"  # not called from elsewhere, so a single call is inlined
         for variable in self._final_module.global_variables:
-            if variable.linkage == llvmlite.binding.Linkage.common:  # environments: what loads one loads its module
-                variable.linkage = "linkonce_any"  # so that those which nothing refers to are left out
+            if variable.linkage == llvmlite.binding.Linkage.common:  # environments: loading one loads its module
+                variable.linkage = "linkonce_any"  # so that unreferenced ones are removed
         managed = self._codegen._module_pass_manager()  # numba 0.61: the passes alone; later: with their options
         passes, *options = managed if isinstance(managed, tuple) else (managed,)
         passes.run(self._final_module, *options)
@@ -127,7 +127,7 @@ _resolved: dict[Any, Any] = {}
 
 
 def _resolve_once(function: Any, context: Any, arguments: Any, named: Any) -> Any:
-    """What a built-in function gives for such arguments. Left alone, numba asks dozens of rules anew for every sum."""
+    """Return the type of a call of a built-in function, memoized; numba tries dozens of templates for every sum."""
     if named:
         return _resolve(function, context, arguments, named)
     key = function, tuple(arguments)
@@ -143,7 +143,7 @@ def _resolve_once(function: Any, context: Any, arguments: Any, named: Any) -> An
 
 @contextmanager
 def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """For a while, let an attribute of a class be this."""
+    """Temporarily replace an attribute of a class or module."""
     before = vars(owner).get(name)
     setattr(owner, name, value)
     try:
@@ -154,7 +154,7 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 @_compiler_machinery.register_pass(mutates_CFG=True, analysis_only=False)
 class _Inlining(_untyped_passes.InlineInlinables):  # type: ignore[misc]
-    """Write functions where they are called. Left alone, numba copies each twice, and all its variables each time."""
+    """Inline functions where they are called; unmodified, numba copies each twice, and all its variables each time."""
 
     _name = "leafwise_inlining"
 
@@ -163,7 +163,7 @@ class _Inlining(_untyped_passes.InlineInlinables):  # type: ignore[misc]
             return super().run_pass(state)
 
 
-# What our functions need of numba's passes: they have no closures, no array expressions, nothing to unroll.
+# The passes of numba that our functions need: they have no closures, no array expressions, nothing to unroll.
 _PASSES = (
     _untyped_passes.TranslateByteCode,
     _untyped_passes.FixupArgs,
@@ -183,7 +183,7 @@ _PASSES = (
 
 
 def _compiler_into(kind: Any) -> Any:
-    """The compiler whose code goes into a library of this kind."""
+    """Return a compiler class whose code goes into a library of this kind."""
 
     class Compiler(_compiler.Compiler):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, _library: None, *others: Any) -> None:
@@ -199,7 +199,7 @@ def _compiler_into(kind: Any) -> Any:
             return [passes]
 
         def compile_extra(self, function: Any) -> Any:
-            if types.Function.get_call_type is _resolve_once:  # what calls it is being compiled
+            if types.Function.get_call_type is _resolve_once:  # a caller is being compiled
                 return super().compile_extra(function)
             with ExitStack() as lasts:
                 for change in _changes:
@@ -211,19 +211,22 @@ def _compiler_into(kind: Any) -> Any:
 
 
 class _Silent:
-    """In place of a log that hears of every statement, for every variable."""
+    """Null logger, in place of one that receives a message for every statement and variable."""
 
     def debug(self, *_of: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _note_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """After every pass numba finds out what is alive where, of which generators alone make use before the last."""
+    """Compute lifetimes of variables lazily.
+
+    Numba computes them after every pass; before the last pass only generators need them.
+    """
     ir, post_process = self.func_ir, _post_process
     if emit_dels or ir.is_generator:
         return post_process(self, emit_dels, extend_lifetimes)
     ir.blocks, ir.generator_info = _transforms.canonicalize_cfg(ir.blocks), None
-    ir.variable_lifetime = _postproc.VariableLifetime(ir.blocks)  # which finds it out when it is asked
+    ir.variable_lifetime = _postproc.VariableLifetime(ir.blocks)  # computed on access
 
 
 _post_process: Any = _postproc.PostProcessor.run
@@ -236,7 +239,7 @@ _changes = (
 
 @contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """Nearly all that compiling makes lives to its end: to look for garbage after every 700 objects is in vain."""
+    """Raise the thresholds of the garbage collector: nearly all objects that compilation creates live to its end."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], 100_000) if before[0] else 0, 50, 100)
     try:
@@ -249,8 +252,9 @@ def _call(function: Any, argument: Any) -> Any:
     return function(argument)
 
 
-# Python keeps frames in blocks of 16 KB. Compiling nests deeply, and where a loop comes to lie at the end of a block,
-# each call in it maps and unmaps memory: a seventh of all time. What so large a frame calls has a block of megabytes.
+# Python allocates frames in blocks of 16 KB. Compilation nests deeply, and if a loop runs at the end of a block, each
+# of its calls maps and unmaps memory, which takes a seventh of the time. A frame as large as this one makes Python
+# allocate a block of megabytes, which has space for everything that it calls.
 _call_with_room: Any = FunctionType(_call.__code__.replace(co_stacksize=2**18 + 2**10), globals())
 
 
@@ -266,7 +270,7 @@ _as_kernel = _compile(nogil=True, no_cfunc_wrapper=True, pipeline_class=_compile
 
 
 class _Later:
-    """A function that numba hears of when it is called, or when what calls it is compiled: there are hundreds."""
+    """A function whose numba dispatcher is created when it is called, or a caller compiled: there are hundreds."""
 
     def __init__(self, function: Callable[..., Any], prepare: Callable[[Callable[..., Any]], Any]) -> None:
         update_wrapper(self, function)
@@ -274,14 +278,14 @@ class _Later:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Who compiles it."""
+        """The numba dispatcher."""
         return self._prepare(self.__wrapped__)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # of which Python asks for many
+        if name.startswith("_"):  # Python looks up many of these
             raise AttributeError(f"a function that is compiled later has no {name!r}", name=name, obj=self)
         return getattr(self.dispatcher, name)
 
@@ -290,7 +294,7 @@ _extending.typeof_impl.register(_Later)(lambda later, context: _extending.typeof
 
 
 def _kept(function: Callable[..., Any]) -> Any:
-    """Compile a function alone, and keep it on disk."""
+    """Compile a function on its own, and keep it on disk."""
     compiled = _as_kernel(function)
     _keep(compiled)
     return compiled
@@ -307,12 +311,12 @@ def part(function: Callable[..., Any]) -> Any:
 
 
 def bare(function: Callable[..., Any]) -> Any:
-    """A part without reference counts."""
+    """Compile a part without reference counts."""
     return _Later(function, _as_bare)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Write a function where it is called."""
+    """Inline a function where it is called."""
     return _Later(function, _as_inlined)
 
 
@@ -321,11 +325,11 @@ def inlined(function: Callable[..., Any]) -> Any:
 _RESULTS = {type(None): types.none, bool: types.boolean, int: types.int64, float: types.float64}
 _separate: dict[Callable[..., Any], "_Separate"] = {}
 _addresses: dict[str, c_void_p] = {}
-_naming = Lock()  # code that is linked before its names are known ends the process
+_naming = Lock()  # linking code before its symbols are defined would end the process
 
 
 def _address(name: str) -> c_void_p:
-    """Where compiled code looks for the address of a function of that name; nothing is there until it is ready."""
+    """Return the place from which compiled code loads a function's address; it contains null until that is ready."""
     with _naming:
         if name not in _addresses:
             place = c_void_p()
@@ -335,7 +339,7 @@ def _address(name: str) -> c_void_p:
 
 
 class _Separate:
-    """A function that is compiled alone; its callers load its address from a place that has its name."""
+    """A function that is compiled on its own; callers load its address from a place that is found by its name."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.dispatcher = _kept(function)
@@ -361,7 +365,7 @@ class _Separate:
         return _imputils.impl_ret_new_ref(context, builder, result, value)
 
     def bind(self, kinds: tuple[Any, ...]) -> None:
-        """Let callers find it, compiled for these arguments."""
+        """Publish the address of the function, compiled for these arguments."""
         compiled = self.dispatcher.overloads[kinds]
         _address(self._name(kinds)).value = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
@@ -371,30 +375,30 @@ class _Separate:
 
 
 def _widest(kind: Any) -> Any:
-    """Integers of all kinds are handed over as the widest."""
+    """Return the type as which an argument is passed: integers of all kinds are passed as int64."""
     return types.int64 if isinstance(kind, types.Integer) else _types.unliteral(kind)
 
 
 def separate(function: Callable[..., Any]) -> Any:
-    """Compile a function alone, for compiled ones to call once it is `ready`."""
+    """Compile a function on its own, for compiled functions to call once it is `ready`."""
     _separate[function] = _Separate(function)
     return function
 
 
 def dispatcher_of(function: Any) -> Any:
-    """Who compiles a function, separate or not."""
+    """Return the numba dispatcher of a function, separate or not."""
     return _separate[function].dispatcher if function in _separate else function.dispatcher
 
 
 def _is_missing(dispatcher: Any, kinds: tuple[Any, ...]) -> bool:
-    """Whether a function is to be compiled for such arguments, and will be kept."""
+    """Return whether a function must be compiled for such arguments, and can be kept on disk."""
     if kinds in dispatcher.overloads or not isinstance(dispatcher._cache, _Cache):
         return False
     return not dispatcher._cache.holds(kinds)
 
 
 def ready(*calls: tuple[Any, ...]) -> None:
-    """Have functions compiled for such arguments, several at a time, if not on disk; then callers find them."""
+    """Compile functions for such arguments, several at a time, if they are not on disk, and publish their addresses."""
     wanted = [(function, tuple(_widest(_typeof(x)) for x in arguments)) for function, *arguments in calls]
     missing = deque((function, kinds) for function, kinds in wanted if _is_missing(dispatcher_of(function), kinds))
     with helped(missing) if len(missing) > 1 else nullcontext():
@@ -410,15 +414,15 @@ def ready(*calls: tuple[Any, ...]) -> None:
 
 
 class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
-    """The files of one kernel: a list, and the code for each kind of arguments."""
+    """The cache files of one kernel: an index, and the code for each combination of argument types."""
 
     def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
         super().__init__(cache_path, filename_base, source_stamp)
         self._base = filename_base
-        self._version += SOURCES  # what has another one is not even read
+        self._version += SOURCES  # files of other versions are not read
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep the code for one kind of arguments."""
+        """Save the code for one combination of argument types."""
         name = f"{self._base}.{sha256(repr(key[:2]).encode()).hexdigest()[:16]}.nbc"  # by arguments and processor
         self._save_data(name, data)
         self._save_index({**self._load_index(), key: name})
@@ -433,7 +437,7 @@ class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
         if not _is_whole(self._data_path(name)):
             return None
         names, data = super()._load_data(name)
-        for place in names:  # that the code may refer to
+        for place in names:  # symbols that the code may refer to
             _address(place)
         return data
 
@@ -446,7 +450,7 @@ class _Files(_caching.IndexDataCacheFile):  # type: ignore[misc]
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file is there and ends in the digest of what is before it."""
+    """Return whether a file exists and ends in the digest of what precedes it."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -459,12 +463,12 @@ def _digest(data: bytes) -> bytes:
 
 
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
-    """The compiled code of one function."""
+    """The compiled code of one function on disk."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)  # which counts references
+        rtsys.initialize(target_context)  # the runtime for reference counts
         found = None
-        with self._guard_against_spurious_io_errors():  # without looking first for all that numba could compile
+        with self._guard_against_spurious_io_errors():  # skips a refresh of all registries first
             found = self._load_overload(sig, target_context)
         if found is None:
             target_context.refresh()
@@ -483,7 +487,7 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
             warn_not_kept(str(error))
 
     def holds(self, sig: Any) -> bool:
-        """Whether the code for such arguments is there."""
+        """Return whether the code for such arguments is on disk."""
         index: Any = ()
         with self._guard_against_spurious_io_errors():
             index = self._cache_file._load_index()
@@ -491,10 +495,10 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
 
 def _keep(dispatcher: Any) -> None:
-    """Let a compiled function be looked for on disk before it is compiled, and be kept there afterwards."""
+    """Have a function loaded from disk instead of compiled, if it is there, and saved otherwise."""
     try:
         dispatcher._cache = _Cache(dispatcher.py_func)
-    except RuntimeError:  # numba finds no place it may write to
+    except RuntimeError:  # numba finds no writable location
         warn_not_kept("there is no folder for them that can be written to")
 
 
@@ -502,11 +506,11 @@ def _keep(dispatcher: Any) -> None:
 
 
 class Reference(types.Type):
-    """The type of references to named tuples of some type."""
+    """The numba type of references to named tuples of some type."""
 
     def __init__(self, of: Any) -> None:
         self.of = of
-        digest = sha256(str(of).encode()).hexdigest()  # the name is part of that of every function that takes one
+        digest = sha256(str(of).encode()).hexdigest()  # it is part of the names of functions that take one
         super().__init__(f"Reference({digest[:16]})")
 
 
@@ -528,7 +532,7 @@ class _Fields(_templates.AttributeTemplate):  # type: ignore[misc]
 
 
 class _Place(NamedTuple):
-    """Where the fields of a tuple are, in bytes, as C would have it."""
+    """Memory layout of the fields of a tuple, in bytes, as in C."""
 
     offsets: tuple[int, ...]
     size: int
@@ -539,7 +543,7 @@ _places: dict[str, _Place] = {}
 
 
 def _place(reference: Any) -> _Place:
-    """Numba would have LLVM read the type of the tuple, written out, for each of its fields."""
+    """Return the memory layout of a tuple; numba would have LLVM parse the type of the tuple for each of its fields."""
     if reference.name not in _places:
         offsets, end, widest = [], 0, 1
         for kind in reference.of.types:
@@ -551,7 +555,7 @@ def _place(reference: Any) -> _Place:
 
 
 def _size(kind: Any) -> tuple[int, int]:
-    """How many bytes a field takes, and where they may begin."""
+    """Return the size of a field and its alignment, in bytes."""
     if isinstance(kind, types.BaseNamedTuple):
         place = _place(Reference(kind))
         return place.size, place.alignment
@@ -560,7 +564,7 @@ def _size(kind: Any) -> tuple[int, int]:
 
 
 def _n_words(array: Any) -> int:
-    """Memory and its owner, how many entries of what size, where they are; shape and strides."""
+    """Return the number of words of an array: meminfo, parent, size, item size, data; shape and strides."""
     return 5 + 2 * array.ndim
 
 
@@ -590,17 +594,17 @@ def _emit_refer(_context: Any, fields: Any) -> Any:
 
 
 refer: Any = _extending.intrinsic(_emit_refer)
-"""Make a reference to a named tuple."""
+"""Create a reference to a named tuple."""
 
 
 class Packed:
     """A named tuple, laid out in memory as compiled code expects it behind a reference.
 
-    `like` is another such tuple, much of which is the same: only what is not has to be laid out.
+    `like` is another such tuple that is mostly the same: only fields that differ are laid out again.
     """
 
     def __init__(self, fields: Any, like: "Packed | None" = None) -> None:
-        self.fields, self._values = fields, _values(fields)  # so that the arrays live
+        self.fields, self._values = fields, _values(fields)  # to keep the arrays alive
         changed = None if like is None else _changed(self._values, like._values)
         if like is None or changed is None:
             self.kind, self._plan = _plan(fields)
@@ -614,7 +618,7 @@ class Packed:
 
     @cached_property
     def pattern(self) -> tuple[bytes, Any, Any]:
-        """What the arrays hold, one behind the other, and for each: which word is its address, and where it is."""
+        """The arrays' contents, concatenated, and for each array the index of its address in memory, and its offset."""
         content, places, offsets = bytearray(), list[int](), list[int]()
         for (at, _), value in zip(self._plan.places, self._values, strict=True):
             if isinstance(value, np.ndarray):
@@ -625,7 +629,7 @@ class Packed:
 
 
 def another(packed: Packed) -> Packed:
-    """The same with arrays of its own, in a fraction of the time that it takes to make them and to lay them out."""
+    """Return a copy with arrays of its own, in a fraction of the time needed to create and lay them out."""
     content, places, offsets = packed.pattern
     new, block, memory = copy(packed), bytearray(content), bytearray(packed._memory)
     np.frombuffer(memory, np.int64)[places] = offsets + addressof(_from_buffer(block))
@@ -634,21 +638,21 @@ def another(packed: Packed) -> Packed:
 
 
 class _Plan(NamedTuple):
-    """How the values of a tuple lie in memory: where each begins, and the format of its words."""
+    """How the values of a tuple are laid out: offset of each, and the format of its words."""
 
     size: int
     places: list[tuple[int, Struct]]
 
 
-_ADDRESS_WORD = 4  # among those of `_words`
-_LINE = 64  # bytes, of a cache
+_ADDRESS_WORD = 4  # index of the address among the `_words` of an array
+_LINE = 64  # bytes of a cache line
 _from_buffer: Any = c_char.from_buffer
 _plans: dict[bytes, tuple[Reference, _Plan]] = {}
 
 
 def _plan(fields: Any) -> tuple[Reference, _Plan]:
-    """The type of references to such a tuple, and how it lies in memory."""
-    key = _fingerprint(fields)  # of its type: it takes far longer to make the type itself
+    """Return the type of references to such a tuple, and its layout."""
+    key = _fingerprint(fields)  # of its type, which takes far longer to create
     if key not in _plans:
         kind = Reference(_typeof(fields))
         places = list[tuple[int, str]]()
@@ -658,7 +662,7 @@ def _plan(fields: Any) -> tuple[Reference, _Plan]:
 
 
 def _lay_out(reference: Any, at: int, places: list[tuple[int, str]]) -> None:
-    """Where each field is, in the order of fields, and the format of its words."""
+    """List the offset of each field, in order, and the format of its words."""
     for kind, offset in zip(reference.of.types, _place(reference).offsets, strict=True):
         if isinstance(kind, types.BaseNamedTuple):
             _lay_out(Reference(kind), at + offset, places)
@@ -667,7 +671,7 @@ def _lay_out(reference: Any, at: int, places: list[tuple[int, str]]) -> None:
 
 
 def _values(fields: Any) -> list[Any]:
-    """All fields of a tuple, and of those in it."""
+    """Return all fields of a tuple, including those of nested tuples."""
     values: list[Any] = []
     for value in fields:
         if isinstance(value, tuple):
@@ -678,7 +682,7 @@ def _values(fields: Any) -> list[Any]:
 
 
 def _changed(values: list[Any], before: list[Any]) -> list[int] | None:
-    """The places of those that are not what they were; None if some are not even of the same type."""
+    """Return the indices of values that are not identical to those before; None if the type of some has changed."""
     if len(values) != len(before):
         return None
     changed = [k for k, (value, old) in enumerate(zip(values, before, strict=True)) if value is not old]
@@ -686,17 +690,17 @@ def _changed(values: list[Any], before: list[Any]) -> list[int] | None:
 
 
 def _are_alike(value: Any, old: Any) -> bool:
-    """Whether compiled code has one type for both; False also where that takes a closer look."""
+    """Return whether both have the same type in compiled code; False also if that would take a closer look."""
     if isinstance(value, np.ndarray) and isinstance(old, np.ndarray):
         return value.dtype == old.dtype and value.ndim == old.ndim and value.flags.carray and old.flags.carray
     return type(value) is type(old)
 
 
 def _words(value: Any) -> tuple[Any, ...]:
-    """All numbers that compiled code knows a value by; of an array: where it is, and its shape."""
+    """Return the numbers that represent a value in compiled code; for an array: its address, shape and strides."""
     if not isinstance(value, np.ndarray):
         return (value,)
-    size = value.size  # nobody looks into an empty one; by its buffer it is found in a quarter of the time, if writable
+    size = value.size  # an empty array is never read; from_buffer is faster than ctypes.data, but needs a writable one
     data = 0 if not size else addressof(_from_buffer(value)) if value.flags.carray else value.ctypes.data
     return 0, 0, size, value.itemsize, data, *value.shape, *value.strides
 

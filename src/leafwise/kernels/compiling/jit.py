@@ -1,12 +1,13 @@
-"""The decorators that compile. Compiled code holds no interpreter lock, so threads run side by side.
+"""Decorators that compile functions. Compiled code releases the interpreter lock, so threads run in parallel.
 
-`jit` is for functions that Python calls: kept on disk, compiled, for the next process. `part` is for functions that
-only compiled ones call: they become part of these, and are optimised with them, all at once. `bare` parts are quicker
-to call, and `inlined` ones, if called once, to compile. `separate` functions are for compiled ones, too, but are not
-part of them: several processes can compile them side by side, and what is not called need not be compiled.
+`jit` is for functions that Python calls; their code is kept on disk for the next process. `part` is for functions that
+only compiled functions call: they are linked into these, and optimised with them as a whole. `bare` parts are quicker
+to call, and `inlined` ones, if called once, quicker to compile. `separate` functions are called by compiled functions,
+too, but are not part of them: several processes can compile them in parallel, and those that are not called need not be
+compiled.
 
-That takes more than numba promises (`internals.py`). A release that has changed these parts is met by what it does
-promise (`plain.py`): slower, with the same answers. LEAFWISE_PLAIN_NUMBA=1 asks for that.
+This relies on private parts of numba (`internals.py`). If a release has changed these, only its public interface is
+used (`plain.py`): slower, with the same results. LEAFWISE_PLAIN_NUMBA=1 selects that.
 """
 
 import logging
@@ -18,11 +19,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-_config: Any = numba.config  # its published types leave out much
+_config: Any = numba.config  # its published types are incomplete
 F = TypeVar("F", bound=Callable[..., Any])
 
-_KNOWN = range(61, 69)  # numba 0.61 to 0.68, of which the first and the last were tried
-# What changed parts may raise
+_KNOWN = range(61, 69)  # numba 0.61 to 0.68, of which the first and the last were tested
+# Exceptions that changed private parts may raise
 _CHANGED = (
     *(ImportError, AttributeError, TypeError, ValueError, LookupError, NotImplementedError, RuntimeError),
     *(AssertionError, numba.core.errors.NumbaError),
@@ -35,7 +36,7 @@ class _Pair(NamedTuple):
 
 
 def _works() -> bool:
-    """Whether a function compiled by numba's private parts, out of a part, by a reference, gives what it should."""
+    """Return whether a kernel with a part, a separate function and a reference compiles and works."""
     try:
         from leafwise.kernels.compiling import internals
 
@@ -64,7 +65,7 @@ def _works() -> bool:
 
 
 def _is_plain() -> bool:
-    """Whether to keep to what numba promises."""
+    """Return whether to use only the public interface of numba."""
     if _config.DISABLE_JIT or os.environ.get("LEAFWISE_PLAIN_NUMBA") == "1":
         return True
     major, minor = map(int, numba.__version__.split(".")[:2])
@@ -75,7 +76,7 @@ chosen: Any = import_module(f"leafwise.kernels.compiling.{'plain' if _is_plain()
 
 
 def jit(function: F) -> F:
-    """Compile a function over plain arrays, when it is first called."""
+    """Compile a function over plain arrays when it is first called."""
     return cast(F, chosen.jit(function))
 
 
@@ -85,14 +86,14 @@ def part(function: F) -> F:
 
 
 def bare(function: F) -> F:
-    """A `part` that neither makes nor returns arrays: nothing counts references, which takes long in small steps."""
+    """Compile a `part` that neither creates nor returns arrays, and so needs no reference counts, which take time."""
     return cast(F, chosen.bare(function))
 
 
 def separate(function: F) -> F:
-    """Compile a function alone, for compiled ones to call after it was made `ready`; they do not wait to be compiled.
+    """Compile a function on its own, for compiled functions to call after it was made `ready`.
 
-    Its arguments are numbers, arrays and references, and it returns a number, or nothing.
+    Callers can be compiled before it. Its arguments are numbers, arrays and references; it returns a number or nothing.
     """
     return cast(F, chosen.separate(function))
 
@@ -100,7 +101,7 @@ def separate(function: F) -> F:
 def ready(*calls: tuple[Any, ...]) -> None:
     """Make functions ready to be called with such arguments: all separate ones, and others that there is time for.
 
-    What is not on disk is compiled, by several processes.
+    Each call is a function followed by example arguments. What is not on disk is compiled, by several processes.
     """
     chosen.ready(*calls)
 

@@ -1,6 +1,6 @@
-"""The way back from `internals.py`: the same by what numba publishes. Slower to compile and to call, same answers.
+"""Fallback for `internals.py` that uses only numba's public interface: slower to compile and to call, same results.
 
-Every function is compiled, and optimised, on its own, and again in its callers; named tuples are handed on as they are.
+Every function is compiled and optimised on its own, and again in its callers; named tuples are passed as they are.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _compile: Any = numba.njit
 
 @cache
 def _folder() -> str | None:
-    """Where files go, of these very sources; None if that cannot be."""
+    """Return the cache folder for exactly these sources; None if it cannot be written to."""
     folder = Path(_config.CACHE_DIR or Path(__file__).parent / "__pycache__") / f"plain-{SOURCES[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def jit(function: Callable[..., Any]) -> Any:
     """Compile a function for Python to call, and keep it on disk."""
     if _config.DISABLE_JIT or _folder() is None:
         return _compile(nogil=True)(function)
-    before, _config.CACHE_DIR = _config.CACHE_DIR, _folder()  # which numba looks at once, here
+    before, _config.CACHE_DIR = _config.CACHE_DIR, _folder()  # numba reads it once, in the next statement
     try:
         return _compile(nogil=True, cache=True)(function)
     finally:
@@ -43,7 +43,7 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Compile a function for compiled ones to call."""
+    """Compile a function for compiled functions to call."""
     return _compile(nogil=True)(function)
 
 
@@ -51,26 +51,26 @@ bare = separate = part
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Write a function where it is called."""
+    """Inline a function where it is called."""
     return _compile(nogil=True, inline="always")(function)
 
 
 def ready(*_calls: tuple[Any, ...]) -> None:
-    """Nothing to do: functions are compiled with those that call them."""
+    """Do nothing: functions are compiled with those that call them."""
 
 
 @part
 def refer(fields: Any) -> Any:
-    """The named tuple itself."""
+    """Return the named tuple itself."""
     return fields
 
 
 def Packed(fields: Any, _like: Any = None) -> Any:
-    """The named tuple itself."""
+    """Return the named tuple itself."""
     return fields
 
 
 def another(fields: Any) -> Any:
-    """The same with copies of all arrays."""
+    """Return the same tuple with copies of all arrays."""
     copies = (another(part) if isinstance(part, tuple) else copy(part) for part in fields)
     return type(fields)(*copies)

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: what they were made of, who waits for them, and what is said where they cannot be kept."""
+"""The disk cache of compiled kernels: a digest of their sources, listeners, and a warning if it cannot be written."""
 
 import logging
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-# Kernels are made of parts from several files, so a change in any of them must make all of them anew.
+# Kernels contain parts from several files, so a change in any file must invalidate all of them.
 SOURCES = sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.parent.rglob("*.py")))).hexdigest()
 
 _listeners: list[Callable[[], None]] = []
@@ -18,14 +18,14 @@ def when_compiling(tell: Callable[[], None]) -> None:
 
 
 def tell_all() -> None:
-    """Tell whoever waits, once."""
+    """Call all listeners, once."""
     while _listeners:
         _listeners.pop()()
 
 
 @cache
 def warn_not_kept(reason: str) -> None:
-    """Say once that the next process will have to compile again."""
+    """Warn once that the next process will have to compile again."""
     logging.getLogger(__name__).warning(
         "compiled functions are not kept for the next process (%s): set NUMBA_CACHE_DIR to a folder with room.", reason
     )

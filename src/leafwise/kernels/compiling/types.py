@@ -6,4 +6,4 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Int = int | np.int64  # constants are passed as np.int64, or every one would be compiled for anew
+Int = int | np.int64  # constants are passed as np.int64, since numba would recompile for every literal

@@ -1,8 +1,7 @@
-"""Few instructions on 64-bit words: how many ones, where the lowest is, which of 64 codes are equal to one, and sums;
-and one that is none.
+"""Instructions on 64-bit words: population count, lowest set bit, comparison of 64 codes, bit-sliced sums; and a no-op.
 
-Rows of bits are added up in 512 places at once, by sums that lie across words: bit k of the sum of place b of word w is
-bit b of sums[8 k + w]. They have eight bits, so after MOST_ROWS rows they must be added to what has more.
+Rows of bits are added in 512 positions at once, as bit-sliced sums: bit k of the sum at position b of word w is bit b
+of sums[8 k + w]. Sums have eight bits, so after at most MOST_ROWS rows they must be added to wider counts (`add_sums`).
 
 Without a compiler, plain Python.
 """
@@ -18,27 +17,27 @@ MOST_ROWS = 248  # a multiple of eight
 
 
 def popcount(word: Any) -> int:
-    """The number of ones in a word."""
+    """Return the number of ones in a word."""
     return int(word).bit_count()
 
 
 def lowest(word: Any) -> int:
-    """The position of the lowest one in a word; 64 where there is none."""
+    """Return the position of the lowest one in a word; 64 if there is none."""
     return (int(word) & -int(word) or 1 << 64).bit_length() - 1
 
 
 def without_lowest(word: Any) -> Any:
-    """The word without its lowest one, if it has any."""
+    """Return the word without its lowest one, if it has any."""
     return np.uint64(int(word) & max(int(word) - 1, 0))
 
 
 def which_equal(codes: Any, at: int, code: int) -> Any:
-    """Of the 64 codes from `at` on, those that are equal to this one, as a word."""
+    """Return a word of bits: which of the 64 codes from `at` on equal `code`."""
     return np.packbits(codes[at : at + 64] == code, bitorder="little").view(np.uint64)[0]
 
 
 def add_eight(data: Any, rows: Any, at: int, width: int, word: int, sums: Any) -> None:
-    """Add eight rows, from rows[at] on, of `width` words each in `data`, to the sums: their words from one on."""
+    """Add eight rows of `data`, of `width` words each, to the sums: words `word` to word + 7 of rows[at:at + 8]."""
     for row in rows[at : at + 8].tolist():
         carry = data[row * width + word : row * width + word + 8].copy()
         for k in range(0, 64, 8):
@@ -46,7 +45,7 @@ def add_eight(data: Any, rows: Any, at: int, width: int, word: int, sums: Any) -
 
 
 def add_sums(sums: Any, counts: Any, at: int) -> None:
-    """Add the sums to the 512 counts from `at` on, and begin anew."""
+    """Add the sums to the 512 counts from `at` on, and reset them to zero."""
     for k in range(8):
         ones = np.unpackbits(sums[8 * k : 8 * k + 8].view(np.uint8), bitorder="little")
         counts[at : at + 512] += ones.astype(np.int32) << k
@@ -84,7 +83,7 @@ def _emit_cttz(_context: Any, _word: Any) -> Any:
 
 def _emit_equal(_context: Any, codes: Any, _at: Any, _code: Any) -> Any:
     if codes.layout != "C":
-        return None  # the codes do not follow each other
+        return None  # the codes are not contiguous
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(codes)(context, builder, arguments[0])
@@ -109,12 +108,12 @@ def _start_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 
 def _place(builder: Any, start: Any, at: Any, kind: Any) -> Any:
-    """Where something of this kind begins in an array, at a number that is known now or later."""
+    """Return a pointer of this type to an array's entry; `at` is a constant or an LLVM value."""
     return builder.bitcast(builder.gep(start, [_WORD(at) if isinstance(at, int) else at]), kind.as_pointer())
 
 
 def _carry(builder: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """The sum of three bits, in all places: the higher one, and the lower."""
+    """Add three bits in all positions; return the carry and the sum."""
     either = builder.xor(a, b)
     return builder.or_(builder.and_(a, b), builder.and_(either, c)), builder.xor(either, c)
 

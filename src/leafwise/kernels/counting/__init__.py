@@ -1,1 +1,1 @@
-"""Rows and counts: a table laid out for counting, sets of cases, and histograms of them."""
+"""Rows and counts: a table laid out for counting, sets of cases, and their histograms."""

@@ -1,6 +1,6 @@
-"""Counting by bits: a histogram's cell is an AND of two bit masks and a popcount.
+"""Counting by bits: a cell of a histogram is an AND of two bit masks and a popcount.
 
-Sets with few cases are counted row by row instead, where that is cheaper, and so are variables of many states.
+Sets with few cases are counted by rows instead if that is cheaper, and so are variables with many states.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +23,11 @@ from leafwise.kernels.counting.rows import (
 )
 from leafwise.kernels.counting.sets import Cases, length_of, mask_of_part, rows_of_part
 
-# Nanoseconds (benchmarks/crossing.py), for each state of the target: a plane costs a fixed part and a part for each
-# word; by rows, it costs a fixed part, and each row one and a part for each 512 of its bits.
+# Nanoseconds (benchmarks/crossing.py). By planes, each plane and state of the target costs a fixed part and a part per
+# word. By rows, it costs a fixed part for writing, and each row a fixed part and a part per 512 bits.
 _PLANE_COST, _WORD_COST = 3.0, 0.065
 _WRITING_COST, _ROW_COST, _CHUNK_COST = 1.7, 2.0, 2.7
-_LONG = 64  # words: planes at least so long are counted four at a time
+_LONG = 64  # words: planes of at least this length are counted four at a time
 
 
 @inlined
@@ -42,7 +42,7 @@ def _count_classes(begin: Int, end: Int, classes: Array, totals: Array) -> None:
 
 @bare
 def _count_four(classes: Array, words: Array, begin: Int, end: Int, plane: int, out: Array, at: int) -> None:
-    """For a binary target: state 1 of four binary variables at a time, whose planes and blocks follow each other."""
+    """For a binary target, count state 1 of four binary variables whose planes and blocks are contiguous."""
     a, b, c, d = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     e, f, g, h = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for j in range(end - begin):
@@ -62,7 +62,7 @@ def _count_four(classes: Array, words: Array, begin: Int, end: Int, plane: int, 
 
 @bare
 def _are_four(variables: Array, entry: int, n_words: Int, layout_states: Array, first: Array) -> bool:
-    """Whether the next four variables are binary and follow each other, and their planes are long enough."""
+    """Return whether the next four variables are binary and adjacent, with planes that are long enough."""
     if n_words < _LONG or entry + 4 > variables.shape[0] or variables[entry + 3] != variables[entry] + 3:
         return False
     for variable in range(variables[entry], variables[entry] + 4):
@@ -84,7 +84,7 @@ def _count_binary(
     totals: Array,
     out: Array,
 ) -> None:
-    """For a binary target: the blocks of all variables that are counted by planes."""
+    """For a binary target, count the blocks of all variables that have planes."""
     entry = 0
     while entry < variables.shape[0]:
         if _are_four(variables, entry, end - begin, layout_states, first):
@@ -128,7 +128,7 @@ def _count_many(
     totals: Array,
     out: Array,
 ) -> None:
-    """The same for a target of any number of states."""
+    """For a target of any number of states, count the blocks of all variables that have planes."""
     n_classes = totals.shape[0]
     for entry in range(variables.shape[0]):
         variable = variables[entry]
@@ -140,14 +140,14 @@ def _count_many(
 
 
 class Scratch(NamedTuple):
-    """Where one thread counts."""
+    """Scratch memory of one thread for counting."""
 
-    classes: Array  # masks, one for each state of a target, and one more
+    classes: Array  # masks: one for each state of a target, and one more
     by_rows: RowScratch
 
 
 def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
-    """Room to count sets of so many cases, for any target."""
+    """Allocate scratch memory for sets of at most most_rows cases, for any target."""
     return Scratch(
         np.empty((n_states[data.first >= 0].max(initial=2) + 1, data.words.shape[1]), np.uint64),
         make_row_scratch(most_rows, n_states.max(initial=0), data.width),
@@ -156,7 +156,7 @@ def make_scratch(most_rows: int, n_states: Array, data: Planes) -> Scratch:
 
 @inlined
 def _by_planes(size: float, n_words: Int, n_variables: int, n_classes: int, data: Planes) -> bool:
-    """Whether planes are the cheaper way to count so many cases, in so many words, for so many variables."""
+    """Return whether planes are the cheaper way to count `size` cases in n_words words, for this many variables."""
     n_planes = data.words.shape[0] * n_variables / data.first.shape[0]
     by_planes = _PLANE_COST + _WORD_COST * n_words - _WRITING_COST
     return n_planes * n_classes * by_planes < size * (_ROW_COST + _CHUNK_COST * -(-data.width // 8))
@@ -164,7 +164,7 @@ def _by_planes(size: float, n_words: Int, n_variables: int, n_classes: int, data
 
 @bare
 def size_of(target: int, layout: Layout) -> int:
-    """How many cells a histogram of the target has."""
+    """Return the number of cells of a histogram of the target."""
     return (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
 
 
@@ -180,9 +180,10 @@ def count_set(
     cases: Cases,
     scratch: Scratch,
 ) -> None:
-    """The histogram of a set, by planes where these are cheaper, else by rows; it begins at one of the cells.
+    """Count the histogram of a set into cells[at:], by planes if these are cheaper, otherwise by rows.
 
-    It is that of a part, from one word of its mask, or row of its list, to another; an end of -1: of all.
+    Only a part of the set is counted: words begin to end - 1 of its mask, or these rows of its list. If `end` is -1,
+    all of it is.
     """
     data, set_, out = cases.data, cases.sets[number], cells[at : at + size_of(target, layout)]
     n_classes, is_whole = layout.n_states[target], end < 0
@@ -222,13 +223,13 @@ def count_set(
 
 @bare
 def cost_of(number: int, target: int, layout: Layout, cases: Cases) -> float:
-    """What it takes to count a set, in nanoseconds, roughly."""
+    """Return the estimated nanoseconds to count a set."""
     data, by_rows = cases.data, cases.sets[number]["size"] * (_ROW_COST + _CHUNK_COST * -(-cases.data.width // 8))
     return size_of(target, layout) + min(by_rows, _WORD_COST * size_of(target, layout) * data.words.shape[1])
 
 
 def call(layout: Layout, cases: Cases) -> tuple[Any, ...]:
-    """A call of `count_set`, to make it ready."""
+    """Return an example call of `count_set`, to have it compiled (`ready`)."""
     scratch = make_scratch(0, layout.n_states, cases.data)
     return count_set, 0, 0, 0, 0, 0, np.empty(0, np.int32), Packed(layout), Packed(cases), Packed(scratch)
 
@@ -237,7 +238,7 @@ def call(layout: Layout, cases: Cases) -> tuple[Any, ...]:
 def count_sets(
     requests: Array, first: int, last: int, histograms: Array, layout: Layout, cases: Cases, scratch: Scratch
 ) -> None:
-    """For each requested row (set, target, offset, begin, end): the histogram of the cases of the set, or of a part."""
+    """Count the histograms of requests first to last - 1: rows (set, target, offset, begin, end) as in `count_set`."""
     layout, cases, scratch = refer(layout), refer(cases), refer(scratch)
     for r in range(first, last):
         row = requests[r]

@@ -1,6 +1,6 @@
-"""A table laid out for counting: its planes are packed, and then turned into rows.
+"""Packing of a table for counting: bit planes, and their transposition into rows.
 
-Planes are by variables and rows by cases, so 64 planes at a time are turned: bit c of word v becomes bit v of word c.
+Planes are by variable and rows by case, so 64 planes at a time are transposed: bit c of word v becomes bit v of word c.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.counting.arrays import Planes
 from leafwise.kernels.counting.planes import pack
 
-BLOCK = 8  # words of planes that are turned into rows in one go: a cache line
-SPARE = 8  # words behind the last row: rows are read so many words at a time
+BLOCK = 8  # words of a plane that are transposed together: a cache line
+SPARE = 8  # words behind the last row, since rows are read in chunks of this many words
 
 
 @inlined
 def _deal(words: Array, shift: np.uint64, mask: np.uint64, out: Array) -> None:
-    """Deal the first and the second half of 64 words out in turns, exchanging parts of each pair."""
+    """Interleave the first and the second half of 64 words, exchanging bits between the words of each pair."""
     for k in range(32):
         low, high = words[k], words[k + 32]
         out[2 * k] = low & mask | (high & mask) << shift
@@ -25,7 +25,7 @@ def _deal(words: Array, shift: np.uint64, mask: np.uint64, out: Array) -> None:
 
 @bare
 def _turn(words: Array, other: Array) -> None:
-    """Exchange rows and columns of 64 words."""
+    """Transpose a 64 x 64 bit matrix in place; `other` is scratch memory."""
     _deal(words, np.uint64(32), np.uint64(0x00000000FFFFFFFF), other)
     _deal(other, np.uint64(16), np.uint64(0x0000FFFF0000FFFF), words)
     _deal(words, np.uint64(8), np.uint64(0x00FF00FF00FF00FF), other)
@@ -36,7 +36,7 @@ def _turn(words: Array, other: Array) -> None:
 
 @jit
 def pack_columns(begin: int, end: int, data: Planes) -> None:
-    """The planes of some variables, and how many cases are in each state."""
+    """Fill the planes of variables begin to end - 1, and count the cases in each state."""
     for variable in range(begin, end):
         pack(variable, data)
         first, values = data.first[variable], data.values[variable]
@@ -46,7 +46,7 @@ def pack_columns(begin: int, end: int, data: Planes) -> None:
 
 @jit
 def pack_rows(begin: int, end: int, data: Planes) -> None:
-    """The rows of the cases of some blocks, from the planes."""
+    """Fill the rows of the cases in blocks begin to end - 1, from the planes."""
     words, rows, width, n_cases = data.words, data.rows, data.width, data.columns.shape[1]
     square, room = np.empty(64, np.uint64), np.empty(64, np.uint64)
     for block in range(begin, end):

@@ -1,4 +1,4 @@
-"""Columns as bit planes: one mask for each state but the first; packed, and counted, alone or by classes."""
+"""Bit planes of columns, one mask for each state but the first: packed, and counted, alone or by classes."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from leafwise.kernels.counting.arrays import Planes
 
 @bare
 def pack_state(column: Array, state: int, plane: Array) -> None:
-    """Set bit c of the plane where case c of the column is in the state, and no other bit; it may be longer."""
+    """Set exactly those bits c of the plane for which case c of the column is in the state; the plane may be longer."""
     n_whole = column.shape[0] // 64
     for word in range(plane.shape[0]):
         plane[word] = which_equal(column, word * 64, state) if word < n_whole else np.uint64(0)
@@ -20,7 +20,7 @@ def pack_state(column: Array, state: int, plane: Array) -> None:
 
 @bare
 def count_planes(n_cases: int, planes: Array, out: Array) -> None:
-    """How many cases are in each state, by the planes of all states but the first."""
+    """Count the cases in each state, from the planes of all states but the first."""
     out[0] = n_cases
     for state in range(1, out.shape[0]):
         n = np.int64(0)
@@ -32,9 +32,9 @@ def count_planes(n_cases: int, planes: Array, out: Array) -> None:
 
 @bare
 def split_mask(mask: Array, begin: Int, end: Int, plane: Int, n_classes: Int, words: Array, classes: Array) -> None:
-    """Split a mask, or some words of it, by the states of the variable whose planes begin there, one class each.
+    """Split words begin to end - 1 of a mask by the states of the variable whose planes begin at `plane`, a class each.
 
-    Here and below, a word's number is made one that cannot be negative, or the loop would take one word at a time.
+    Here and below, the index of a word is made unsigned, since otherwise the loop would not be vectorized.
     """
     for j in range(end - begin):
         word = np.uint64(begin + j)
@@ -59,9 +59,9 @@ def count_block(
     out: Array,
     at: Int,
 ) -> None:
-    """How many cases of each class are in each state of the variable whose planes begin there.
+    """Count the cases of each class in each state of the variable whose planes begin at `plane`.
 
-    out[at:] has the totals of the classes to begin with. Two classes at a time, as each plane is read.
+    On entry out[at:] contains the totals of the classes. Two classes are counted for each pass over a plane.
     """
     for state in range(1, n_states):
         own, row = plane + state - 1, at + state * n_classes
@@ -85,7 +85,7 @@ def count_block(
 
 @bare
 def _count_codes(column: Array, out: Array) -> None:
-    """The same, case by case."""
+    """Count the cases in each state, from the codes."""
     for state in range(out.shape[0]):
         out[state] = 0
     for case in range(column.shape[0]):
@@ -94,7 +94,7 @@ def _count_codes(column: Array, out: Array) -> None:
 
 @inlined
 def planes_of(variable: int, data: Planes) -> Array:
-    """The variable's planes, if it has any."""
+    """Return the variable's planes; an empty array if it has none."""
     first = data.first[variable]
     n_planes = data.values[variable + 1] - data.values[variable] - 1 if first >= 0 else 0
     return data.words[first : first + n_planes]
@@ -102,7 +102,7 @@ def planes_of(variable: int, data: Planes) -> Array:
 
 @inlined
 def pack(variable: int, data: Planes) -> None:
-    """Fill the planes of a variable, and count its states."""
+    """Fill the planes of a variable, count its states, and find its usual state."""
     column, planes = data.columns[variable], planes_of(variable, data)
     counts = data.counts[data.values[variable] : data.values[variable + 1]]
     for k in range(planes.shape[0]):
@@ -116,7 +116,7 @@ def pack(variable: int, data: Planes) -> None:
 
 @bare
 def mark_unusual(variable: int, out: Array, data: Planes) -> None:
-    """A mask of the cases that are not in the variable's usual state."""
+    """Write a mask of the cases that are not in the variable's usual state."""
     column, planes, usual = data.columns[variable], planes_of(variable, data), data.usual[variable]
     for word in range(out.shape[0]):
         begin, bits = word * 64, np.uint64(0)

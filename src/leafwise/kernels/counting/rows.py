@@ -1,6 +1,6 @@
-"""Counting by rows of bits: eight rows at a time are added up, in 512 of their bits at once.
+"""Counting by rows of bits: eight rows at a time are added, in 512 bit positions at once.
 
-A set takes a few nanoseconds for each of its cases and 512 planes, however many of these have a one there.
+A set takes a few nanoseconds per case and 512 planes, however many of these have the case's bit set.
 """
 
 from typing import Any, NamedTuple
@@ -16,17 +16,17 @@ from leafwise.kernels.counting.sets import Cases, list_bits
 
 
 class RowScratch(NamedTuple):
-    """Where one thread adds up rows."""
+    """Scratch memory of one thread for counting by rows."""
 
-    rows: Array  # of a set
-    by_state: Array  # the same by the target's states; of each so many that eight divides them
-    ends: Array  # where those of each state end
-    sums: Array  # of the rows so far, across words
-    counts: Array  # of the ones in each bit, for two states
+    rows: Array  # row numbers of a set
+    by_state: Array  # the same, sorted by the target's state; each state is padded to a multiple of eight
+    ends: Array  # by state: index of its end
+    sums: Array  # bit-sliced sums of the rows so far (words.py)
+    counts: Array  # (2, bits): number of ones of each bit, for two states
 
 
 def make_row_scratch(most_rows: int, most_states: int, width: int) -> RowScratch:
-    """Room to count sets of so many cases, for targets of so many states."""
+    """Allocate scratch memory for sets of at most most_rows cases and targets of at most most_states states."""
     return RowScratch(
         np.empty(most_rows, np.int32),
         np.empty(most_rows + 8 * most_states, np.int32),
@@ -38,13 +38,13 @@ def make_row_scratch(most_rows: int, most_states: int, width: int) -> RowScratch
 
 @bare
 def unusual_cases(variable: int, data: Planes) -> int:
-    """How many cases are not in the variable's usual state."""
+    """Return the number of cases that are not in the variable's usual state."""
     return data.columns.shape[1] - data.counts[data.values[variable] + data.usual[variable]]
 
 
 @bare
 def unusual_rows(variable: int, cases: Cases, marks: Array, rows: Array) -> Int:
-    """List the cases that are not in the variable's usual state; how many."""
+    """List the cases that are not in the variable's usual state; return their number."""
     mark_unusual(variable, marks, cases.data)
     list_bits(marks, rows, np.int64(0))
     return np.int64(unusual_cases(variable, cases.data))
@@ -52,7 +52,7 @@ def unusual_rows(variable: int, cases: Cases, marks: Array, rows: Array) -> Int:
 
 @bare
 def count_states(rows: Array, own: Array, totals: Array) -> None:
-    """How many of the rows are in each state of a column."""
+    """Count the rows in each state of a column."""
     for k in range(totals.shape[0]):
         totals[k] = 0
     if totals.shape[0] == 2:
@@ -67,13 +67,13 @@ def count_states(rows: Array, own: Array, totals: Array) -> None:
 
 @inlined
 def _padded(n: Any) -> Int:
-    """The next multiple of eight."""
+    """Return n rounded up to a multiple of eight."""
     return -(-np.int64(n) // 8) * 8
 
 
 @bare
 def _sort_by_state(rows: Array, own: Array, totals: Array, none: Int, out: Array, ends: Array) -> None:
-    """The rows by the states of a column, of which there are so many; then `none`, up to the next multiple of eight."""
+    """Sort the rows by the states of a column, whose counts are `totals`, and pad each state to a multiple of eight."""
     at = np.int64(0)
     for state in range(totals.shape[0]):
         ends[state] = at
@@ -96,7 +96,7 @@ def _sort_by_state(rows: Array, own: Array, totals: Array, none: Int, out: Array
 
 @bare
 def _add_up(rows: Array, width: int, data: Array, sums: Array, counts: Array) -> None:
-    """In how many of these rows each bit is one; eight divides their number."""
+    """Count in how many of these rows each bit is set; the number of rows is a multiple of eight."""
     for bit in range(counts.shape[0]):
         counts[bit] = 0
     for chunk in range(-(-width // 8)):
@@ -110,7 +110,7 @@ def _add_up(rows: Array, width: int, data: Array, sums: Array, counts: Array) ->
 def _write_state(
     state: Int, n: Int, variables: Array, bases: Array, data: Planes, counts: Array, n_classes: Int, out: Array
 ) -> None:
-    """The counts of one state of the target, n cases, in the blocks of all candidates that have planes."""
+    """Write the counts of one state of the target, which has n cases, to the blocks of candidates with planes."""
     for entry in range(variables.shape[0]):
         variable = variables[entry]
         first, at, left = data.first[variable], bases[entry] * n_classes + state, n
@@ -123,7 +123,7 @@ def _write_state(
 
 @bare
 def _write_binary(variables: Array, counts: Array, totals: Array, out: Array) -> None:
-    """Both states of the target at once, where all variables are binary: bits and blocks go by their numbers."""
+    """Write the counts of both states of the target, if all variables are binary: bits and blocks have one order."""
     zeros, ones = totals[0], totals[1]
     for entry in range(variables.shape[0]):
         zero, one = counts[0, variables[entry]], counts[1, variables[entry]]
@@ -133,7 +133,7 @@ def _write_binary(variables: Array, counts: Array, totals: Array, out: Array) ->
 
 @bare
 def count_column(rows: Array, column: Array, own: Array, n_classes: int, out: Array) -> None:
-    """One candidate's block, by one increment for each row."""
+    """Count one candidate's block, with one increment per row."""
     for cell in range(out.shape[0]):
         out[cell] = 0
     for k in range(rows.shape[0]):
@@ -144,7 +144,7 @@ def count_column(rows: Array, column: Array, own: Array, n_classes: int, out: Ar
 def _count_columns(
     rows: Array, target: int, usual: Int, variables: Array, bases: Array, data: Planes, n_classes: int, out: Array
 ) -> None:
-    """The blocks of candidates without planes. The counts of a usual state, if there is one, follow by subtraction."""
+    """Count the blocks of candidates without planes. Counts of a usual state (-1: none) follow by subtraction."""
     for entry in range(variables.shape[0]):
         variable = variables[entry]
         if data.first[variable] < 0:
@@ -162,7 +162,7 @@ def _count_columns(
 def _count_binary(
     begin: Int, usual: Int, n_usual: Int, variables: Array, data: Planes, scratch: RowScratch, out: Array, totals: Array
 ) -> None:
-    """The histogram where all variables are binary: those in state 1 of the target begin here among the rows."""
+    """Count the histogram if all variables are binary; rows in state 1 of the target are listed from `begin` on."""
     counts, ends = scratch.counts, (begin, begin + _padded(totals[1]))
     for state in range(2):
         if state != usual:
@@ -187,9 +187,10 @@ def count_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """The histogram of the n rows that were listed, and of all whose target is in its usual state, if there are any.
+    """Count the histogram of the n rows listed in the scratch memory, and of n_usual cases in the target's usual state.
 
-    The counts of the latter follow by subtraction from those of all cases.
+    If n_usual > 0, these must be all such cases of the table; their counts follow by subtraction from those of all
+    cases.
     """
     rows, own, n_classes, counts = scratch.rows[:n], data.columns[target], totals.shape[0], scratch.counts
     usual = data.usual[target] if n_usual > 0 else np.int64(-1)

@@ -1,7 +1,7 @@
-"""Sets of cases: placed, cut by a variable's states, joined.
+"""Sets of cases: placed in memory, cut by a variable's states, joined.
 
-A set is one record of `sets`: either a bit mask (a row of `masks`, one bit a case) or, when it holds few cases, a list
-of row numbers (a slice of `lists`).
+A set is one record of `sets`: either a bit mask (a row of `masks`, one bit per case) or, if it contains few cases, a
+list of row numbers (a slice of `lists`).
 """
 
 from typing import Any, NamedTuple
@@ -18,23 +18,23 @@ SET = np.dtype([("offset", np.int64), ("size", np.int64), ("is_mask", np.int64)]
 CUT = np.dtype(
     [(name, np.int64) for name in ("parent", "variable", "n_states", "group", "first_child", "n_children")], align=True
 )
-N_SETS, N_FREE, N_LISTED = range(3)  # places in `marks`: sets so far, masks that are free, rows in lists
+N_SETS, N_FREE, N_LISTED = range(3)  # indices in `marks`: sets so far, free masks, row numbers in lists
 
 
 class Cases(NamedTuple):
-    """All sets of cases, and the rows they are of."""
+    """All sets of cases, and the data."""
 
-    sets: Array
-    masks: Array
-    free: Array  # a stack of masks
-    lists: Array
-    marks: Array
+    sets: Array  # of SET
+    masks: Array  # (n_masks, n_words)
+    free: Array  # stack of the indices of free masks
+    lists: Array  # row numbers
+    marks: Array  # N_SETS, N_FREE, N_LISTED
     n_cases: int
     data: Planes
 
 
 def no_cases(codes: Array) -> Cases:
-    """None at all, in arrays of the same types: where rows are elsewhere, or for functions that are yet to compile."""
+    """Return arrays of the same types without cases, for rows that are elsewhere and for compilation ahead of time."""
     nothing, none = np.zeros(0, np.int64), np.full(len(codes), -1)
     words = np.zeros((0, 0), np.uint64)
     columns: Array = np.zeros((len(codes), 0), codes.dtype)
@@ -44,13 +44,13 @@ def no_cases(codes: Array) -> Cases:
 
 @bare
 def takes_mask(size: int, n_cases: int) -> bool:
-    """A set is a list when that takes less memory than a mask: a row number takes 32 bits, a mask one bit a case."""
+    """Return whether a mask (one bit per case) takes no more memory than a list (32 bits per case of the set)."""
     return size * 32 >= n_cases
 
 
 @bare
 def place(sizes: Array, n: Int, cases: Cases) -> int:
-    """Records, and room, for n new sets of these sizes; the first. Where room is short, nothing is done: -1."""
+    """Allocate records and memory for n new sets of these sizes; return the first, or -1 if memory is short."""
     marks = cases.marks
     n_masks, n_rows = 0, 0
     for k in range(n):
@@ -77,13 +77,13 @@ def place(sizes: Array, n: Int, cases: Cases) -> int:
 
 @jit
 def place_sets(sizes: Array, cases: Cases) -> int:
-    """`place` for all of these."""
+    """Call `place` for all of these sizes."""
     return place(sizes, sizes.shape[0], refer(cases))
 
 
 @bare
 def release(which: int, cases: Cases) -> None:
-    """Take back the mask of a set; rows of lists come free when the lists move."""
+    """Release the mask of a set; the memory of lists is reclaimed by `close_gaps`."""
     set_ = cases.sets[which]
     if set_["is_mask"]:
         cases.free[cases.marks[N_FREE]] = set_["offset"]
@@ -94,7 +94,7 @@ def release(which: int, cases: Cases) -> None:
 
 @jit
 def release_sets(gone: Array, cases: Cases) -> None:
-    """Take back these sets."""
+    """Release these sets."""
     cases = refer(cases)
     for k in range(gone.shape[0]):
         release(gone[k], cases)
@@ -102,7 +102,7 @@ def release_sets(gone: Array, cases: Cases) -> None:
 
 @jit
 def close_gaps(sets: Array, lists: Array, marks: Array) -> None:
-    """Move the lists in use together; later sets have later lists."""
+    """Compact the lists in use; the lists of later sets are at larger offsets."""
     n = 0
     for k in range(marks[N_SETS]):
         set_ = sets[k]
@@ -117,10 +117,10 @@ def close_gaps(sets: Array, lists: Array, marks: Array) -> None:
 
 @inlined
 def _list_word(bits: Any, word: Int, out: Array, at: Int, end: Int) -> Int:
-    """Write the row numbers of one word of a mask to out[at:]; where they end.
+    """Write the row numbers of one word of a mask to out[at:]; return their end.
 
-    As long as there is room before `end`, four are written at a time, whether there are so many or not, since nobody
-    can foretell how many there are. What is wrong the next word writes over.
+    While there is enough space before `end`, they are written in groups of four, even if there are fewer, to avoid
+    unpredictable branches. The next word overwrites what is wrong.
     """
     last = at + popcount(bits)
     if last + 4 > end:
@@ -150,13 +150,13 @@ def list_bits(mask: Array, out: Array, at: Int) -> None:
 
 @bare
 def length_of(set_: Any, masks: Array) -> Int:
-    """How long a set is, where it is cut into parts: words of a mask, or rows of a list."""
+    """Return the length of a set for the purpose of parts: words of its mask, or rows of its list."""
     return np.int64(masks.shape[1]) if set_["is_mask"] else np.int64(set_["size"])
 
 
 @bare
 def rows_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, out: Array) -> Int:
-    """Write the row numbers of a part of a set to `out`; how many."""
+    """Write the row numbers of a part of a set to `out`; return how many."""
     if set_["is_mask"]:
         mask, at = masks[set_["offset"]], np.int64(0)
         for k in range(end - begin):
@@ -170,7 +170,7 @@ def rows_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, ou
 
 @bare
 def rows_of(set_: Any, masks: Array, lists: Array, out: Array) -> Int:
-    """Write the row numbers of a set to `out`; how many."""
+    """Write the row numbers of a set to `out`; return how many."""
     return rows_of_part(set_, np.int64(0), length_of(set_, masks), masks, lists, out)
 
 
@@ -182,7 +182,7 @@ def _add_rows(lists: Array, begin: Int, n: Int, mask: Array) -> None:
 
 @bare
 def _cut_by_plane(parent: Array, plane: Array, flip: Any, child_set: Any, masks: Array, lists: Array) -> None:
-    """The cases of a mask that are in a plane, or, flipped, that are not."""
+    """Write the cases of a mask that are in a plane or, with all bits of `flip` set, that are not."""
     if child_set["is_mask"]:
         mask = masks[child_set["offset"]]
         for word in range(parent.shape[0]):
@@ -197,7 +197,10 @@ def _cut_by_plane(parent: Array, plane: Array, flip: Any, child_set: Any, masks:
 def _cut_by_planes(
     parent: Array, words: Array, first: int, group: Array, child: int, child_set: Any, masks: Array, lists: Array
 ) -> None:
-    """The cases of a mask whose state is in the child's group, by planes: those of the others when state 0 is in it."""
+    """Write the cases of a mask whose state is in the child's group, given the planes of states other than 0.
+
+    If the group contains state 0, these are the cases whose state is in no other group.
+    """
     complement = group[0] == child
     flip = ~np.uint64(0) if complement else np.uint64(0)
     n_planes, last = 0, 0
@@ -240,7 +243,7 @@ def _cut_by_rows(
 
 @bare
 def _cut_in_two(rows: Array, column: Array, group: Array, first: int, second: int, lists: Array) -> None:
-    """The rows of a list into two, which begin there: without branches, since nobody can foretell where a row goes."""
+    """Distribute the rows of a list to two lists; branch-free, since the destination of a row is unpredictable."""
     for k in range(rows.shape[0]):
         which = group[column[np.uint32(rows[k])]]
         lists[np.uint64(second if which else first)] = rows[k]
@@ -250,7 +253,7 @@ def _cut_in_two(rows: Array, column: Array, group: Array, first: int, second: in
 
 @bare
 def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases, buffer: Array, fill: Array) -> None:
-    """Cut a set by the groups of a variable's states into sets whose records are already placed."""
+    """Cut a set by the groups of a variable's states into sets that were placed."""
     data, lists = cases.data, cases.lists
     if parent["is_mask"] and data.first[variable] >= 0:
         for child in range(children.shape[0]):
@@ -268,7 +271,7 @@ def cut(parent: Any, variable: int, group: Array, children: Array, cases: Cases,
     rows, column = lists[parent["offset"] : parent["offset"] + parent["size"]], data.columns[variable]
     if parent["is_mask"]:
         rows = buffer[: rows_of(parent, cases.masks, lists, buffer)]
-    elif children.shape[0] == 2:  # parts of a list are lists
+    elif children.shape[0] == 2:  # subsets of a list are lists
         _cut_in_two(rows, column, group, children[0]["offset"], children[1]["offset"], lists)
         return
     _cut_by_rows(rows, column, group, children, cases.masks, lists, fill)
@@ -286,7 +289,7 @@ def cut_some(
     buffer: Array,
     fill: Array,
 ) -> None:
-    """The same for those of its cases only whose target is in some states, a mask of bits."""
+    """Cut the cases of a set whose target is in one of `states`, a bit mask, in the same way."""
     column, n = cases.data.columns[target], np.int64(0)
     for k in range(rows_of(parent, cases.masks, cases.lists, buffer)):
         buffer[n] = buffer[k]
@@ -296,7 +299,7 @@ def cut_some(
 
 @bare
 def copy(source: Any, to: Any, cases: Cases) -> None:
-    """The same cases once more, in a set whose record is already placed."""
+    """Copy the cases of a set to another that was placed."""
     if source["is_mask"]:
         for word in range(cases.masks.shape[1]):
             cases.masks[to["offset"], word] = cases.masks[source["offset"], word]
@@ -307,7 +310,7 @@ def copy(source: Any, to: Any, cases: Cases) -> None:
 
 @bare
 def _count_states(parent: Any, variable: int, states: Array, cases: Cases, buffer: Array) -> None:
-    """How many cases of a set are in each state of a variable."""
+    """Count the cases of a set in each state of a variable."""
     data = cases.data
     for state in range(states.shape[0]):
         states[state] = 0
@@ -326,7 +329,7 @@ def _count_states(parent: Any, variable: int, states: Array, cases: Cases, buffe
 
 @jit
 def size_children(requests: Array, groups: Array, begin: int, end: int, cases: Cases, sizes: Array) -> None:
-    """How many cases each child of each requested cut gets; their numbers, less that of the first, index `sizes`."""
+    """Count the cases that each child of requested cuts begin to end - 1 gets, into sizes[first_child:]."""
     cases = refer(cases)
     most_rows, most_states = 0, 0
     for r in range(begin, end):
@@ -345,7 +348,7 @@ def size_children(requests: Array, groups: Array, begin: int, end: int, cases: C
 
 @jit
 def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases) -> None:
-    """Cut each requested set."""
+    """Carry out requested cuts begin to end - 1."""
     cases = refer(cases)
     most_rows, most_children = 0, 0
     for r in range(begin, end):
@@ -361,8 +364,8 @@ def cut_sets(requests: Array, groups: Array, begin: int, end: int, cases: Cases)
 
 @bare
 def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
-    """The union of two disjoint sets, whose record is already placed."""
-    if not union["is_mask"]:  # nor are they
+    """Write the union of two disjoint sets to a set that was placed."""
+    if not union["is_mask"]:  # then neither are the two
         at = union["offset"]
         for set_ in (one, two):
             for k in range(set_["size"]):
@@ -387,7 +390,7 @@ def join(one: Any, two: Any, union: Any, cases: Cases) -> None:
 
 @jit
 def join_sets(pairs: Array, cases: Cases) -> None:
-    """For each row (a, b, union): the union of two disjoint sets."""
+    """Write the union of two disjoint sets for each row (one, two, union)."""
     cases = refer(cases)
     for p in range(pairs.shape[0]):
         join(cases.sets[pairs[p, 0]], cases.sets[pairs[p, 1]], cases.sets[pairs[p, 2]], cases)
@@ -395,7 +398,7 @@ def join_sets(pairs: Array, cases: Cases) -> None:
 
 @inlined
 def mask_of_part(set_: Any, begin: Int, end: Int, masks: Array, lists: Array, spare: Array) -> Array:
-    """A set as a mask, which is right for a part of its words; part of a list is written to the spare one."""
+    """Return a mask that is valid for a part of a set; part of a list is written to the spare mask."""
     if set_["is_mask"]:
         return masks[set_["offset"]]
     for word in range(spare.shape[0]):

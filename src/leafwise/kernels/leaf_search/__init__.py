@@ -1,1 +1,1 @@
-"""Greedy search over the leaves of all nodes at once (Figure 5), compiled: what Python needs is a few calls."""
+"""Greedy search over the leaves of all nodes at once (Figure 5), compiled: Python only makes a few calls."""

@@ -1,4 +1,4 @@
-"""Ancestors and descendants while arcs come: what may no longer be tested."""
+"""Ancestors and descendants as arcs are added, and what may no longer be tested."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def _has(row: Array, which: int) -> bool:
 
 @bare
 def _add_to_all(rows: Array, which: Array, more: Array) -> None:
-    """Add these bits to those rows."""
+    """OR the bits `more` into each row whose bit is set in `which`."""
     for word in range(which.shape[0]):
         bits = which[word]
         while bits != np.uint64(0):
@@ -28,7 +28,7 @@ def _add_to_all(rows: Array, which: Array, more: Array) -> None:
 
 @inlined
 def _relate(parent: int, child: int, state: State) -> None:
-    """Make the parent, and all above it, ancestors of the child and all below it, which they may not test."""
+    """Update ancestors and descendants for a new arc; the parent and its ancestors are to check their pending steps."""
     ancestors, descendants = state.ancestors, state.scoring.descendants
     above, below = state.spare_bits[0], state.spare_bits[1]
     for word in range(above.shape[0]):
@@ -44,7 +44,7 @@ def _relate(parent: int, child: int, state: State) -> None:
 
 @bare
 def add_arc(parent: int, child: int, state: State) -> None:
-    """Put an arc in place."""
+    """Add an arc, and restrict the child to its parents once it has as many as allowed."""
     if not _has(state.ancestors[child], parent):
         _relate(parent, child, state)
     state.is_parent[child, parent] = 1
@@ -56,7 +56,7 @@ def add_arc(parent: int, child: int, state: State) -> None:
 
 @jit
 def add_arcs(arcs: Array, state: State) -> None:
-    """Put arcs (rows of parent, child) in place that a search begins with."""
+    """Add the arcs (rows of parent, child) that a search begins with."""
     state = refer(state)
     for k in range(arcs.shape[0]):
         add_arc(arcs[k, 0], arcs[k, 1], state)

@@ -1,8 +1,8 @@
-"""Steps of one node: its best operator is applied ahead of time, and undone where it turns out to be ruled out.
+"""Steps of one node: apply its best operator ahead of time, and roll back if it turns out to be ruled out.
 
-The structure prior charges tests by how many variables the graph tests already, so every split changes what all others
-of the node gain: by the same amount for all that test a variable of these, and for all that do not. A variable that is
-tested for the first time passes from one sort to the other.
+The structure prior charges tests by how many variables the graph already tests, so every split changes the gains of all
+other splits of the node: by one amount for all that test a tested variable, and by another for all that do not. A
+variable that is tested for the first time moves from the second group to the first.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import add
+from leafwise.kernels.compiling.atomics import atomic_add
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.leaf_search.expand import Scratch
@@ -46,7 +46,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 @bare
 def _push_step(target: int, state: State) -> Any:
     node = state.nodes[target]
-    number = add(state.totals, N_STEPS, np.int64(1))
+    number = atomic_add(state.totals, N_STEPS, np.int64(1))
     step = state.steps[number]
     step["target"] = target
     step["previous"] = node["last_pending"]
@@ -61,7 +61,7 @@ def _push_step(target: int, state: State) -> Any:
 
 @bare
 def set_costs(node: Any, scoring: Scoring) -> None:
-    """What the structure prior charges for the next test of the node's graph (docs/structure-prior.md)."""
+    """Compute what the structure prior charges for the next test of the node's graph (docs/structure-prior.md)."""
     n, p, tests = node["n_candidates"], node["n_tested"], node["n_tests"]
     node["tested_cost"] = node["untested_cost"] = node["later_cost"] = 0.0
     if scoring.charges_parents and p < n:
@@ -76,9 +76,9 @@ def set_costs(node: Any, scoring: Scoring) -> None:
 
 @bare
 def _reset_costs(target: int, state: State) -> None:
-    """The costs after a change; where a test of another variable became cheaper than leaves expected, score them again.
+    """Recompute costs after a change; if tests of untested variables became cheaper than assumed, unscore all leaves.
 
-    The last candidates are cheap, since there are few sets that leave out only one or two.
+    The last candidates are cheap, since few sets leave out only one or two variables.
     """
     node = state.nodes[target]
     expected = node["later_cost"]
@@ -97,7 +97,7 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, state
         at = node["head"]
         while at >= 0:
             leaf = state.leaves[at]
-            if leaf["max_children"] < most:  # scored when there was less room: its gain is no upper bound
+            if leaf["max_children"] < most:  # scored under a tighter limit: its gain is no upper bound
                 leaf["gain"], leaf["max_children"] = np.inf, -1
             at = leaf["next"]
     refresh(target, gone, gone_too, first_new, state)
@@ -108,10 +108,10 @@ def _leaves_changed(target: int, gone: Int, gone_too: Int, first_new: Int, state
 
 @bare
 def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> None:
-    """A variable is tested for the first time in the leaf's graph: see whether the leaf would rather test it, too.
+    """Reconsider a leaf's best split on tested variables, after its graph has tested `variable` for the first time.
 
-    What it would gain is at most what the best split on an untested variable gained. A tie goes to the smaller
-    variable, as if both had been scored at once.
+    A split on it gains at most what the best split on an untested variable gained. A tie goes to the smaller variable,
+    as if both had been scored at once.
     """
     leaf, old, new = state.leaves[at], state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
     drop_fallback(at, state)
@@ -134,7 +134,7 @@ def _offer_tested(at: Int, variable: int, state: State, scratch: Scratch) -> Non
 
 @inlined
 def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bool:
-    """Count a test of the node's graph; whether it is the first of its variable."""
+    """Count a new test of the node's graph; return whether it is the first test of its variable."""
     node, scoring = state.nodes[target], state.scoring
     is_first = False
     node["n_tests"] += 1
@@ -158,7 +158,7 @@ def _note_test(target: int, variable: int, state: State, scratch: Scratch) -> bo
 
 @bare
 def _free_histogram(leaf: Any, state: State) -> None:
-    """Give back the histogram of a leaf that goes; not where it takes a round to count it again, if it comes back."""
+    """Release the histogram of a removed leaf, unless recounting it after a rollback would take a round."""
     if not state.rules.remote or state.pool.used[0] > state.pool.too_many:
         free_histogram(leaf, state)
 
@@ -210,14 +210,14 @@ def _apply_merge(target: int, state: State) -> None:
 
 @inlined
 def _merge_is_ready(node: Any, leaves: Array) -> bool:
-    """Whether the leaf that the node's best merge makes is there."""
+    """Return whether the union of the node's best merge has been made."""
     first = node["merge_leaf"]
     return node["merged"] >= 0 and node["merged_first"] == first and node["merged_second"] == leaves[first]["partner"]
 
 
 @bare
 def is_ready(node: Any, state: State) -> bool:
-    """Whether what the node's best operator makes is there."""
+    """Return whether the new leaves of the node's best operator have been made."""
     if node["best_kind"] == MERGE_STEP:
         return _merge_is_ready(node, state.leaves)
     at = node["split_leaf"]
@@ -228,7 +228,7 @@ def is_ready(node: Any, state: State) -> bool:
 
 @bare
 def apply_best(target: int, state: State, scratch: Scratch) -> None:
-    """Apply the node's best operator; what it makes is there."""
+    """Apply the node's best operator, whose new leaves have been made."""
     if state.nodes[target]["best_kind"] == SPLIT_STEP:
         _apply_split(state.nodes[target]["split_leaf"], state, scratch)
     else:
@@ -237,7 +237,7 @@ def apply_best(target: int, state: State, scratch: Scratch) -> None:
 
 @bare
 def roll_back(target: int, first: int, state: State) -> None:
-    """Undo the node's pending steps, the last first, down to the given one; what comes next is not noted here."""
+    """Undo the node's pending steps in reverse order, down to and including `first`; `next_gains` is not updated."""
     node = state.nodes[target]
     number, n_tested = -1, node["n_tested"]
     while number != first:
@@ -262,7 +262,7 @@ def roll_back(target: int, first: int, state: State) -> None:
         node["first_pending"] = -1
     drop_merged(node, state)
     node["merges_known"] = 0
-    if node["n_tested"] < n_tested:  # leaves were scored when more variables were tested
+    if node["n_tested"] < n_tested:  # leaves were scored while more variables were tested
         node["version"] += 1
         forget_all_scores(target, state)
     _reset_costs(target, state)
@@ -271,13 +271,13 @@ def roll_back(target: int, first: int, state: State) -> None:
 
 @bare
 def is_ruled_out(step: Any, state: State) -> bool:
-    """Whether an arc that was committed after the step was applied forbids it."""
+    """Return whether an arc that was committed after the step was applied forbids it."""
     return step["other"] < 0 and not may_test(step["target"], step["variable"], state.scoring)
 
 
 @inlined
 def roll_back_invalid(target: int, state: State) -> None:
-    """Undo the node's pending steps from the first that is ruled out."""
+    """Roll back the node's pending steps from the first one that is ruled out."""
     state.may_be_invalid[target] = 0
     pending = state.nodes[target]["first_pending"]
     while pending >= 0:

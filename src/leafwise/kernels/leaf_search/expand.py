@@ -1,18 +1,19 @@
-"""What operators make: the new leaves of a node, with their cases, their histograms and their best splits.
+"""Creation of new leaves by operators, with their cases, histograms and best splits.
 
-After a split only the smaller children are counted; the largest is the parent less the others. After a merge histograms
-add. Several threads make leaves at the same time, each for other nodes: what they take from is behind a lock.
+After a split only the smaller children are counted; the largest is the parent minus the others. After a merge the two
+histograms are added. Several threads make leaves at the same time, each for other nodes; the memory that they allocate
+from is protected by a lock.
 
-Where the rows are elsewhere (`rules.remote`), new leaves are planned and wait: the host has their sets cut, joined and
-counted, many at a time, and has them scored. A set is then named by the number of its leaf, plus one, as no name may
-come twice.
+If the rows are elsewhere (`rules.remote`), new leaves are planned and wait: the host has their sets cut, joined and
+counted, many at a time, and has them scored. A set is then named by the number of its leaf, plus one, since no name may
+be reused.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import lock, swap, unlock
+from leafwise.kernels.compiling.atomics import atomic_exchange, lock, unlock
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
@@ -75,20 +76,20 @@ LEAVES_TO_SCORE, LEAVES_WITH_CHILDREN, NODES_WITH_MERGED = range(3)  # rows of S
 
 
 class Scratch(NamedTuple):
-    """Where one thread works."""
+    """Scratch memory of one thread."""
 
     counting: bits.Scratch
     scoring: ScoringScratch
-    groups: Array  # for each state of a split's variable: the child it goes to
-    sizes: Array  # for each child: how many cases it gets
-    fill: Array  # for each child: how many it has so far
-    taken: Array  # leaves that were merged ahead
-    part: Array  # of a histogram that several threads count
-    spent: Array  # nanoseconds, roughly
+    groups: Array  # by state of a split's variable: the child that it goes to
+    sizes: Array  # by child: its number of cases
+    fill: Array  # by child: its number of cases so far
+    taken: Array  # leaves that are part of a merge made ahead
+    part: Array  # one histogram: a thread's part of a set that several threads count
+    estimated_ns: Array  # one number: estimated work since it was last reset, in nanoseconds
 
 
 def make_scratch(state: State, parts: bool) -> Scratch:
-    """Room for all that one thread may have to do; `parts`: leaves may be parted, now or later."""
+    """Allocate scratch memory for one thread; `parts` tells whether leaves may be parted, now or later."""
     n_states, cases = state.scoring.layout.n_states, state.cases
     most_states = max(2, n_states.max())
     return Scratch(
@@ -132,12 +133,12 @@ def _ask_for_room(
     wanted[WANTED_WORDS], wanted[WANTED_ARCS] = n_words, n_arcs
     for k in range(n):
         wanted[FIRST_WANTED_SET + k] = sizes[k]
-    swap(state.shared, SHORT, np.int64(1))
+    atomic_exchange(state.shared, SHORT, np.int64(1))
 
 
 @bare
 def add_leaf(target: int, cases: int, state: State) -> int:
-    """A record for a leaf that holds this set, and is not counted yet; there is room."""
+    """Add a record for an uncounted leaf with this set of cases, and return its number; memory must suffice."""
     number = state.totals[N_LEAVES]
     leaf = state.leaves[number]
     state.totals[N_LEAVES] += 1
@@ -156,7 +157,7 @@ def add_leaf(target: int, cases: int, state: State) -> int:
 
 @bare
 def set_exponent(leaf: Any, state: State) -> None:
-    """Under BDeu: that of each state, from the leaf's share of all assignments."""
+    """Under BDeu, set the exponent of each state from the leaf's share of all parent assignments."""
     size, n_states = state.scoring.equivalent_sample_size, state.scoring.layout.n_states
     if size > 0.0:
         share = share_of(state.regions, leaf["region"], leaf["n_boxes"], n_states)
@@ -165,9 +166,9 @@ def set_exponent(leaf: Any, state: State) -> None:
 
 @bare
 def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int, n_arcs: Int, state: State) -> int:
-    """Records for n new leaves of these sizes, and room for all that is theirs; the first, or -1: room is short.
+    """Add records for n new leaves of these sizes, with their memory; return the first, or -1 if an array is too small.
 
-    Before them, if a leaf is parted (1), comes a record for the piece that is a test from the beginning.
+    If a leaf is parted (1), they are preceded by a record for the piece that is split, which exists only as a test.
     """
     lock(state.shared, POOL)
     pool, node, totals = state.pool, state.nodes[target], state.totals
@@ -199,12 +200,12 @@ def _add_leaves(target: int, n: Int, is_parted: Int, sizes: Array, n_words: Int,
 
 @bare
 def _count(leaf: Any, state: State, scratch: Scratch) -> None:
-    scratch.spent[0] += count_leaf(leaf, state, scratch.part, scratch.counting)
+    scratch.estimated_ns[0] += count_leaf(leaf, state, scratch.part, scratch.counting)
 
 
 @bare
 def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
-    """Count the leaf if it was not, or its histogram was given back; or the host shall. False: room is short."""
+    """Have the leaf counted, here or by the host, if it has no histogram; return False if memory is short."""
     if leaf["histogram"] < 0:
         lock(state.shared, POOL)
         which = state.nodes[leaf["target"]]["size_class"]
@@ -225,13 +226,13 @@ def has_histogram(leaf: Any, state: State, scratch: Scratch) -> bool:
 
 @bare
 def is_counted(leaf: Any, state: State) -> bool:
-    """Whether the leaf's histogram is there, and nobody elsewhere is yet to fill it in."""
+    """Return whether the leaf has a histogram, and no remote counter is yet to fill it in."""
     return leaf["histogram"] >= 0 and (not state.rules.remote or leaf["is_counted"] != 0)
 
 
 @bare
 def _wait(row: Int, what: Int, state: State) -> None:
-    """Something new waits for the host."""
+    """Append an item to a row of `State.waiting`, for the host."""
     lock(state.shared, POOL)
     state.waiting[row, state.totals[N_STALE + row]] = what
     state.totals[N_STALE + row] += 1
@@ -242,19 +243,19 @@ def _wait(row: Int, what: Int, state: State) -> None:
 def _find_splits(at: Int, state: State, scratch: Scratch) -> None:
     score_splits(at, UNTESTED, -1, state, scratch.scoring)
     choose_split(at, state.nodes[state.leaves[at]["target"]], state)
-    scratch.spent[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
+    scratch.estimated_ns[0] += 4.0 * size_of(state.leaves[at]["target"], state.scoring.layout)
 
 
 @bare
 def score_leaf(at: Int, state: State, scratch: Scratch) -> None:
-    """Find the best splits of a leaf that is counted."""
+    """Find the best splits of a counted leaf."""
     _find_splits(at, state, scratch)
     free_if_spent(at, state)
 
 
 @inlined
 def score_again(at: Int, state: State, scratch: Scratch) -> bool:
-    """Find the best splits of a leaf that is there. False: not yet, since room is short or it waits for the host."""
+    """Find the best splits of an existing leaf; False: not yet, since memory is short or it waits for the host."""
     leaf = state.leaves[at]
     drop_children(at, state)
     if gains_nothing(at, state):
@@ -271,7 +272,7 @@ def score_again(at: Int, state: State, scratch: Scratch) -> bool:
 
 @bare
 def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
-    """Mark, in a mask, the states of the split's variable that can occur at the leaf."""
+    """Set the mask of those states of the split's variable that can occur at the leaf."""
     variable, n_states, words, mask = (
         split["variable"],
         state.scoring.layout.n_states,
@@ -298,9 +299,9 @@ def _list_possible(leaf: Any, split: Any, state: State, scratch: Scratch) -> Non
 
 @bare
 def _kept_states(piece: Int, leaf: Any, split: Any, state: State) -> Int:
-    """The states of the target whose cases a piece of a leaf gets, as a mask; 0: all of them.
+    """Return the mask of target states whose cases a piece of a leaf keeps; 0: all.
 
-    It needs those in its own states. Where these are half of the leaf's, or more, all are copied sooner.
+    It needs only the cases in its own states. If these are half of the leaf's or more, copying all of them is cheaper.
     """
     if piece == SWITCH:
         return np.int64(0)
@@ -313,7 +314,7 @@ def _kept_states(piece: Int, leaf: Any, split: Any, state: State) -> Int:
 
 @bare
 def _size_pieces(leaf: Any, split: Any, counts: Array, state: State, scratch: Scratch) -> None:
-    """How many cases each new leaf of one that is parted gets, by its counts for the variable that is tested."""
+    """Compute the number of cases of each new leaf of a parted one, from its counts for the tested variable."""
     n_classes, new = state.scoring.layout.n_states[leaf["target"]], np.int64(0)
     for number in range(n_pieces(split)):
         piece = piece_at(np.int64(number), split)
@@ -326,9 +327,9 @@ def _size_pieces(leaf: Any, split: Any, counts: Array, state: State, scratch: Sc
 
 @inlined
 def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
-    """Which state goes to which child, and how many cases each new leaf gets.
+    """Determine to which child each state goes, and the number of cases of each new leaf.
 
-    In a complete split, states that cannot occur at the leaf go with the last child.
+    In a complete split, states that cannot occur at the leaf go to the last child.
     """
     layout, groups, sizes = state.scoring.layout, scratch.groups, scratch.sizes
     n_classes, n_states = layout.n_states[leaf["target"]], layout.n_states[split["variable"]]
@@ -357,7 +358,7 @@ def _plan_split(leaf: Any, split: Any, state: State, scratch: Scratch) -> None:
 
 @inlined
 def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scratch) -> None:
-    """Where the new leaves are; and, for a partial complete split, which states can occur, for whoever replays it."""
+    """Compute the regions of new leaves, and for a complete split with impossible states their mask, for replay."""
     n_states, words, mask = state.scoring.layout.n_states, state.regions, scratch.scoring.region.mask
     variable, to = split["variable"], state.leaves[first]["region"]
     if split["part"] != 0:
@@ -386,16 +387,16 @@ def _cut_regions(leaf: Any, split: Any, first: Int, state: State, scratch: Scrat
 
 @bare
 def _copy_counts(whole: Array, states: Int, n_classes: Int, to: Array) -> None:
-    """A histogram of the cases whose target is in some states, a mask of bits; 0: of all."""
+    """Copy the cells of a histogram for target states in a bit mask (0: all), and set the others to zero."""
     for cell in range(to.shape[0]):
         to[cell] = whole[cell] if states == 0 or states >> (cell % n_classes) & 1 else 0
 
 
 @inlined
 def _count_children(parent: Any, states: Int, begin: Int, n: Int, first: Int, state: State, scratch: Scratch) -> None:
-    """The smaller of n children by counting, the largest (the earliest of equal ones) by subtraction.
+    """Count the smaller of n children, and get the largest (the earliest of equal ones) by subtraction.
 
-    They have those cases of the parent whose target is in some states; 0: all.
+    They contain the parent's cases whose target is in `states`, a bit mask; 0: all.
     """
     sizes, largest = scratch.sizes[begin:], 0
     for k in range(1, n):
@@ -417,7 +418,7 @@ def _count_children(parent: Any, states: Int, begin: Int, n: Int, first: Int, st
 
 @bare
 def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch) -> None:
-    """What the new leaves of a leaf that is parted are about; cases and histograms of the pieces that stay whole."""
+    """Set the target states of the new leaves of a parted leaf, and cases and histograms of pieces that stay whole."""
     leaf, new = state.leaves[at], first
     for number in range(n_pieces(split)):
         piece = piece_at(np.int64(number), split)
@@ -436,7 +437,7 @@ def _make_pieces(at: Int, first: Int, split: Any, state: State, scratch: Scratch
 
 @bare
 def _keep_whole(leaf: Any, states: Int, whole: Any, state: State, scratch: Scratch) -> None:
-    """The cases of a piece that is not split, all or those in some states of the target, and their counts."""
+    """Set the cases (all, or those with the target in `states`) and the counts of a piece that is not split."""
     cases, target, to = state.cases, leaf["target"], whole["cases"]
     n_classes = state.nodes[target]["n_states"]
     if states == 0:
@@ -460,7 +461,7 @@ def _keep_whole(leaf: Any, states: Int, whole: Any, state: State, scratch: Scrat
 
 @bare
 def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
-    """The leaves that one of the leaf's splits makes, scored or waiting for the host; unless room is short."""
+    """Make the new leaves of one of the leaf's splits, scored or waiting for the host, unless memory is short."""
     leaf, split, cases = state.leaves[at], state.splits[N_SLOTS * at + slot], state.cases
     if not has_histogram(leaf, state, scratch):
         return
@@ -508,7 +509,7 @@ def make_children(at: Int, slot: Int, state: State, scratch: Scratch) -> None:
 
 @inlined
 def _join_cases(one: Any, two: Any, merged: Any, state: State) -> None:
-    """The cases of two leaves; those who have the rows elsewhere can do that later."""
+    """Join the sets of two leaves, or ask the host to."""
     cases = state.cases
     if state.rules.remote:
         lock(state.shared, POOL)
@@ -522,7 +523,7 @@ def _join_cases(one: Any, two: Any, merged: Any, state: State) -> None:
 
 @inlined
 def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
-    """All tests that lead to one of the two leaves, sorted."""
+    """Write the sorted union of the tests that lead to two leaves."""
     a, b, n = 0, 0, 0
     while a < one["n_tests"] or b < two["n_tests"]:
         first = one["test"] if one["n_tests"] == 1 else arcs[one["tests"] + a]
@@ -537,7 +538,7 @@ def _join_tests(one: Any, two: Any, merged: Any, arcs: Array) -> None:
 
 @bare
 def make_union(first: Int, second: Int, state: State, scratch: Scratch) -> Int:
-    """The leaf that merging two leaves makes, yet to be scored, and perhaps to be counted elsewhere; -1: no room."""
+    """Make the union of two leaves, unscored, and uncounted if the rows are elsewhere; -1: memory is short."""
     one, two, cases = state.leaves[first], state.leaves[second], state.cases
     if not state.rules.remote:
         scratch.sizes[0] = cases.sets[one["cases"]]["size"] + cases.sets[two["cases"]]["size"]
@@ -575,7 +576,7 @@ def make_union(first: Int, second: Int, state: State, scratch: Scratch) -> Int:
 
 @inlined
 def make_merged(target: int, state: State, scratch: Scratch) -> bool:
-    """The leaf that the node's best merge makes. False: not yet, since room is short or it waits for the host."""
+    """Make the union of the node's best merge; False: not yet, since memory is short or it waits for the host."""
     node = state.nodes[target]
     at = node["merge_leaf"]
     first, second = state.leaves[at], state.leaves[at]["partner"]
@@ -597,7 +598,7 @@ def make_merged(target: int, state: State, scratch: Scratch) -> bool:
 
 @bare
 def add_initial_leaf(target: int, cases: int, place: Array, state: State) -> None:
-    """A leaf that a search begins with, yet to be counted and scored: where it is, and which tests lead to it."""
+    """Add a leaf that a search begins with, uncounted and unscored; `place` contains its region and tests."""
     number = add_leaf(target, cases, state)
     leaf = state.leaves[number]
     leaf["region"], leaf["n_boxes"], leaf["n_words"], leaf["tests"], leaf["n_tests"] = (
@@ -634,17 +635,17 @@ def _plan_all(splits: Array, groups: Array, largest: Array, kids: Array, state: 
 
 @jit
 def plan_splits(splits: Array, groups: Array, largest: Array, kids: Array, state: State, scratch: Scratch) -> None:
-    """For each of these splits: the child that each state goes to, one split after the other, and its largest child.
+    """Determine for each split the child that each state goes to, split after split, and the split's largest child.
 
-    The largest child (the earliest of equal ones) need not be counted. `kids` tells which child each new leaf is; -1:
-    it is a piece of a leaf that was parted, and has all its cases.
+    The largest child (the earliest of equal ones) need not be counted. `kids` is set to the number of each new leaf
+    among the children, or to -1 if it is a piece of a parted leaf that stays whole.
     """
     _plan_all(splits, groups, largest, kids, refer(state), refer(scratch))
 
 
 @bare
 def _take_counts(at: Int, place: Int, counts: Array, state: State) -> None:
-    """A leaf's histogram begins here among those that were counted elsewhere; -1: it is not among them."""
+    """Copy a leaf's histogram from `counts`, where it begins at `place`; -1: it was not counted elsewhere."""
     if place >= 0:
         out = histogram_of(state.leaves[at], state)
         for cell in range(out.shape[0]):
@@ -654,7 +655,7 @@ def _take_counts(at: Int, place: Int, counts: Array, state: State) -> None:
 
 @bare
 def _subtract(parent: Any, split: Any, largest: Int, state: State) -> None:
-    """The largest child of a split: its parent less the other children. Pieces that stay whole have the same counts."""
+    """Compute the largest child of a split, its parent minus the other children; pieces that stay whole get a copy."""
     first, last = first_kid(split), first_kid(split) + n_kids(split) - 1
     rest = histogram_of(state.leaves[split["first_child"] + largest], state)
     whole = histogram_of(parent, state)
@@ -686,10 +687,11 @@ def fill_in(
     state: State,
     scratch: Scratch,
 ) -> None:
-    """Write histograms that were counted elsewhere to where they belong, and score their leaves while they are at hand.
+    """Copy histograms that were counted elsewhere into the pool, and score their leaves while they are in a cache.
 
-    Leaves come in groups, of which the last are the children of splits: what was not counted follows by subtraction.
-    Histograms are given back later, when nobody will do this again after an interrupt.
+    Groups begin to end - 1 are processed; `begins` delimits them. The last groups are the children of `splits`: those
+    not counted are computed by subtraction. Histograms are released later, when this can no longer be repeated after an
+    interrupt.
     """
     state, scratch = refer(state), refer(scratch)
     n_others = begins.shape[0] - 1 - splits.shape[0]

@@ -1,8 +1,8 @@
-"""Fallback splits: what a leaf will split on if another node's arc rules out the variable it would rather test.
+"""Fallback splits: what a leaf will split on if another node's arc rules out its best variable.
 
-Two nodes that want to test each other cannot both do so. The one with the smaller gain will lose, and what it makes for
-its best split would be for nothing: so it gets its next best ready instead, while the best keeps its place in the order
-of steps until it is decided.
+Two nodes that want to test each other cannot both do so. The one with the smaller gain will lose, and leaves made for
+its best split would be wasted. It therefore prepares its next best split, while its best split keeps its place in the
+order of steps until the conflict is decided.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from leafwise.kernels.scoring.dirichlet import TIE
 
 @inlined
 def is_contested(at: Int, state: State) -> bool:
-    """Whether the variable that the leaf would test is about to test the leaf's own target, and comes first."""
+    """Return whether the node of the leaf's best variable is about to test the leaf's own target, and comes first."""
     leaf, variable = state.leaves[at], best_split(at, state)["variable"]
     target = leaf["target"]
     lead = state.next_gains[0, variable] - leaf["gain"]
@@ -30,7 +30,7 @@ def is_contested(at: Int, state: State) -> bool:
 
 @bare
 def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> Int:
-    """Which split of a leaf, whose best is contested, to get ready instead; -1: none is worth it, or it is."""
+    """Return which other split to prepare for a leaf whose best is contested; -1: none gains `least`, or it is done."""
     leaf, fallback, old = state.leaves[at], state.splits[N_SLOTS * at + FALLBACK], state.splits[N_SLOTS * at + TESTED]
     target, contested, none = leaf["target"], best_split(at, state)["variable"], np.int64(-1)
     node = state.nodes[target]
@@ -55,7 +55,7 @@ def slot_to_prepare(at: Int, least: float, state: State, scratch: Scratch) -> In
 
 @bare
 def take_fallback(at: Int, state: State) -> bool:
-    """If the best split was ruled out, and a fallback is known that was not: that is in its place now."""
+    """Replace the best split by the fallback if only the former has been ruled out; return whether it was replaced."""
     leaf, split, fallback = (
         state.leaves[at],
         state.splits[N_SLOTS * at + UNTESTED],

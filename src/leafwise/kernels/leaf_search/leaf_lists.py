@@ -1,4 +1,4 @@
-"""The leaves of a node as a linked list, and what is given back when leaves go: histograms, sets of cases."""
+"""Linked lists of the leaves of nodes, and what is released when leaves go: histograms, sets of cases."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from leafwise.kernels.leaf_search.state import FALLBACK, N_DROPPED, N_SLOTS, POO
 
 @bare
 def unlink(at: Int, state: State) -> None:
-    """Take a leaf out of its node's list."""
+    """Remove a leaf from its node's list."""
     leaf = state.leaves[at]
     node = state.nodes[leaf["target"]]
     if leaf["previous"] >= 0:
@@ -29,7 +29,7 @@ def unlink(at: Int, state: State) -> None:
 
 @bare
 def relink(at: Int, state: State) -> None:
-    """Undo `unlink`: the leaf still knows its neighbours, provided that later changes were undone before."""
+    """Undo `unlink`, after all later changes were undone: the leaf still refers to its neighbours."""
     leaf = state.leaves[at]
     node = state.nodes[leaf["target"]]
     if leaf["previous"] >= 0:
@@ -54,7 +54,7 @@ def link(at: Int, state: State) -> None:
 
 @bare
 def _give_back(leaf: Any, state: State) -> None:
-    """Put the leaf's histogram among the free ones of its size, a list whose links are in the first two cells."""
+    """Put the leaf's histogram on the free list of its size; its first two cells become the link."""
     at = leaf["histogram"]
     if at >= 0:
         pool = state.pool
@@ -67,13 +67,13 @@ def _give_back(leaf: Any, state: State) -> None:
 
 @bare
 def next_free(at: Int, cells: Array) -> Any:
-    """The free histogram after this one."""
+    """Return the free histogram after this one; -1: none."""
     return np.int64(cells[at]) << 31 | np.int64(cells[at + 1])
 
 
 @bare
 def free_histogram(leaf: Any, state: State) -> None:
-    """Give the leaf's histogram back."""
+    """Release the leaf's histogram."""
     lock(state.shared, POOL)
     _give_back(leaf, state)
     unlock(state.shared, POOL)
@@ -81,9 +81,9 @@ def free_histogram(leaf: Any, state: State) -> None:
 
 @bare
 def free_if_spent(at: Int, state: State) -> None:
-    """Where there are plenty, give back the histogram of a leaf that no split improves; a merge must count again.
+    """If plenty are in use, release the histogram of a leaf that no split improves; a merge must then recount it.
 
-    Where there are too many, that of any leaf: a split must count again, too.
+    If too many are in use and rows are local, release that of any leaf; a split must then recount it, too.
     """
     pool = state.pool
     if pool.used[0] > pool.plenty:
@@ -104,7 +104,7 @@ def _drop_too(first: int, n: int, end: int, dropped: Array) -> int:
 
 @bare
 def drop(at: Int, n: Int, state: State) -> None:
-    """Give up n leaves from this one on, and all that was made ahead below them."""
+    """Drop n leaves from `at` on, and everything that was made ahead below them."""
     lock(state.shared, POOL)
     begin = state.totals[N_DROPPED]
     end = begin
@@ -115,7 +115,7 @@ def drop(at: Int, n: Int, state: State) -> None:
         number = state.dropped[begin]
         leaf = state.leaves[number]
         _give_back(leaf, state)
-        if leaf["cases"] > 0 and not state.rules.remote:  # else the host looks what was dropped
+        if leaf["cases"] > 0 and not state.rules.remote:  # otherwise the host releases what was dropped
             release(leaf["cases"], state.cases)
             leaf["cases"] = 0
         for slot in range(N_SLOTS):
@@ -131,7 +131,7 @@ def drop(at: Int, n: Int, state: State) -> None:
 
 @bare
 def drop_children_of(split: Any, state: State) -> None:
-    """Give up what was made ahead for a split."""
+    """Drop the leaves that were made ahead for a split."""
     if split["first_child"] >= 0:
         drop(split["first_child"], split["n_children"], state)
         split["first_child"] = -1
@@ -139,14 +139,14 @@ def drop_children_of(split: Any, state: State) -> None:
 
 @bare
 def drop_fallback(at: Int, state: State) -> None:
-    """Forget the leaf's fallback, and give up what was made for it."""
+    """Forget the leaf's fallback, and drop the leaves that were made for it."""
     drop_children_of(state.splits[N_SLOTS * at + FALLBACK], state)
     state.leaves[at]["excluded"] = -1
 
 
 @bare
 def drop_children(at: Int, state: State) -> None:
-    """Give up all that was made ahead for the leaf."""
+    """Drop all leaves that were made ahead for the leaf's splits."""
     for slot in range(FALLBACK):
         drop_children_of(state.splits[N_SLOTS * at + slot], state)
     drop_fallback(at, state)
@@ -154,7 +154,7 @@ def drop_children(at: Int, state: State) -> None:
 
 @bare
 def drop_ahead(at: Int, state: State) -> None:
-    """Give up the leaf that a merge with this one would make."""
+    """Drop the union that was made ahead for the leaf."""
     if state.leaves[at]["ahead"] >= 0:
         drop(state.leaves[at]["ahead"], np.int64(1), state)
         state.leaves[at]["ahead"] = -1
@@ -162,7 +162,7 @@ def drop_ahead(at: Int, state: State) -> None:
 
 @bare
 def drop_merged(node: Any, state: State) -> None:
-    """Give up the leaf that the node's best merge would have made."""
+    """Drop the union that was made for the node's best merge."""
     if node["merged"] >= 0:
         drop(node["merged"], np.int64(1), state)
         node["merged"] = -1
@@ -170,7 +170,7 @@ def drop_merged(node: Any, state: State) -> None:
 
 @bare
 def forget_scores(at: Int, state: State) -> None:
-    """Forget the gains of the leaf's splits, and what was made ahead for it."""
+    """Mark the leaf as unscored, and drop everything that was made ahead for it."""
     drop_children(at, state)
     drop_ahead(at, state)
     state.leaves[at]["gain"], state.leaves[at]["max_children"] = np.inf, -1
@@ -178,7 +178,7 @@ def forget_scores(at: Int, state: State) -> None:
 
 @bare
 def forget_all_scores(target: int, state: State) -> None:
-    """The same for all leaves of a node."""
+    """Mark all leaves of a node as unscored, and drop everything that was made ahead for them."""
     at = state.nodes[target]["head"]
     while at >= 0:
         forget_scores(at, state)

@@ -1,9 +1,9 @@
-"""Merges made ahead: a node that waits for counts from elsewhere gets ready what it will probably merge next.
+"""Merges made ahead: a node that waits for remote counts prepares what it will probably merge next.
 
-With splits first, a node merges two leaves, may then split their union, and has to wait for the counts of its children;
-then it merges the next two. Most merges do not depend on the split before. So a node that waits makes the unions of
-its other leaves as well, and the children of these are counted in the same round. A union that turns out not to be
-the next is dropped with the leaf that it was made for.
+With splits first, a node merges two leaves, may then split their union, and has to wait for the counts of the children;
+then it merges the next two. Most merges do not depend on the split before. A node that waits therefore makes the unions
+of its other leaves as well, and their children are counted in the same round. A union that turns out not to be the next
+one is dropped together with the leaf that it was made for.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ def _is_in(at: Int, some: Array, n: Int) -> bool:
 
 @bare
 def _next_merge(node: Any, least: float, taken: Array, n: Int, state: State) -> Int:
-    """The first leaf of the best merge among leaves that no split improves, and that are not taken; -1: none gains."""
+    """Return the first leaf of the best merge of two leaves not taken that no split improves; -1: none gains."""
     best, best_gain, at = -1, TIE, node["head"]
     while at >= 0:
         leaf = state.leaves[at]
@@ -41,11 +41,11 @@ def _next_merge(node: Any, least: float, taken: Array, n: Int, state: State) -> 
 
 @bare
 def _make_ahead(at: Int, least: float, state: State, scratch: Scratch) -> bool:
-    """The union of a leaf and its partner, and the children of its best split. False: room is short."""
+    """Make the union of a leaf and its partner, and the children of its best split; False: memory is short."""
     leaf = state.leaves[at]
     other, version = leaf["partner"], state.nodes[leaf["target"]]["version"]
     is_there = leaf["ahead"] >= 0 and leaf["ahead_with"] == other
-    if not is_there or state.leaves[leaf["ahead"]]["version"] != version:  # which would be scored again
+    if not is_there or state.leaves[leaf["ahead"]]["version"] != version:  # an outdated union would have to be rescored
         drop_ahead(at, state)
         if not is_counted(leaf, state) or not is_counted(state.leaves[other], state):
             return True
@@ -63,7 +63,7 @@ def _make_ahead(at: Int, least: float, state: State, scratch: Scratch) -> bool:
 
 @bare
 def make_merges_ahead(target: int, least: float, state: State, scratch: Scratch) -> None:
-    """Make the unions that gain `least` of leaves that no split improves, the best first, each leaf in one of them."""
+    """Make unions that gain `least` of leaves that no split improves, best first, each leaf in at most one of them."""
     node, n = state.nodes[target], 0
     while node["merges_known"] and n < scratch.taken.shape[0]:
         at = _next_merge(node, least, scratch.taken, n, state)

@@ -1,4 +1,4 @@
-"""The best operators of each node, from what its leaves know: splits, and merges of two leaves."""
+"""Best operators of each node, given what its leaves store: splits, and merges of two leaves."""
 
 from typing import Any, NamedTuple
 
@@ -26,13 +26,13 @@ from leafwise.kernels.scoring.rises import Row, rise_in, row_at
 
 @bare
 def best_split(at: Int, state: State) -> Any:
-    """The leaf's best split."""
+    """Return the leaf's best split."""
     return state.splits[N_SLOTS * at + state.leaves[at]["slot"]]
 
 
 @bare
 def is_stale(at: Int, state: State) -> bool:
-    """Whether the leaf, which gains, is yet to be scored, or its split is not what it was; its gain is a bound then."""
+    """Return whether the leaf, which gains, is unscored or its split is ruled out; its gain is an upper bound then."""
     leaf = state.leaves[at]
     target = leaf["target"]
     if leaf["max_children"] != state.nodes[target]["max_children"]:
@@ -45,7 +45,7 @@ def is_stale(at: Int, state: State) -> bool:
 
 @bare
 def choose_split(at: Int, node: Any, state: State) -> None:
-    """The better of the leaf's two splits, after what the node charges for each."""
+    """Set the leaf's gain and slot to the better of its two splits, net of what the node charges for each."""
     leaf = state.leaves[at]
     if leaf["max_children"] < 0:
         return
@@ -61,7 +61,7 @@ def choose_split(at: Int, node: Any, state: State) -> None:
 
 @bare
 def _shared_tests(first: Any, second: Any, arcs: Array) -> Int:
-    """How many tests lead to both leaves."""
+    """Count the tests that lead to both leaves."""
     if first["n_tests"] == 1 and second["n_tests"] == 1:
         return np.int64(first["test"] == second["test"])
     a, b, n = 0, 0, np.int64(0)
@@ -76,7 +76,7 @@ def _shared_tests(first: Any, second: Any, arcs: Array) -> Int:
 
 @bare
 def merge_prior(first: Any, second: Any, state: State) -> float:
-    """What merging two leaves gains in the structure prior: parameters go, and an arc may lead to a shared leaf."""
+    """Return the gain in the structure prior from merging two leaves: fewer parameters, but arcs to a shared leaf."""
     scoring = state.scoring
     value = -(first["n_outcomes"] - 1) * scoring.log_kappa
     if scoring.shared_cost != 0.0:
@@ -89,8 +89,8 @@ class _Merging(NamedTuple):
 
     n_classes: Int
     has_own_exponents: bool  # exponents differ from leaf to leaf
-    cell: Row
-    whole: Row
+    cell: Row  # log rising factorials of a cell
+    whole: Row  # and of a leaf's total
 
 
 @inlined
@@ -106,7 +106,7 @@ def _merging(target: Int, state: State) -> _Merging:
 
 @bare
 def _score_with_own_exponents(first: Any, second: Any, n_classes: Int, scoring: Scoring, exponents: Array) -> float:
-    """Equation 5 for the union of two leaves whose exponents add up."""
+    """Return Equation 5 for the union of two leaves whose exponents add up."""
     one, two, counts, n, value = first["counts"], second["counts"], scoring.counts, np.int64(0), 0.0
     a, b, total = first["exponents"], second["exponents"], 0.0
     exponent = first["exponent"] + second["exponent"]
@@ -123,7 +123,7 @@ def _score_with_own_exponents(first: Any, second: Any, n_classes: Int, scoring: 
 
 @inlined
 def _score_merged(first: Any, second: Any, merging: _Merging, scoring: Scoring) -> float:
-    """Equation 5 for the union of two leaves."""
+    """Return Equation 5 for the union of two leaves."""
     one, two, counts, n, value = first["counts"], second["counts"], scoring.counts, np.int64(0), 0.0
     for k in range(merging.n_classes):
         count = counts[one + k] + counts[two + k]
@@ -134,7 +134,7 @@ def _score_merged(first: Any, second: Any, merging: _Merging, scoring: Scoring) 
 
 @inlined
 def _offer_partners(leaf: Any, first: Int, merging: _Merging, state: State) -> None:
-    """See whether the leaf gains more by a merge with one of the leaves from the first of these on."""
+    """Update the leaf's best merge with those among the leaves from `first` on that gain more."""
     scoring, at = state.scoring, first
     while at >= 0:
         other = state.leaves[at]
@@ -148,7 +148,7 @@ def _offer_partners(leaf: Any, first: Int, merging: _Merging, state: State) -> N
             most = gain - leaf["log_likelihood"] - other["log_likelihood"]
             most -= (leaf["n_outcomes"] - 1) * scoring.log_kappa
             most += scoring.shared_cost * (min(leaf["n_tests"], other["n_tests"]) - 1)
-            if most > leaf["merge_gain"]:  # if as many tests as may be lead to both
+            if most > leaf["merge_gain"]:  # upper bound: as if all tests that lead to one leaf led to both
                 gain += merge_prior(leaf, other, state) - leaf["log_likelihood"] - other["log_likelihood"]
                 if gain > leaf["merge_gain"] + TIE:
                     leaf["merge_gain"], leaf["partner"] = gain, at
@@ -157,14 +157,14 @@ def _offer_partners(leaf: Any, first: Int, merging: _Merging, state: State) -> N
 
 @bare
 def _find_partner(leaf: Any, merging: _Merging, state: State) -> None:
-    """The best merge of this leaf with a later one of its node."""
+    """Find the leaf's best merge with a later leaf of its node."""
     leaf["merge_gain"], leaf["partner"] = 0.0, -1
     _offer_partners(leaf, leaf["next"], merging, state)
 
 
 @bare
 def _refresh_split(target: int, state: State) -> None:
-    """The node's best split, from what its leaves know."""
+    """Update the node's best split from its leaves."""
     node = state.nodes[target]
     node["split_gain"] = 0.0
     node["split_leaf"] = -1
@@ -182,10 +182,11 @@ def _refresh_split(target: int, state: State) -> None:
 
 @bare
 def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
-    """The node's best merge, after two leaves went (or NO_LEAF) and those from first_new on came, at the list's end.
+    """Update the node's best merge after its list of leaves changed.
 
-    What a leaf would gain with a partner that went is a bound on what it gains with another, whom it seeks only where
-    that would be the node's best.
+    `gone` and `gone_too` were removed (NO_LEAF: none), and the leaves from `first_new` on were appended. The gain of a
+    merge with a partner that is gone is an upper bound on that with any other, so a new partner is sought only if this
+    bound exceeds the node's best merge so far.
     """
     node, merging = state.nodes[target], _merging(target, state)
     node["merge_gain"] = 0.0
@@ -212,11 +213,11 @@ def _refresh_merge(target: int, gone: Int, gone_too: Int, first_new: Int, state:
 
 @bare
 def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, state: State) -> None:
-    """The node's best operators after its leaves changed; with splits first, a merge only where no split gains."""
+    """Update the node's best operators after its leaves changed; with splits first, a merge only if no split gains."""
     node = state.nodes[target]
     rules = state.rules
     _refresh_split(target, state)
-    if node["split_gain"] == np.inf:  # some leaf is yet to be scored, or even to be counted
+    if node["split_gain"] == np.inf:  # some leaf is unscored, perhaps even uncounted
         node["merges_known"] = 0
     elif rules.merge and (node["merges_known"] or not rules.splits_first or node["split_leaf"] < 0):
         _refresh_merge(target, gone, gone_too, first_new, state)
@@ -231,13 +232,13 @@ def refresh(target: int, gone: Int, gone_too: Int, first_new: Int, state: State)
 
 @bare
 def refresh_node(target: int, state: State) -> None:
-    """The node's best operators after gains changed."""
+    """Update the node's best operators after gains changed."""
     refresh(target, np.int64(NO_LEAF), np.int64(NO_LEAF), np.int64(-1), state)
 
 
 @bare
 def note_next(target: int, state: State) -> None:
-    """Note what the node's next step (pending, or else its best operator) gains."""
+    """Publish the gain of the node's next step: its first pending step, or else its best operator."""
     node = state.nodes[target]
     gain, is_merge, test = node["best_gain"], node["best_kind"] == MERGE_STEP, np.int64(-1)
     if node["first_pending"] >= 0:
@@ -252,7 +253,7 @@ def note_next(target: int, state: State) -> None:
 
 @bare
 def note_most(target: int, state: State) -> None:
-    """Note the most of the block that the node is in, after its next gain changed."""
+    """Update the maxima of the node's block, after its next gain changed."""
     block = target // BLOCK
     for kind in range(2):
         most = 0.0
@@ -263,7 +264,7 @@ def note_most(target: int, state: State) -> None:
 
 @bare
 def refresh_all(state: State) -> None:
-    """All nodes' best operators, after leaves were scored."""
+    """Update and publish the best operators of all nodes, after leaves were scored."""
     for k in range(state.targets.shape[0]):
         refresh_node(state.targets[k], state)
         note_next(state.targets[k], state)
@@ -272,7 +273,7 @@ def refresh_all(state: State) -> None:
 
 @bare
 def _best_of(gains: Array, most: Array) -> tuple[int, float]:
-    """The node whose next step gains most, the first of a tie, and its gain; -1 if none gains."""
+    """Return the node whose next step gains most (the first of a tie) and its gain; node -1 if none gains."""
     best, best_gain = -1, 0.0
     for block in range(most.shape[0]):
         if most[block] > best_gain + TIE:
@@ -284,7 +285,7 @@ def _best_of(gains: Array, most: Array) -> tuple[int, float]:
 
 @bare
 def best_next(state: State) -> tuple[int, float]:
-    """The node whose next step is the best of all, and its gain; -1 if none gains."""
+    """Return the node whose next step, split or merge, is the best of all, and its gain; node -1 if none gains."""
     split, gain = _best_of(state.next_gains[0], state.most_gains[0])
     if split >= 0 and state.rules.splits_first:
         return split, gain

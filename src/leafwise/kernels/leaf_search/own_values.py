@@ -1,16 +1,16 @@
-"""ScoreTables where a graph tests its own variable: of pieces of a distribution, and of parting a leaf into pieces.
+"""Scores for graphs that test their own variable: of pieces of a distribution, and of parting a leaf into pieces.
 
-A leaf is about some of its target's states, a mask of bits (`states`; 0: all). To part it by a mask A makes a *switch*
-(is it in A, or not?), a leaf about A, unless that is a single state, and a leaf about the rest. A switch has A for its
+A leaf is about some of its target's states, a bit mask (`states`; 0: all). To part it by a mask A makes a *switch* (is
+the state in A?), a leaf about A, unless that is a single state, and a leaf about the rest. A switch has A as its
 `part`, and two outcomes. Exponents add over the states of an outcome, so parting alone gains nothing
-(docs/mathematics.md): it comes with a split of one of the pieces, and what that gains is in the leaf's histogram.
+(docs/mathematics.md). It is combined with a split of one of the pieces, whose gain follows from the leaf's histogram.
 
-What a leaf, or a would-be child, has is a *row*: a column for each outcome, and one for each prefix that can be parted.
-Equation 5 for a row is that of the switch, the part and the rest, added up.
+The counts of a leaf, or of a would-be child, are a *row*: a column for each outcome, and one for each prefix by which
+it can be parted. Equation 5 for a row is the sum of that of the switch, the part and the rest.
 
-Equation 5 is convex in the counts, where exponents stay the same. So what a split of a piece gains is the least where
-each child gets the same share of everything, and the most where each outcome has a child to itself. Most pieces of most
-leaves need no closer look for that.
+Equation 5 is convex in the counts, if exponents are constant. The gain of splitting a piece is therefore smallest if
+every child gets the same share of everything, and largest if each outcome has a child to itself. With these bounds,
+most pieces of most leaves need not be examined further.
 """
 
 import math
@@ -33,48 +33,49 @@ from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 from leafwise.kernels.scoring.rises import Rises, rise
 
 SWITCH, PART, REST = range(3)  # pieces
-MOST_STATES = 62  # of a target whose graph may test itself: masks are whole numbers
+MOST_STATES = 62  # of a target whose graph may test itself: masks are signed 64-bit integers
 
 
-WHOLE, FIRST, SECOND, CHILDREN = range(4)  # rows: the leaf itself, two sides of a split; children, and what each leaves
-_SLACK = 1e-7  # of bounds: more than is lost to rounding
+# Rows: the leaf itself, the two sides of a split, the child of each state, and the rest after removing each child.
+WHOLE, FIRST, SECOND, CHILDREN = range(4)
+_SLACK = 1e-7  # added to bounds: more than rounding errors
 
 
 class OwnScratch(NamedTuple):
-    """Where one thread scores pieces. Columns are outcomes, and then the prefixes by which the leaf can be parted."""
+    """Scratch memory of one thread for pieces. Columns are outcomes, then prefixes by which the leaf can be parted."""
 
-    n: Array  # outcomes, masks, states that the leaf is about; and whether all candidates have bounds
-    states: Array  # those that are listed,
-    columns: Array  # ... and, of a switch, to which outcome each belongs
-    masks: Array  # by which the leaf can be parted, column by column,
-    sizes: Array  # ... how many states they have,
-    rises: Array  # ... where the rises of these are,
-    others: Array  # ... and those of all other states
-    of_switch: Array  # Equation 5 for the leaf's pieces,
-    of_part: Array
-    most_switch: Array  # ... what splitting these can gain,
-    most_part: Array
-    most_rest: Array
-    least_outside: Array  # ... what splitting switch and part gains, at least, by level: if there are 2^level children
-    least_inside: Array  # ... and part and rest
+    n: Array  # numbers of outcomes, of masks, and of states of the leaf; and whether all candidates have bounds (0/1)
+    states: Array  # listed states of the leaf; without cases perhaps only the first
+    columns: Array  # switch: the outcome (0 or 1) to which each of them belongs
+    masks: Array  # by column: mask by which the leaf can be parted
+    sizes: Array  # by column: number of states in the mask
+    rises: Array  # by column: row of rises for these states together
+    others: Array  # by column: row of rises for all other states together
+    of_switch: Array  # by column: Equation 5 for the leaf's switch
+    of_part: Array  # by column: Equation 5 for the leaf's part
+    most_switch: Array  # by column: upper bound on the gain of splitting the switch
+    most_part: Array  # the same for the part
+    most_rest: Array  # the same for the rest
+    least_outside: Array  # [level, column]: lower bound on the gain of splitting switch and part into 2^level children
+    least_inside: Array  # [level, column]: the same for part and rest
     leeways: Array  # by level: how much more than the leaf itself any of its pieces can gain; -1: not known yet
-    bounds: Array  # by variable: what no split on it gains more than,
-    split_bounds: Array  # ... and by split: of the leaf as it is (0) and of its pieces (1), by kind, row and state
-    spreads: Array
-    counts: Array  # by row and column
-    exponents: Array
-    inside: Array  # rises of states, one by one
-    totals: Array  # by row: cases,
-    total_exponents: Array  # ... exponents,
-    wholes: Array  # ... the rise of both,
-    values: Array  # ... and Equation 5
-    cost: Array  # of parting
-    no_weights: Array
+    bounds: Array  # by variable: upper bound on the gain of all splits on it
+    split_bounds: Array  # [0: the leaf as it is, 1: its pieces; kind, row of the histogram]: the same for one split
+    spreads: Array  # by column: temporary
+    counts: Array  # [row, column]
+    exponents: Array  # [row, column]
+    inside: Array  # [row, column]: sum of the rises of the single states
+    totals: Array  # by row: number of cases
+    total_exponents: Array  # by row: sum of exponents
+    wholes: Array  # by row: rise of the total
+    values: Array  # by row: Equation 5
+    cost: Array  # one number: the charge for parting the leaf
+    no_weights: Array  # empty
 
 
 @bare
 def _level(n_children: Int) -> Int:
-    """Of which the lower bounds hold for so many children."""
+    """Return the level whose lower bounds hold for this number of children: the least with 2^level >= n_children."""
     level = np.int64(0)
     while np.int64(1) << level < n_children:
         level += 1
@@ -82,7 +83,7 @@ def _level(n_children: Int) -> Int:
 
 
 def make_own_scratch(layout: Layout, is_used: bool) -> OwnScratch:
-    """Room for any leaf; none, if it is not used."""
+    """Allocate scratch memory for any leaf; nothing, if it is not used."""
     n_states, n_cells = layout.n_states if is_used else layout.n_states[:0], layout.n_rows.max() if is_used else 0
     most, most_values = max(n_states[n_states <= MOST_STATES], default=0), max(n_states, default=0)
     n_rows, n_levels = CHILDREN + 2 * most_values, 1 + int(most_values).bit_length()
@@ -121,7 +122,7 @@ def make_own_scratch(layout: Layout, is_used: bool) -> OwnScratch:
 
 @bare
 def count_bits(mask: Int) -> Int:
-    """How many states a mask has."""
+    """Return the number of states in a mask."""
     n = np.int64(0)
     while mask != 0:
         mask &= mask - 1
@@ -131,7 +132,7 @@ def count_bits(mask: Int) -> Int:
 
 @bare
 def states_of(leaf: Any, scoring: Scoring) -> Int:
-    """The states that a leaf is about, as a mask; of a target that has not too many."""
+    """Return the mask of states that a leaf is about; its target has at most MOST_STATES."""
     if leaf["states"] != 0:
         return np.int64(leaf["states"])
     return (np.int64(1) << scoring.layout.n_states[leaf["target"]]) - 1
@@ -139,9 +140,9 @@ def states_of(leaf: Any, scoring: Scoring) -> Int:
 
 @bare
 def _list(leaf: Any, totals: Array, is_even: bool, scoring: Scoring, own: OwnScratch) -> None:
-    """The leaf's outcomes, and the masks by which it can be parted: each state, and the first several in order.
+    """List the leaf's outcomes, and the masks by which it can be parted: each state, and prefixes of ordered states.
 
-    Where exponents are even and nothing has an order, of the states without cases the first stands for all.
+    If exponents are equal and nothing is ordered, the first state without cases represents all such states.
     """
     states, target = states_of(leaf, scoring), leaf["target"]
     r = scoring.layout.n_states[target]
@@ -173,7 +174,7 @@ def _list(leaf: Any, totals: Array, is_even: bool, scoring: Scoring, own: OwnScr
 
 @bare
 def part_cost(leaf: Any, scoring: Scoring) -> float:
-    """What the structure prior charges for parting the leaf, whatever the part."""
+    """Return what the structure prior charges for parting the leaf, by any mask."""
     if not scoring.charges_tests:
         return 0.0
     states = states_of(leaf, scoring)
@@ -184,7 +185,7 @@ def part_cost(leaf: Any, scoring: Scoring) -> float:
 
 @bare
 def n_pieces(split: Any) -> Int:
-    """How many pieces a split makes before it splits one of them."""
+    """Return the number of pieces a split makes before it splits one of them."""
     if split["part"] == 0:
         return np.int64(1)
     return np.int64(2) if split["part"] & (split["part"] - 1) == 0 else np.int64(3)
@@ -192,13 +193,13 @@ def n_pieces(split: Any) -> Int:
 
 @bare
 def n_kids(split: Any) -> Int:
-    """How many children the piece gets that is split."""
+    """Return the number of children of the piece that is split."""
     return split["n_children"] - n_pieces(split) + 1
 
 
 @bare
 def first_kid(split: Any) -> Int:
-    """Where these begin among all new leaves: pieces are in order."""
+    """Return the index of the first of these children among all new leaves, which are in the order of pieces."""
     if split["part"] == 0 or split["piece"] == SWITCH:
         return np.int64(0)
     return np.int64(1) if split["piece"] == PART else n_pieces(split) - 1
@@ -206,7 +207,7 @@ def first_kid(split: Any) -> Int:
 
 @bare
 def n_outcomes(leaf: Any, split: Any, scoring: Scoring) -> Int:
-    """Of the piece of a leaf that is split."""
+    """Return the number of outcomes of the piece that is split."""
     if split["part"] == 0:
         return np.int64(leaf["n_outcomes"])
     if split["piece"] == SWITCH:
@@ -217,7 +218,7 @@ def n_outcomes(leaf: Any, split: Any, scoring: Scoring) -> Int:
 
 @bare
 def piece_at(number: Int, split: Any) -> Int:
-    """Which piece of a leaf that is parted comes there, among all that it has."""
+    """Return which piece has this number, among all pieces of a parted leaf."""
     if number == 0:
         return np.int64(SWITCH)
     return np.int64(REST if number == n_pieces(split) - 1 else PART)
@@ -225,7 +226,7 @@ def piece_at(number: Int, split: Any) -> Int:
 
 @bare
 def states_of_piece(piece: Int, leaf: Any, part_: Int, scoring: Scoring) -> Int:
-    """The states that a piece of a leaf is about, as a mask."""
+    """Return the mask of states that a piece of a leaf is about."""
     if piece == SWITCH:
         return states_of(leaf, scoring)
     return np.int64(part_) if piece == PART else states_of(leaf, scoring) & ~part_
@@ -233,7 +234,7 @@ def states_of_piece(piece: Int, leaf: Any, part_: Int, scoring: Scoring) -> Int:
 
 @bare
 def set_piece(new: Any, piece: Int, at: Int, leaf: Any, part_: Int, scoring: Scoring) -> None:
-    """What a new leaf is about that is a piece of another, which was parted."""
+    """Set states, part and outcomes of a new leaf that is a piece of leaf `at`, which is parted."""
     new["states"], new["part"], new["partition"] = states_of_piece(piece, leaf, part_, scoring), 0, -1
     if piece == SWITCH:
         new["part"], new["partition"], new["n_outcomes"] = part_, at, 2
@@ -243,14 +244,14 @@ def set_piece(new: Any, piece: Int, at: Int, leaf: Any, part_: Int, scoring: Sco
 
 @bare
 def inherit(new: Any, leaf: Any) -> None:
-    """A new leaf is about the same as another."""
+    """Copy states, part and outcomes of a leaf to a new one."""
     new["states"], new["part"] = leaf["states"], leaf["part"]
     new["partition"], new["n_outcomes"] = leaf["partition"], leaf["n_outcomes"]
 
 
 @bare
 def _rise(row: Int, exponent: float, count: Int, scoring: Scoring) -> float:
-    """log Γ(count + a) - log Γ(a): a is that of a row of the tables, or is given."""
+    """Return log Γ(count + a) - log Γ(a); a is that of a row of the tables, or `exponent` if there are none."""
     if scoring.multiples.shape[0] > 0:
         return rise(row, count, scoring.rises)
     if count == 0 or exponent <= 0.0:
@@ -260,14 +261,14 @@ def _rise(row: Int, exponent: float, count: Int, scoring: Scoring) -> float:
 
 @bare
 def _rise_of(n: Int, exponent: float, count: Int, r: Int, scoring: Scoring) -> float:
-    """The same for an outcome of n states of a target with r."""
+    """Return the same for an outcome of n states of a target with r."""
     row = scoring.multiples[r, n] if scoring.multiples.shape[0] > 0 else np.int64(0)
     return _rise(row, exponent, count, scoring)
 
 
 @bare
 def _spread(row: Int, count: Int, level: Int, rises: Rises) -> float:
-    """What the rises of 2^level equal shares of a count add up to, less the rise of the count."""
+    """Return the sum of the rises of 2^level equal shares of a count, minus the rise of the count."""
     if count == 0:
         return 0.0
     n = np.int64(1) << level
@@ -277,7 +278,7 @@ def _spread(row: Int, count: Int, level: Int, rises: Rises) -> float:
 
 @bare
 def _add_up(row: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
-    """All that follows from the outcomes' counts in a row."""
+    """Compute everything that follows from the outcomes' counts and exponents in a row."""
     counts, exponents, inside = own.counts[row], own.exponents[row], own.inside[row]
     n_columns, n_states = own.n[0], own.n[2]
     n, size, value, whole = np.int64(0), 0.0, 0.0, np.int64(0)
@@ -303,7 +304,7 @@ def _add_up(row: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
 
 @bare
 def _terms(row: Int, at: Int, scoring: Scoring, own: OwnScratch) -> tuple[float, float]:
-    """Equation 5 for the switch, and for the part, of a row that is parted."""
+    """Return Equation 5 for the switch and for the part of a row that is parted by the mask of column `at`."""
     count, exponent, inside = own.counts[row, at], own.exponents[row, at], own.inside[row, at]
     if scoring.multiples.shape[0] > 0:
         together = inside if own.sizes[at] == 1 else rise(own.rises[at], count, scoring.rises)
@@ -319,7 +320,7 @@ def _terms(row: Int, at: Int, scoring: Scoring, own: OwnScratch) -> tuple[float,
 
 @bare
 def _set_bounds(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
-    """What pieces are worth, and can gain at all; where exponents depend on the child, nothing is known of that."""
+    """Compute Equation 5 of all pieces, and upper bounds on their gains; infinite if exponents depend on the child."""
     n, rises = own.totals[WHOLE], scoring.rises
     for level in range(own.leeways.shape[0]):
         own.leeways[level] = -1.0
@@ -338,9 +339,9 @@ def _set_bounds(leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
 
 @bare
 def _bound_level(level: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
-    """What splitting pieces into 2^level children, or fewer, gains at least, and so at most beyond the whole leaf.
+    """Compute lower bounds on the gain of splitting pieces into at most 2^level children, and from these the leeway.
 
-    What all pieces gain is what the leaf does.
+    The gains of all pieces add up to the gain of the leaf.
     """
     n, rises, counts, all_cells, cells = own.totals[WHOLE], scoring.rises, own.counts[WHOLE], 0.0, 0.0
     whole = _spread(scoring.multiples[scoring.layout.n_states[leaf["target"]], own.n[2]], n, level, rises)
@@ -367,7 +368,7 @@ def _bound_level(level: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> No
 
 @bare
 def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own: OwnScratch) -> None:
-    """Make ready to score a leaf with these counts: its parts, and what its pieces are worth before."""
+    """Prepare to score a leaf with these counts: list its masks, and compute Equation 5 and bounds for its pieces."""
     r = scoring.layout.n_states[leaf["target"]]
     own.n[0] = own.n[1] = own.n[3] = 0
     if not scoring.own or r < 3 or r > MOST_STATES:
@@ -380,28 +381,28 @@ def begin_pieces(leaf: Any, totals: Array, weights: Array, scoring: Scoring, own
 
 
 class Block(NamedTuple):
-    """What is known of the children that a variable's states would make, and of the leaf.
+    """What is known of the leaf, and of the children that a variable's states would make.
 
     Their exponents come from tables, from weights in the layout of the histogram, or, under BDeu, from shares.
     """
 
     variable: Int
-    counts: Array  # the histogram,
-    at: Int  # ... where the variable's rows begin in it,
-    totals: Array  # ... and the leaf's own
-    weights: Array
-    weights_at: Int
-    shares: Array  # of all assignments, for each state,
+    counts: Array  # the histogram
+    at: Int  # index of the variable's first cell in it
+    totals: Array  # the leaf's own counts
+    weights: Array  # prior network: exponents; else empty
+    weights_at: Int  # index of the variable's first exponent
+    shares: Array  # BDeu: share of all assignments of each state, from first_share on
     first_share: Int
-    is_restricted: bool  # ... if tests on the way restrict the variable; else it is the same for all
-    is_bounded: bool  # whether it is known what splits can gain
+    is_restricted: bool  # whether tests on the way restrict the variable; if not, all states have the same share
+    is_bounded: bool  # whether own.split_bounds is set for the variable
 
 
 @bare
 def _fill(
     row: Int, counts: Array, at: Int, weights: Array, weights_at: Int, exponent: float, leaf: Any, own: OwnScratch
 ) -> None:
-    """The outcomes of a row, from counts of all states."""
+    """Set the outcomes of a row, from counts of all states."""
     if leaf["part"] == 0:
         for k in range(own.n[0]):
             own.counts[row, k] = counts[at + own.states[k]]
@@ -417,7 +418,7 @@ def _fill(
 
 @bare
 def _fill_child(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnScratch) -> None:
-    """The outcomes of the child that one state would make."""
+    """Set the outcomes of the child that one state would make."""
     r = scoring.layout.n_states[leaf["target"]]
     exponent = leaf["exponent"] / scoring.layout.n_states[block.variable]
     if block.is_restricted:
@@ -428,7 +429,7 @@ def _fill_child(value: Int, leaf: Any, block: Block, scoring: Scoring, own: OwnS
 
 @bare
 def _fill_rest(first: Int, second: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> None:
-    """The row of what one side of a split leaves."""
+    """Set row `second` to what row `first` leaves of the leaf."""
     for k in range(own.n[0]):
         own.counts[second, k] = own.counts[WHOLE, k] - own.counts[first, k]
         own.exponents[second, k] = max(own.exponents[WHOLE, k] - own.exponents[first, k], 0.0)
@@ -445,17 +446,17 @@ def _take(
 
 
 class _Rows(NamedTuple):
-    """The children of a split: so many rows from one on, in steps."""
+    """The children of a split: n rows, from `first` on, `step` apart."""
 
     first: Int
     step: Int
     n: Int
-    n_possible: Int  # children that there are
+    n_possible: Int  # number of children that can occur
 
 
 @bare
 def _n_with(at: Int, piece: Int, rows: _Rows, own: OwnScratch) -> Int:
-    """How many children have cases of a piece."""
+    """Return the number of children with cases of a piece."""
     n = np.int64(0)
     for k in range(rows.n):
         row = rows.first + k * rows.step
@@ -476,7 +477,7 @@ def _offer_pieces(
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """Offer the split of every piece that the leaf can be parted into; `gain` is that of the leaf as it is."""
+    """Offer the split of every piece into which the leaf can be parted; `gain` is that of the leaf as it is."""
     n_states, fixed, is_quick = own.n[2], -scoring.log_ways[variable] - own.cost[0], scoring.multiples.shape[0] > 0
     per_outcome = (rows.n_possible - 1) * scoring.log_kappa
     for at in range(own.n[1]):
@@ -526,7 +527,7 @@ def _offer(
     scoring: Scoring,
     own: OwnScratch,
 ) -> None:
-    """Offer the split of the leaf into these children; or, of the leaf parted."""
+    """Offer the split of the leaf into these children; or, with `parts`, the splits of its pieces."""
     gain, n_seen = -own.values[WHOLE], 0
     for k in range(rows.n):
         gain += own.values[rows.first + k * rows.step]
@@ -545,7 +546,7 @@ def _offer(
 
 @bare
 def _n_possible(block: Block, n_values: Int, own: OwnScratch) -> Int:
-    """How many of the variable's states can occur at the leaf."""
+    """Return how many of the variable's states can occur at the leaf."""
     n = np.int64(0)
     for value in range(n_values):
         is_out = block.is_restricted and block.shares[block.first_share + value] <= 0.0
@@ -555,7 +556,7 @@ def _n_possible(block: Block, n_values: Int, own: OwnScratch) -> Int:
 
 @bare
 def _can_win(split: Any, parts: Int, kind: Int, value: Int, block: Block, own: OwnScratch) -> bool:
-    """Whether a split, of the leaf as it is or of its pieces, can gain more than the best so far."""
+    """Return whether a split, of the leaf as it is (0) or of its pieces (1), can gain more than the best so far."""
     if not block.is_bounded:
         return True
     row = block.at // block.totals.shape[0] + value
@@ -566,7 +567,7 @@ def _can_win(split: Any, parts: Int, kind: Int, value: Int, block: Block, own: O
 def _score_ordered(
     split: Any, leaf: Any, block: Block, parts: Int, most: Int, scoring: Scoring, own: OwnScratch
 ) -> None:
-    """Offer all splits below a state of a variable; missing cells on either side."""
+    """Offer all splits at a threshold on a variable; missing cells go to either side."""
     n_values, n_ordered = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable]
     for side in range(1 if n_ordered == n_values else 2):
         kind = np.int64(BELOW_OR_MISSING if side == 1 else BELOW)
@@ -586,7 +587,7 @@ def _score_ordered(
 
 @bare
 def _add_up_children(n_values: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> Int:
-    """All that follows from the children's outcomes; how many have cases."""
+    """Compute everything that follows from the children's outcomes; return how many of them have cases."""
     n_seen = np.int64(0)
     for value in range(n_values):
         _add_up(np.int64(CHILDREN + value), leaf, scoring, own)
@@ -596,7 +597,7 @@ def _add_up_children(n_values: Int, leaf: Any, scoring: Scoring, own: OwnScratch
 
 @bare
 def score_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> None:
-    """All splits on one variable: of the leaf as it is, and then of the pieces that it can be parted into."""
+    """Offer all splits on one variable: of the leaf as it is, and then of the pieces into which it can be parted."""
     variable, n_values, is_added = block.variable, scoring.layout.n_states[block.variable], not block.is_bounded
     for value in range(n_values):
         _fill_child(np.int64(value), leaf, block, scoring, own)
@@ -625,15 +626,15 @@ def score_pieces(split: Any, leaf: Any, block: Block, most: Int, scoring: Scorin
 
 
 class _Bound(NamedTuple):
-    """Of the splits on one variable."""
+    """Bounds on the gains of the splits on one variable."""
 
-    most: float  # what none gains more than, of the leaf or of a piece
-    sure: float  # what one gains, of the leaf as it is
+    most: float  # upper bound for all splits, of the leaf or of a piece
+    sure: float  # gain that some split of the leaf as it is certainly has
 
 
 @bare
 def _score_row(row: Int, of_rest: bool, whole: Int, leaf: Any, scoring: Scoring, own: OwnScratch) -> float:
-    """Equation 5 for the counts of a row, or for what they leave of the leaf's."""
+    """Return Equation 5 for the counts of a row, or for what they leave of the leaf's."""
     n, value, all_counts, counts, cell = np.int64(0), 0.0, own.counts[WHOLE], own.counts[row], own.rises[0]
     if leaf["part"] != 0:
         for k in range(2):
@@ -670,7 +671,7 @@ def _with_split(
     scoring: Scoring,
     own: OwnScratch,
 ) -> _Bound:
-    """The bound with one more split, which gains so much likelihood, and has so many children with cases."""
+    """Return the bound extended by a split with this gain in likelihood, and n_seen children with cases."""
     per_outcome, row = (n_possible - 1) * scoring.log_kappa, block.at // block.totals.shape[0] + value
     gain -= scoring.log_ways[block.variable]
     here, of_pieces = gain + (leaf["n_outcomes"] - 1) * per_outcome, -np.inf
@@ -688,7 +689,7 @@ def _with_split(
 def _bound_ordered(
     bound: _Bound, leaf: Any, block: Block, whole: Int, most: Int, scoring: Scoring, own: OwnScratch
 ) -> _Bound:
-    """The bound with all splits below a state."""
+    """Return the bound extended by all splits at a threshold."""
     n_values, n_ordered, two = scoring.layout.n_states[block.variable], scoring.n_ordered[block.variable], np.int64(2)
     first, n = np.int64(FIRST), own.totals[WHOLE]
     for side in range(1 if n_ordered == n_values else 2):
@@ -713,7 +714,7 @@ def _bound_ordered(
 
 @bare
 def _count_children(leaf: Any, block: Block, r: Int, n_values: Int, own: OwnScratch) -> Int:
-    """The outcomes' counts in the children that the variable's states would make; how many have cases."""
+    """Set the outcomes' counts of the children that the variable's states would make; return how many have cases."""
     n_seen = np.int64(0)
     for value in range(n_values):
         row, at, n = CHILDREN + value, block.at + value * r, np.int64(0)
@@ -733,7 +734,7 @@ def _count_children(leaf: Any, block: Block, r: Int, n_values: Int, own: OwnScra
 
 @bare
 def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnScratch) -> _Bound:
-    """What splits on one variable gain, of the leaf as it is or of its pieces: where exponents come from tables."""
+    """Return bounds for all splits on one variable, of the leaf as it is or of its pieces; requires tables."""
     r, n_values = scoring.layout.n_states[leaf["target"]], scoring.layout.n_states[block.variable]
     whole, two, bound = scoring.multiples[r, own.n[2]], np.int64(2), _Bound(-np.inf, -np.inf)
     n_seen = _count_children(leaf, block, r, n_values, own)
@@ -763,7 +764,7 @@ def bound_pieces(leaf: Any, block: Block, most: Int, scoring: Scoring, own: OwnS
 
 @bare
 def can_merge(first: Any, second: Any) -> bool:
-    """Whether two leaves of a node are about the same."""
+    """Return whether two leaves of a node are about the same states, and pieces of the same partition."""
     return (
         first["states"] == second["states"]
         and first["part"] == second["part"]
@@ -773,10 +774,10 @@ def can_merge(first: Any, second: Any) -> bool:
 
 @bare
 def score_merged(first: Any, second: Any, state: State) -> float:
-    """Equation 5 for the union of two leaves that are about the same: some states, or a part of them."""
+    """Return Equation 5 for the union of two leaves about the same states, or switches of the same partition."""
     scoring, counts, given = state.scoring, state.scoring.counts, state.exponents
     r = scoring.layout.n_states[first["target"]]
-    # two outcomes: of a switch the part and the rest; of a leaf about states each is one of its own
+    # a switch has two outcomes, the part and the rest; otherwise every state is an outcome
     value, total, size, n_states = 0.0, np.int64(0), 0.0, np.int64(0)
     chosen, n_chosen, size_chosen = np.int64(0), np.int64(0), 0.0
     for k in range(r):

@@ -1,8 +1,8 @@
-"""Where a leaf is: the assignments that reach it, a union of disjoint boxes, as words in one array.
+"""Regions of leaves: the assignments that reach a leaf, a union of disjoint boxes, encoded as words of one array.
 
-A box gives each variable tested on the way the set of states that it may still have; other variables are free. It is
-its number of entries, and for each entry, in the order of variables, the variable and a bit mask of states. The first
-word of all is a box without entries: everything.
+A box gives, for each variable tested on the way, the set of states that it may still have; other variables are free. It
+is encoded as the number of its entries, and for each entry, in order of variables, the variable and a bit mask of
+states. The first word of the array is a box without entries: the whole space.
 """
 
 from typing import NamedTuple
@@ -13,26 +13,26 @@ from leafwise.kernels.compiling.jit import bare
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import popcount
 
-MOST_JOINED = 2048  # boxes: of more, no two are made one
+MOST_JOINED = 2048  # boxes of a region: if there are more, none are combined
 _PRIME = np.uint64(2147483647)
 
 
 class RegionScratch(NamedTuple):
-    """Where one thread looks into regions."""
+    """Scratch memory of one thread for regions."""
 
     tested: Array  # variables that some box restricts, sorted
-    is_tested: Array  # for each variable
-    shares: Array  # for each state of these (variables have places in it one behind the other): its share of the space
-    places: Array  # where the states of each variable begin
-    mask: Array  # of states
-    starts: Array  # of boxes,
-    hashes: Array  # ... and their hashes
-    keys: Array  # of a hash table,
-    table: Array  # ... which holds numbers of boxes
+    is_tested: Array  # by variable: whether it is among them
+    shares: Array  # by state of each of these, variable after variable: its share of the space of assignments
+    places: Array  # by variable: index of its first state in `shares`
+    mask: Array  # a set of states
+    starts: Array  # by box: index of its first word
+    hashes: Array  # by box: its hash
+    keys: Array  # hash table: keys
+    table: Array  # hash table: numbers of boxes
 
 
 def make_region_scratch(n_states: Array) -> RegionScratch:
-    """Room to look into any region."""
+    """Allocate scratch memory for any region."""
     n, places = len(n_states), np.append(0, np.cumsum(n_states))
     return RegionScratch(
         np.empty(n, np.int64),
@@ -49,13 +49,13 @@ def make_region_scratch(n_states: Array) -> RegionScratch:
 
 @bare
 def mask_words(n_states: Int) -> Int:
-    """How many words a mask of so many states takes."""
+    """Return the number of words of a mask of n_states."""
     return (n_states + 63) // 64
 
 
 @bare
 def has_state(words: Array, at: Int, state: Int) -> bool:
-    """Whether the mask at this place has the state."""
+    """Return whether the mask at index `at` contains the state."""
     return words[at + state // 64] >> np.uint64(state % 64) & np.uint64(1) != np.uint64(0)
 
 
@@ -77,7 +77,7 @@ def _next_box(words: Array, at: Int, n_states: Array) -> Int:
 
 @bare
 def _copy(words: Array, begin: Int, end: Int, to: Int) -> Int:
-    """Copy words to an earlier or an unrelated place; where the copy ends."""
+    """Copy words to an earlier or a disjoint place; return where the copy ends."""
     for k in range(end - begin):
         words[to + k] = words[begin + k]
     return to + end - begin
@@ -87,9 +87,9 @@ def _copy(words: Array, begin: Int, end: Int, to: Int) -> Int:
 def cut_region(
     words: Array, at: Int, n_boxes: Int, variable: Int, mask: Array, n_states: Array, to: Int
 ) -> tuple[Int, Int]:
-    """Write the part in which the variable is in one of the states; how many boxes it has, and where it ends.
+    """Write the part of a region in which the variable is in one of the states; return its number of boxes and its end.
 
-    For each box it takes at most one entry more.
+    It needs at most one entry more for each box.
     """
     n, n_mask = 0, mask_words(n_states[variable])
     for _ in range(n_boxes):
@@ -115,7 +115,7 @@ def cut_region(
 
 @bare
 def _volume(words: Array, at: Int, n_states: Array) -> float:
-    """A box's share of all assignments."""
+    """Return a box's share of all assignments."""
     entry, volume = at + 1, 1.0
     for _ in range(words[at]):
         r = n_states[words[entry]]
@@ -126,7 +126,7 @@ def _volume(words: Array, at: Int, n_states: Array) -> float:
 
 @bare
 def share_of(words: Array, at: Int, n_boxes: Int, n_states: Array) -> float:
-    """The region's share of all assignments."""
+    """Return the region's share of all assignments."""
     share = 0.0
     for _ in range(n_boxes):
         share += _volume(words, at, n_states)
@@ -136,7 +136,7 @@ def share_of(words: Array, at: Int, n_boxes: Int, n_states: Array) -> float:
 
 @bare
 def _list_tested(words: Array, at: Int, n_boxes: Int, n_states: Array, scratch: RegionScratch) -> Int:
-    """The variables that some box restricts, sorted; how many."""
+    """List the variables that some box restricts, sorted; return their number."""
     n = 0
     for _ in range(n_boxes):
         entry = at + 1
@@ -157,7 +157,10 @@ def _list_tested(words: Array, at: Int, n_boxes: Int, n_states: Array, scratch: 
 
 @bare
 def find_shares(words: Array, at: Int, n_boxes: Int, n_states: Array, scratch: RegionScratch) -> Int:
-    """For each tested variable and state, the share of all assignments that is here; how many variables are tested."""
+    """Compute for each state of each tested variable its share of all assignments; return the number of variables.
+
+    `forget_tested` must be called before the next region.
+    """
     shares, places = scratch.shares, scratch.places
     n = _list_tested(words, at, n_boxes, n_states, scratch)
     for k in range(n):
@@ -181,7 +184,7 @@ def find_shares(words: Array, at: Int, n_boxes: Int, n_states: Array, scratch: R
 
 @bare
 def forget_tested(n: Int, scratch: RegionScratch) -> None:
-    """Before another region is looked into."""
+    """Reset what `find_shares` marked, before it is called for another region."""
     for k in range(n):
         scratch.is_tested[scratch.tested[k]] = 0
 
@@ -206,7 +209,7 @@ def _find_entry(words: Array, at: Int, variable: Int, n_states: Array) -> Int:
 
 @bare
 def _differ_elsewhere(words: Array, one: Int, two: Int, entry: Int, n_states: Array) -> bool:
-    """Whether two boxes differ in more than the states of the first one's entry."""
+    """Return whether two boxes differ in more than the states of the first one's entry."""
     if words[one] != words[two]:
         return True
     end, shift = _next_box(words, one, n_states), two - one
@@ -219,7 +222,7 @@ def _differ_elsewhere(words: Array, one: Int, two: Int, entry: Int, n_states: Ar
 
 @bare
 def _join_along(words: Array, n: Int, variable: Int, n_states: Array, scratch: RegionScratch) -> Int:
-    """Make one of boxes that differ in the states of this variable only; how many boxes are left."""
+    """Combine boxes that differ only in the states of this variable; return the number of boxes left."""
     starts, hashes, table, keys = scratch.starts, scratch.hashes, scratch.table, scratch.keys
     size, m, n_mask = np.int64(2), 0, mask_words(n_states[variable])
     while size < 2 * n:
@@ -244,7 +247,7 @@ def _join_along(words: Array, n: Int, variable: Int, n_states: Array, scratch: R
                     words[there + word] |= words[entry + word]
                 if _count_states(words, there + 1, n_mask) < n_states[variable]:
                     hashes[other] = key + _hash_entry(words, there, n_states)
-                else:  # the variable is free
+                else:  # all states: the variable has become free
                     end, hashes[other] = _next_box(words, starts[other], n_states), key
                     _copy(words, there + 1 + n_mask, end, there)
                     words[starts[other]] -= np.uint64(1)
@@ -257,7 +260,7 @@ def _join_along(words: Array, n: Int, variable: Int, n_states: Array, scratch: R
 
 @bare
 def _pack_boxes(words: Array, n: Int, to: Int, n_states: Array, scratch: RegionScratch) -> Int:
-    """Move the boxes that are left together; where they end."""
+    """Move the remaining boxes together; return where they end."""
     for k in range(n):
         to = _copy(words, scratch.starts[k], _next_box(words, scratch.starts[k], n_states), to)
     return to
@@ -267,9 +270,9 @@ def _pack_boxes(words: Array, n: Int, to: Int, n_states: Array, scratch: RegionS
 def join_regions(
     words: Array, one: Int, n_one: Int, two: Int, n_two: Int, n_states: Array, to: Int, scratch: RegionScratch
 ) -> tuple[Int, Int]:
-    """Write the union of two disjoint regions; how many boxes it has, and where it ends.
+    """Write the union of two disjoint regions; return its number of boxes and its end.
 
-    It takes no more than the two. Boxes that differ in the states of one variable only become one.
+    It needs no more words than the two. Boxes that differ only in the states of one variable are combined.
     """
     n, at = n_one + n_two, to
     for k in range(n):

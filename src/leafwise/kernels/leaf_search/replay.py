@@ -1,11 +1,13 @@
-"""From the log of a search to decision graphs.
+"""Replay of the log of a search, to build decision graphs.
 
-Every leaf that ever was has a number of its own (its place in the search's records), and so has every test of the
-graphs that the search began with; here these come first. A split turns a leaf into a test of its new leaves; a merge,
-or the deletion of a parent, makes one number stand for another. A leaf that is parted becomes a node of its own kind,
-OWN, above the graphs of its pieces: the switch, the part (the rest once more, if that is a single state) and the rest.
+Every leaf that ever existed has a number (its place in the search's records), and so has every test of the graphs that
+the search began with; here the latter come first. A split turns a leaf into a test whose children are the new leaves; a
+merge, or the deletion of a parent, makes one number an alias of another (`stands_for`). A leaf that is parted becomes a
+node of a special kind, OWN, above the graphs of its pieces: the switch, the part (or the rest once more, if the part is
+a single state) and the rest.
 
-Numbers of states have two entries more: how many children a node of that kind has, and a leaf.
+Arrays of numbers of states have two additional entries at the end, for indices OWN and _LEAF: the number of children of
+such a node.
 """
 
 from typing import Any, NamedTuple
@@ -24,27 +26,27 @@ N_PIECES = 3
 
 
 class Start(NamedTuple):
-    """The graphs that a search began with, node by node."""
+    """The graphs that a search began with."""
 
-    numbers: Array  # of the nodes of each graph, graph after graph,
-    targets: Array  # ... and whose they are
-    tests: Array  # for each test: the variable, and
-    first_kids: Array  # where the numbers of its children, one a state, begin in
-    kids: Array
+    numbers: Array  # numbers of the nodes, graph after graph
+    targets: Array  # by node: its target
+    tests: Array  # by test: the variable
+    first_kids: Array  # by test: index in `kids` of the first child
+    kids: Array  # numbers of the children, one per state
 
 
 class Replayed(NamedTuple):
-    """The graphs of all targets: target t has the nodes from begin[t] to begin[t + 1]."""
+    """The graphs of all targets: target t has the nodes from begin[t] to begin[t + 1] - 1."""
 
     begin: Array
-    tests: Array  # a variable, or -1: a leaf
-    records: Array  # of the leaves
-    first_kids: Array  # for each node, and one more: where its children begin in
-    kids: Array  # ... places in the graph
+    tests: Array  # by node: a variable; _LEAF (-1): a leaf; OWN: a parted leaf
+    records: Array  # by node: its record in the search; negative for tests of the initial graphs
+    first_kids: Array  # by node, and one more: index in `kids` of its first child
+    kids: Array  # children, as positions within their graph
 
 
 class Charged(NamedTuple):
-    """What `Choices` charges the graph of each target for: a row with all tests, and one for the graphs as drawn."""
+    """What `Choices` charges for, by target: a row for graphs with all tests, and one for the graphs as drawn."""
 
     n_tests: Array
     n_tested: Array
@@ -53,19 +55,19 @@ class Charged(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """All that was ever made, by number."""
+    """Everything that was ever made, by number."""
 
     tests: Array
     first_kids: Array
-    stands_for: Array
+    stands_for: Array  # the number that replaces it; -1: none
     kids: Array
-    places: Array  # 0: not needed, as far as is known; 1 + the place in the graph
-    table: Array  # of hashes of tests
+    places: Array  # 0: not known to be needed; otherwise 1 + the position in the graph
+    table: Array  # hash table of tests
 
 
 @bare
 def is_one(mask: Int) -> bool:
-    """Whether a mask has a single state."""
+    """Return whether a mask contains a single state."""
     return mask & (mask - 1) == 0
 
 
@@ -80,7 +82,7 @@ def _resolve(number: int, stands_for: Array) -> int:
 def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
     """Write the numbers of each target's nodes, in the order they were made; those of a target begin at begin[target].
 
-    `begin` holds zeros before, and one more than there are targets, and one more.
+    On entry `begin` contains zeros, two more than there are targets.
     """
     for k in range(start.targets.shape[0]):
         begin[start.targets[k] + 2] += 1
@@ -99,7 +101,7 @@ def _sort(start: Start, steps: Array, begin: Array, order: Array) -> None:
 
 @bare
 def _send_states(step: Any, first: Int, regions: Array, out: Array) -> None:
-    """For each state of the variable that a split tests: the child it goes to, of those that begin with `first`."""
+    """Write for each state of the variable that a split tests the number of its child, the first being `first`."""
     n_before, n_kids = 0, step["n_new"] - (0 if step["part"] == 0 else 1 if is_one(step["part"]) else 2)
     for state in range(out.shape[0]):
         child = child_of(state, step["kind"], step["state"], out.shape[0])
@@ -112,13 +114,13 @@ def _send_states(step: Any, first: Int, regions: Array, out: Array) -> None:
 
 @jit
 def send_states(steps: Array, regions: Array, out: Array) -> None:
-    """The same for the first of some steps, children being numbered from 0 on."""
+    """Write for each state of the variable that steps[0] tests its child, numbered from 0."""
     _send_states(steps[0], np.int64(0), regions, out)
 
 
 @inlined
 def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_states: Array, made: _Made) -> None:
-    """Take all steps again; deletions are rows of a number of steps, and then a target and a variable."""
+    """Repeat all steps. A row (k, target, variable) of `deletions` removes a variable's tests after k steps."""
     n_tests = start.tests.shape[0]
     for number in range(made.tests.shape[0]):
         made.tests[number] = made.stands_for[number] = -1
@@ -163,7 +165,7 @@ def _follow(start: Start, steps: Array, deletions: Array, regions: Array, n_stat
 
 @inlined
 def _delete(target: int, variable: int, start: Start, steps: Array, made: _Made) -> None:
-    """Leave out the target's tests of a variable that does not matter: its state 0 speaks for all."""
+    """Remove the target's tests of an irrelevant variable: each is replaced by its child for state 0."""
     for k in range(start.targets.shape[0]):
         if start.targets[k] == target:
             _leave_out(start.numbers[k], variable, made)
@@ -189,9 +191,10 @@ def _is_same(one: Int, two: Int, n: Int, kids: Array) -> bool:
 
 @bare
 def _reduce(order: Array, n_states: Array, made: _Made) -> None:
-    """Let tests of which all outcomes lead to one place go, and tests that are the same become one.
+    """Remove tests whose outcomes all lead to the same node, and combine identical tests.
 
-    From the last that was made to the first: children come before their parents, and the later of two stands for both.
+    Nodes are visited from last to first, so children come before their parents; of two identical tests the later
+    remains.
     """
     size, table = np.int64(2), made.table
     while size < 2 * order.shape[0]:
@@ -223,7 +226,7 @@ def _reduce(order: Array, n_states: Array, made: _Made) -> None:
 
 @bare
 def _write(order: Array, begin: Array, n_states: Array, n_tests: Int, made: _Made, out: Replayed) -> int:
-    """Write the graphs of what is needed of all that was made; how many nodes they have."""
+    """Write the graphs, without nodes that nothing leads to; return the number of nodes."""
     place, n, n_kids = made.places, 0, 0
     for number in range(place.shape[0]):
         place[number] = 0
@@ -253,7 +256,7 @@ def _write(order: Array, begin: Array, n_states: Array, n_tests: Int, made: _Mad
 
 @bare
 def _charge(row: int, drawn: Replayed, log_ways: Array, seen: Array, out: Charged) -> None:
-    """Count what the structure prior charges for; `seen` has room for all nodes, and then all variables."""
+    """Count what the structure prior charges for; `seen` is scratch memory for all nodes and all variables."""
     n_targets = drawn.begin.shape[0] - 1
     n_nodes = drawn.begin[n_targets]
     for k in range(n_nodes + n_targets):
@@ -267,7 +270,7 @@ def _charge(row: int, drawn: Replayed, log_ways: Array, seen: Array, out: Charge
                 continue
             for kid in range(drawn.first_kids[node], drawn.first_kids[node + 1]):
                 end = at + drawn.kids[kid]
-                if drawn.tests[end] == _LEAF and seen[end] != node:  # a test's arcs to one count once
+                if drawn.tests[end] == _LEAF and seen[end] != node:  # several arcs of one test to one leaf count once
                     seen[end] = node
                     n_shared += 1
             if test >= 0:
@@ -276,7 +279,7 @@ def _charge(row: int, drawn: Replayed, log_ways: Array, seen: Array, out: Charge
                     seen[n_nodes + test] = target
                     n_tested += 1
         out.n_tests[row, target], out.n_tested[row, target], out.ways[row, target] = n_tests, n_tested, ways
-        out.n_shared[row, target] = max(0, n_shared)  # no arc leads to a leaf that is the root
+        out.n_shared[row, target] = max(0, n_shared)  # negative if the root is a leaf: no arc leads to it
 
 
 @bare
@@ -294,7 +297,7 @@ def _replay(
     charged: Charged,
     out: Replayed,
 ) -> int:
-    """Write the graphs; how many nodes they have."""
+    """Write the graphs; return the number of nodes."""
     start, made, charged, out = refer(start), refer(made), refer(charged), refer(out)
     _sort(start, steps, begin, order)
     _follow(start, steps, deletions, regions, n_states, made)
@@ -309,7 +312,7 @@ def _replay(
 
 
 def calls() -> list[tuple[Any, ...]]:
-    """Calls of the functions that look at what was found, to make them ready."""
+    """Return example calls of the functions that evaluate what was found, to have them compiled (`ready`)."""
     some, none, ways = np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros((0, 2))
     start, out = Start(some, some, some, some, some), Replayed(some, some, some, some, some)
     doubtful = find_doubtful, some, some, some, some, some, 0, none
@@ -330,10 +333,11 @@ def replay(
     charged: Charged,
     out: Replayed,
 ) -> int:
-    """Write the graphs after these steps, for which there is room; the leaves of each are in the order they were made.
+    """Write the graphs after these steps to `out`, which must be large enough; return the number of nodes.
 
-    `reduces`: without tests that tell nothing, and those that are the same as others. How many nodes they have: what
-    comes after these is not set. What is charged for is counted, too, if there are rows for it.
+    The leaves of each graph are in the order they were made. With `reduces`, tests that tell nothing are removed, and
+    identical ones combined. Entries of `out` behind the last node are not set. If `charged` has rows, what the
+    structure prior charges for is counted, too.
     """
     n = start.tests.shape[0] + n_leaves
     begin, order = np.zeros(n_states.shape[0], np.int64), np.empty(out.tests.shape[0], np.int64)
@@ -350,7 +354,7 @@ def replay(
 
 @bare
 def _walk(at: Int, tests: Array, first: Array, kids: Array, states: Array) -> Int:
-    """The leaf that an assignment leads to, in a graph whose nodes begin at `at`."""
+    """Return the leaf that an assignment leads to, in a graph whose nodes begin at `at`."""
     node = at
     while tests[node] != _LEAF:
         node = at + kids[first[node] + states[tests[node]]]
@@ -359,7 +363,7 @@ def _walk(at: Int, tests: Array, first: Array, kids: Array, states: Array) -> In
 
 @bare
 def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Array, states: Array, r: Int) -> bool:
-    """Whether another state of the variable leads elsewhere."""
+    """Return whether another state of the variable leads the assignment to another leaf."""
     own, end = states[variable], _walk(at, tests, first, kids, states)
     is_other = False
     for state in range(r):
@@ -373,7 +377,7 @@ def _is_witnessed(variable: Int, at: Int, tests: Array, first: Array, kids: Arra
 def _draw_arcs_in(
     at: Int, end: Int, tests: Array, first: Array, kids: Array, n_states: Array, random: int, arcs: Array
 ) -> int:
-    """Of each node of a graph but its root, draw an arc that leads to it: from where, and by which state."""
+    """Draw for each node of a graph except the root an arc that leads to it: (parent, state); return the seed."""
     for node in range(at, end):
         arcs[node, 0] = -1
     for node in range(at, end):
@@ -388,7 +392,7 @@ def _draw_arcs_in(
 
 @bare
 def _lead_to(node: Int, at: Int, tests: Array, arcs: Array, states: Array) -> None:
-    """Change an assignment so that it leads to a node, if no variable is tested twice on the way."""
+    """Change an assignment so that it leads to a node, unless a variable is tested twice on the way."""
     while node != at:
         before, state = arcs[node]
         states[tests[before]] = state
@@ -399,10 +403,9 @@ def _lead_to(node: Int, at: Int, tests: Array, arcs: Array, states: Array) -> No
 def find_doubtful(
     begin: Array, tests: Array, first: Array, kids: Array, n_states: Array, n_tries: int, out: Array
 ) -> int:
-    """The pairs of a target and a variable that its graph tests, of which no assignment tried shows that it matters.
+    """Write to `out` the pairs (target, tested variable) that no assignment tried shows to matter; return how many.
 
-    Tried are assignments that lead to a test of the variable, otherwise drawn at random. The pairs are written to
-    `out`; how many.
+    The assignments tried lead to a test of the variable, and are random otherwise.
     """
     n, states, is_open, random = 0, np.zeros(n_states.shape[0], np.int64), np.zeros(n_states.shape[0], np.bool_), 1
     arcs = np.empty((tests.shape[0], 2), np.int64)

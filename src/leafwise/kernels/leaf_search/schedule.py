@@ -1,15 +1,20 @@
-"""Greedy search over all nodes: they run ahead on their own, side by side, and the best steps are committed in order.
+"""Greedy search over all nodes: speculative execution of nodes in parallel, and commits in order of gain.
 
-What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. So a node may
-apply its own best operators ahead of time. These steps are *pending*; `advance` commits, again and again, the pending
-step with the largest gain of all nodes, which is exactly the sequential search. Where a committed arc rules out the
-variable of a pending split, the node is rolled back to before it, when it runs again or the step's turn has come.
+What a node does next depends on other nodes in one way only: an arc elsewhere can rule out a variable. A node may
+therefore apply its own best operators ahead of time. These steps are *pending*. `advance` repeatedly commits the
+pending step with the largest gain of all nodes, which is exactly the sequential search. If a committed arc rules out
+the variable of a pending split, the node is rolled back to before that step when it runs again, or when the step's turn
+has come.
 
-One thread leads: it commits, and lets nodes run ahead when the best next step is not pending. The others help with the
-latter, and go on with less urgent nodes while the first commits. Who changes a node must hold it; what a node does is
-the same whoever runs it. What is noted of a node that runs (`next_gains`) is an upper bound, for splits and for merges,
-so the leader may take a better step of another node meanwhile. It may not look while a run notes its outcome: N_BEGUN
-counts those that have begun to, N_ENDED those that have done so.
+One thread is the leader: it commits steps, and when the best next step is not pending, it fills the work queue with
+nodes to run ahead. Helper threads take nodes from the queue, and continue with less urgent ones while the leader
+commits. A thread must hold a node's lock (`owners`) to change it. What a node does does not depend on which thread runs
+it.
+
+While a node runs, the gains published for it (`next_gains`) are upper bounds, for splits and for merges separately, so
+the leader may meanwhile commit a better step of another node. Outcomes are published as under a seqlock: N_BEGUN and
+N_ENDED count the publications that have begun and ended, and the leader trusts what it has read only if no publication
+was in progress.
 
 Ties (gains closer than TIE) go to splits before merges, the smaller target, the older leaf, then as in `splits`.
 """
@@ -18,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from leafwise.kernels.compiling.atomics import add, look, rest, swap, unlock
+from leafwise.kernels.compiling.atomics import atomic_add, atomic_exchange, atomic_load, unlock, yield_thread
 from leafwise.kernels.compiling.jit import bare, inlined, jit
 from leafwise.kernels.compiling.references import refer
 from leafwise.kernels.compiling.types import Array, Int
@@ -82,13 +87,17 @@ from leafwise.kernels.leaf_search.state import (
 )
 from leafwise.kernels.scoring.dirichlet import TIE
 
-_TAIL_GAIN = 5.0  # in log score: near the end, every node counts as urgent
-_TIME_SLICE_NS = 5e7  # roughly, between two looks at the world outside
+_TAIL_GAIN = 5.0  # in log score: nodes that gain at most this much less than the best are queued, too
+_TIME_SLICE_NS = 5e7  # estimated time after which the leader returns to Python, to check the clock and interrupts
 
 
 @inlined
 def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
-    """From this leaf on, the next that gains `least` and needs something, and that is not merged before its turn."""
+    """Return the first leaf from `at` on that gains `least` and must be rescored or needs children; -1 if none does.
+
+    If merges compete with splits, only the node's best leaf qualifies for children: others may be merged before their
+    turn.
+    """
     rules = state.rules
     while at >= 0:
         leaf = state.leaves[at]
@@ -102,7 +111,10 @@ def _next_wanted(at: Int, node: Any, least: float, state: State) -> Int:
 
 @inlined
 def _needs_answers(at: Int, state: State) -> bool:
-    """Whether what the leaf needs next comes from the host: weights, or counts; to score what is counted does not."""
+    """Return whether what the leaf needs next comes from the host: weights, or counts.
+
+    Rescoring a leaf that is already counted needs neither.
+    """
     rules = state.rules
     return rules.weighs or (rules.remote and not (is_stale(at, state) and is_counted(state.leaves[at], state)))
 
@@ -111,7 +123,7 @@ def _needs_answers(at: Int, state: State) -> bool:
 def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None:
     """Apply the node's best operators as long as they gain `least`, or until something must wait.
 
-    Where new leaves wait for the host, those of all its leaves are made before it stops.
+    If new leaves wait for the host, the children of all its leaves that qualify are planned before it stops.
     """
     node, rules = state.nodes[target], state.rules
     if state.may_be_invalid[target]:
@@ -121,12 +133,12 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
         node["best_kind"] != NOTHING
         and node["best_gain"] >= least
         and (rules.runs_ahead or node["first_pending"] < 0)
-        and scratch.spent[0] < _TIME_SLICE_NS
-        and not look(state.shared, SHORT)
+        and scratch.estimated_ns[0] < _TIME_SLICE_NS
+        and not atomic_load(state.shared, SHORT)
     ):
         if not waits and is_ready(node, state):
-            if look(state.totals, N_STEPS) + SPARE_STEPS > state.steps.shape[0]:
-                swap(state.shared, SHORT, np.int64(1))
+            if atomic_load(state.totals, N_STEPS) + SPARE_STEPS > state.steps.shape[0]:
+                atomic_exchange(state.shared, SHORT, np.int64(1))
                 return
             apply_best(target, state, scratch)
             continue
@@ -158,25 +170,25 @@ def _run_node(target: int, least: float, state: State, scratch: Scratch) -> None
 
 @inlined
 def _run_queue(leads: bool, state: State, scratch: Scratch) -> int:
-    """Run nodes from the queue until there are no more, or, who leads, no more urgent ones; how many.
+    """Run nodes from the work queue until it is empty or, for the leader, has no more urgent ones; return their number.
 
-    A helper may hold an index into a queue that has since been refilled; that is harmless, as every entry is a node
-    that may run.
+    A helper thread may hold an index into a queue that has since been refilled. That is harmless, since every entry is
+    a node that may run.
     """
     shared, queue, n = state.shared, state.queue, 0
-    while scratch.spent[0] < _TIME_SLICE_NS and not look(shared, SHORT):
-        if leads and look(shared, NEXT) >= max(shared[N_URGENT], 1):  # if none is, one of the others
+    while scratch.estimated_ns[0] < _TIME_SLICE_NS and not atomic_load(shared, SHORT):
+        if leads and atomic_load(shared, NEXT) >= max(shared[N_URGENT], 1):  # if none is urgent, one of the others
             break
-        place = add(shared, NEXT, np.int64(1))
-        if place >= look(shared, N_QUEUED):
+        place = atomic_add(shared, NEXT, np.int64(1))
+        if place >= atomic_load(shared, N_QUEUED):
             break
-        back = place - look(shared, N_URGENT)
+        back = place - atomic_load(shared, N_URGENT)
         target = queue[place] if back < 0 else queue[queue.shape[0] - 1 - back]
-        if swap(state.owners, target, np.int64(1)) == 0:
+        if atomic_exchange(state.owners, target, np.int64(1)) == 0:
             _run_node(target, state.least[0 if back < 0 else 1], state, scratch)
-            add(shared, N_BEGUN, np.int64(1))
+            atomic_add(shared, N_BEGUN, np.int64(1))
             note_next(target, state)
-            add(shared, N_ENDED, np.int64(1))
+            atomic_add(shared, N_ENDED, np.int64(1))
             unlock(state.owners, target)
             n += 1
     return n
@@ -184,7 +196,7 @@ def _run_queue(leads: bool, state: State, scratch: Scratch) -> int:
 
 @inlined
 def _commit(target: int, state: State) -> None:
-    """The node's first pending step is now a step of the search."""
+    """Commit the node's first pending step."""
     node = state.nodes[target]
     number = node["first_pending"]
     step = state.steps[number]
@@ -202,7 +214,7 @@ def _commit(target: int, state: State) -> None:
         drop(step["leaf"], np.int64(1), state)
         drop(step["other"], np.int64(1), state)
         return
-    best_split(step["leaf"], state)["first_child"] = -1  # the children live on
+    best_split(step["leaf"], state)["first_child"] = -1  # the children must not be dropped with it
     drop(step["leaf"], np.int64(1), state)
     if not state.is_parent[target, step["variable"]]:
         add_arc(step["variable"], target, state)
@@ -210,7 +222,7 @@ def _commit(target: int, state: State) -> None:
 
 @inlined
 def _make_step_available(target: int, state: State, scratch: Scratch) -> bool:
-    """Take the node's fallback, or apply its best operator, if one of them is there."""
+    """Take the node's fallback, or apply its best operator, if either is ready; return whether one was."""
     node = state.nodes[target]
     if node["best_kind"] == SPLIT_STEP and take_fallback(node["split_leaf"], state):
         refresh_node(target, state)
@@ -225,7 +237,7 @@ def _make_step_available(target: int, state: State, scratch: Scratch) -> bool:
 
 @inlined
 def _take_step(target: int, state: State, scratch: Scratch) -> int:
-    """Commit the node's pending step; if there is none, or it is ruled out, get nearer to one."""
+    """Commit the node's first pending step; if there is none or it is ruled out, get closer to one. Return a status."""
     number = state.nodes[target]["first_pending"]
     if number < 0:
         return CONTINUE if _make_step_available(target, state, scratch) else NEEDS_HOST
@@ -241,25 +253,25 @@ def _take_step(target: int, state: State, scratch: Scratch) -> int:
 
 @inlined
 def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
-    """Commit best steps until there are n_steps, none gains, or the best is not pending (NEEDS_HOST).
+    """Commit best steps until n_steps are committed, none gains, or the best is not pending (NEEDS_HOST).
 
-    It is never at its limit while leaves are yet to be scored: their gains are infinite.
+    The step limit is not reported as long as leaves are unscored, since their gains are infinite.
     """
     n_ended = -1
     while True:
-        if look(state.shared, N_ENDED) != n_ended:
-            n_ended = look(state.shared, N_ENDED)
+        if atomic_load(state.shared, N_ENDED) != n_ended:
+            n_ended = atomic_load(state.shared, N_ENDED)
             for first in range(0, state.nodes.shape[0], BLOCK):
                 note_most(first, state)
         target, gain = best_next(state)
         if state.totals[N_COMMITTED] >= n_steps and gain < np.inf:
             return AT_STEP_LIMIT
-        if target >= 0 and swap(state.owners, target, np.int64(1)) != 0:
+        if target >= 0 and atomic_exchange(state.owners, target, np.int64(1)) != 0:
             return NEEDS_HOST
-        is_sure = look(state.shared, N_BEGUN) == n_ended  # nothing was noted while it looked
+        is_sure = atomic_load(state.shared, N_BEGUN) == n_ended  # no outcome was published since n_ended was read
         status = CONTINUE
         if not is_sure:
-            rest()
+            yield_thread()
         elif target < 0:
             return FINISHED
         else:
@@ -272,12 +284,14 @@ def _commit_all(n_steps: int, state: State, scratch: Scratch) -> int:
 
 @inlined
 def _fill_queue(share: float, state: State) -> None:
-    """Queue the nodes whose operators gain a share of what the next step does; as less urgent, a share of that.
+    """Queue as urgent the nodes whose operators gain `share` times the next step's gain; as less urgent, share² times.
 
-    Near the end all are urgent, so that no single thread is left with one node's merges.
+    Nodes to roll back are urgent, too. Near the end of the search all nodes that gain are queued (_TAIL_GAIN), so that
+    no single thread is left with one node's merges. If weights come from the host, only urgent nodes are queued; with
+    remote counts, all queued nodes are urgent.
     """
     shared, queue = state.shared, state.queue
-    swap(shared, NEXT, np.int64(CLOSED))
+    atomic_exchange(shared, NEXT, np.int64(CLOSED))
     best = best_next(state)[1]
     least, tail = share * best, max(TIE, best - _TAIL_GAIN)
     less = min(share * least, tail)
@@ -291,7 +305,7 @@ def _fill_queue(share: float, state: State) -> None:
         target = state.targets[k]
         node = state.nodes[target]
         gain = node["best_gain"]
-        if look(state.owners, target):
+        if atomic_load(state.owners, target):
             continue
         if gain >= least or (state.may_be_invalid[target] and node["first_pending"] >= 0):
             queue[n_urgent] = target
@@ -299,31 +313,31 @@ def _fill_queue(share: float, state: State) -> None:
         elif gain >= state.least[1]:
             n_others += 1
             queue[queue.shape[0] - n_others] = target
-    swap(shared, N_URGENT, np.int64(n_urgent))
-    swap(shared, N_QUEUED, np.int64(n_urgent + n_others))
-    swap(shared, NEXT, np.int64(0))
+    atomic_exchange(shared, N_URGENT, np.int64(n_urgent))
+    atomic_exchange(shared, N_QUEUED, np.int64(n_urgent + n_others))
+    atomic_exchange(shared, NEXT, np.int64(0))
 
 
 @inlined
 def _help(state: State, scratch: Scratch) -> None:
-    """Count for others, or let them go first."""
+    """Help to count a set that is counted by several threads, or yield if there is none."""
     if not help_count(state, scratch.part, scratch.counting):
-        rest()
+        yield_thread()
 
 
 @inlined
 def _wait_for_others(state: State, scratch: Scratch) -> None:
-    """Wait until nobody runs a node any more."""
-    swap(state.shared, NEXT, np.int64(CLOSED))
-    add(state.shared, N_IDLE, np.int64(1))
-    while look(state.shared, N_BUSY) > 0:
+    """Close the work queue, and help to count until no helper thread is running a node."""
+    atomic_exchange(state.shared, NEXT, np.int64(CLOSED))
+    atomic_add(state.shared, N_IDLE, np.int64(1))
+    while atomic_load(state.shared, N_BUSY) > 0:
         _help(state, scratch)
-    add(state.shared, N_IDLE, np.int64(-1))
+    atomic_add(state.shared, N_IDLE, np.int64(-1))
 
 
 @inlined
 def _needs_host(state: State) -> bool:
-    """Whether room is short, or something waits for counts or weights."""
+    """Return whether an array is too small, or something waits for counts or weights."""
     totals = state.totals
     return state.shared[SHORT] > 0 or totals[N_STALE] + totals[N_SPLIT] + totals[N_MERGED] > 0
 
@@ -337,23 +351,23 @@ def _advance(leads: bool, n_steps: int, share: float, scored: bool, state: State
         if leads:
             if not _needs_host(state):
                 status = _commit_all(n_steps, state, scratch)
-            if status != NEEDS_HOST or scratch.spent[0] >= _TIME_SLICE_NS or _needs_host(state):
+            if status != NEEDS_HOST or scratch.estimated_ns[0] >= _TIME_SLICE_NS or _needs_host(state):
                 _wait_for_others(state, scratch)
-                swap(shared, OVER, np.int64(1))
+                atomic_exchange(shared, OVER, np.int64(1))
                 return status
             _fill_queue(share, state)
         else:
-            add(shared, N_IDLE, np.int64(1))
-            while look(shared, NEXT) >= look(shared, N_QUEUED) and not look(shared, OVER):
+            atomic_add(shared, N_IDLE, np.int64(1))
+            while atomic_load(shared, NEXT) >= atomic_load(shared, N_QUEUED) and not atomic_load(shared, OVER):
                 _help(state, scratch)
-            add(shared, N_IDLE, np.int64(-1))
-            if look(shared, OVER):
+            atomic_add(shared, N_IDLE, np.int64(-1))
+            if atomic_load(shared, OVER):
                 return status
-            add(shared, N_BUSY, np.int64(1))
+            atomic_add(shared, N_BUSY, np.int64(1))
         n_run = _run_queue(leads, state, scratch)
         if not leads:
-            add(shared, N_BUSY, np.int64(-1))
-            scratch.spent[0] = 0.0
+            atomic_add(shared, N_BUSY, np.int64(-1))
+            scratch.estimated_ns[0] = 0.0
         elif state.rules.weighs or state.rules.remote:
             _wait_for_others(state, scratch)
         elif n_run == 0:
@@ -362,21 +376,23 @@ def _advance(leads: bool, n_steps: int, share: float, scored: bool, state: State
 
 @jit
 def advance(leads: bool, n_steps: int, share: float, scored: bool, state: State, scratch: Scratch) -> int:
-    """Commit steps until there are n_steps, none gains, or the leader must look up.
+    """Commit steps until n_steps are committed, none gains, or the leader must return to Python; return the reason.
 
-    One thread leads, and the others come to help, with the same state. `scored`: leaves were scored since the last
-    call.
+    One thread calls this as the leader; helper threads call it with the same state, and return when the leader has.
+    `share` is the fraction of the next step's gain down to which nodes run ahead. `scored` tells whether the host
+    scored leaves since the last call.
     """
     scratch = refer(scratch)
-    scratch.spent[0] = 0.0
+    scratch.estimated_ns[0] = 0.0
     return _advance(leads, n_steps, share, scored, refer(state), scratch)
 
 
 @jit
 def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State) -> None:
-    """Records for the leaves that a search begins with, which hold these sets; there is room. All are yet to be scored.
+    """Add records for the leaves that a search begins with, all of them unscored; memory must suffice.
 
-    `places` has, for each, where its region begins, its boxes and words, and where the tests are that lead to it.
+    `cases` contains their sets; a row of `places` contains the index of a leaf's region, the number of its boxes and
+    words, the index of the list of tests that lead to it, and their number.
     """
     state = refer(state)
     for k in range(state.nodes.shape[0]):
@@ -387,7 +403,7 @@ def add_initial_leaves(targets: Array, cases: Array, places: Array, state: State
 
 @jit
 def refresh_nodes(targets: Array, begin: int, end: int, state: State) -> None:
-    """The best operators of these nodes, after some of their leaves were scored."""
+    """Update the best operators of targets[begin:end], after some of their leaves were scored."""
     state = refer(state)
     for k in range(begin, end):
         refresh_node(targets[k], state)
@@ -396,7 +412,7 @@ def refresh_nodes(targets: Array, begin: int, end: int, state: State) -> None:
 
 @jit
 def free_spent(batch: Array, state: State) -> None:
-    """Give back those histograms that may not be needed again."""
+    """Release those histograms of the leaves in `batch` that may not be needed again."""
     state = refer(state)
     for b in range(batch.shape[0]):
         free_if_spent(batch[b], state)
@@ -404,7 +420,7 @@ def free_spent(batch: Array, state: State) -> None:
 
 @jit
 def drop_leaves(leaves: Array, state: State) -> None:
-    """Give up these leaves, and all that was made ahead below them."""
+    """Drop these leaves, and everything that was made ahead below them."""
     state = refer(state)
     for k in range(leaves.shape[0]):
         drop(leaves[k], np.int64(1), state)
@@ -412,7 +428,7 @@ def drop_leaves(leaves: Array, state: State) -> None:
 
 @jit
 def start_afresh(targets: Array, state: State) -> None:
-    """Forget what these nodes were about to do, and all their gains."""
+    """Roll back all pending steps of these nodes, and mark all their leaves as unscored."""
     state = refer(state)
     for k in range(targets.shape[0]):
         node = state.nodes[targets[k]]

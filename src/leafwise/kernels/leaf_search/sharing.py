@@ -1,15 +1,15 @@
-"""Relabelled merges and ties: of all pairs of groups of leaves the one that gains most, again and again.
+"""Relabelled merges and ties: repeatedly join the pair of groups of leaves that gains most.
 
-A group has the place of its first leaf. Every pair belongs to the group that was made later, which remembers its best
-partner; partners only ever go, so what it remembers stays an upper bound until it is asked for again.
+A group is stored in the place of its first leaf. Every pair belongs to the group that was made later, which remembers
+its best partner. Partners can only disappear, so the remembered gain stays an upper bound until it is recomputed.
 
-Partners are found in trees of boxes around the shares q = w / W of the weights w (counts and exponents, W in all). With
-b known, log p(b given a) = Σ rise(w, b) - rise(W, B), where rise(x, y) = log Γ(x + y) - log Γ(x). For a given W it is
-concave in q, so below its tangent in the middle of the box. And where W grows by a factor and q stays, it grows by
-little times the log of the factor: x ψ(x + y) - x ψ(x) is x log(1 + y / x) and some D more, and Σ x log(1 + b / x) is
-at most W log(1 + B / W), by Jensen's inequality. D is above 0. As ψ(x) is between log x - 1/2x - 1/12x² and the same
-without its last term, D is at most y / 2(x + y) + 1/12x; as ψ'(x) is below 1/x + 1/2x² + 1/6x³, it is at most
-y / 2x + y / 6x²; and at most 1. The least of these is taken where x is the least.
+Partners are found by branch and bound, in trees of boxes around the shares q = w / W of the weights w (counts and
+exponents, W in all). For a given b, log p(b given a) = Σ rise(w, b) - rise(W, B), where rise(x, y) = log Γ(x + y) - log
+Γ(x). For a given W it is concave in q, and therefore bounded by its tangent at the centre of the box. If W grows by a
+factor while q is constant, it grows by at most the log of the factor times a bound on its derivative x ψ(x + y) - x
+ψ(x) = x log(1 + y / x) + D, and Σ x log(1 + b / x) <= W log(1 + B / W), by Jensen's inequality. D is positive. As ψ(x)
+is between log x - 1/2x - 1/12x² and the same without its last term, D <= y / 2(x + y) + 1/12x; as ψ'(x) < 1/x + 1/2x² +
+1/6x³, D <= y / 2x + y / 6x²; and D <= 1. The smallest of these is taken, at the smallest x.
 """
 
 import math
@@ -22,76 +22,77 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 
 RELABELLED, TIED = 0, 1  # kinds of pairs, and views of the groups: slots sorted by weight, slots by label
-NOBODY = -1
-N_MADE, N_MOVED, N_STEPS = 0, 1, 2  # groups that were ever made, that have grown in their trees; steps taken
-_BUCKET = 8  # groups at the end of a tree
-_SLACK = 1e-7  # of bounds: more than is lost to rounding
-_MOVED, _MOVED_SHARE = 64, 64  # so many, and this part of all, grow before trees are made anew
+NOBODY = -1  # no group
+# Indices in Groups.totals: groups that were ever made; that have grown since the trees were built; steps taken.
+N_MADE, N_MOVED, N_STEPS = 0, 1, 2
+_BUCKET = 8  # most groups in a leaf of a tree
+_SLACK = 1e-7  # added to bounds: more than rounding errors
+_MOVED, _MOVED_SHARE = 64, 64  # trees are rebuilt after 64 + 1/64 of all groups have grown
 
 
 class Groups(NamedTuple):
     """All leaves as groups, by number; slots are in the order of labels of a group's first leaf."""
 
-    counts: Array  # (n, slots), of all members
-    exponents: Array
-    sizes: Array  # slots that there are
-    variables: Array  # of the first leaf
-    labels: Array  # which set of labels the first leaf is over
-    places: Array  # for each leaf and state in order of labels: the slot
-    next_member: Array
+    counts: Array  # (n, slots): totals of all members
+    exponents: Array  # (n, slots)
+    sizes: Array  # number of slots in use
+    variables: Array  # variable of the first leaf
+    labels: Array  # number of the set of labels that the first leaf is over
+    places: Array  # (leaf, state in order of labels): the slot
+    next_member: Array  # linked list of the leaves of a group; NOBODY: end
     last_member: Array
-    numbers: Array  # when a group was made; NOBODY: it is part of another
-    n_same: Array  # members of the first one's variable, but for the first
-    pairings: Array  # ... and what these pay for other states, or other slots
+    numbers: Array  # serial number of the group; NOBODY: it is part of another
+    n_same: Array  # members of the first leaf's variable, without the first leaf
+    pairings: Array  # charged for those of them with other states or slots than the first leaf
     n_far: Array  # members of other variables
-    partner: Array  # the best of those made before, and
-    partner_number: Array  # ... when it was made
-    gains: Array  # what that gains: an upper bound, if the partner is gone
+    partner: Array  # best partner among groups made before; NOBODY: none
+    partner_number: Array  # serial number of the partner when it was chosen
+    gains: Array  # gain of joining the partner: an upper bound, if the partner has changed
     totals: Array  # by N_MADE, N_MOVED, N_STEPS
-    log: Array  # of each step the first leaves of both groups, and for each slot of the second that of the first
-    log_gains: Array
+    log: Array  # by step: first leaves of both groups, then for each slot of the second that of the first
+    log_gains: Array  # by step
 
 
 class SharingCosts(NamedTuple):
-    """What sharing gives back and costs."""
+    """What the structure prior refunds and charges for sharing."""
 
-    back: float  # for the parameters
-    shared: float  # for each leaf that is shared
-    chosen: Array  # by variable: for the partner, if both leaves are its own
-    permuted: float  # ... and for a permutation of states, but for the identity,
-    paired: float  # ... or for how other states are paired
-    tied: Array  # by set of labels: for the partner, if it is of another variable
-    relabels: bool  # which kinds of pairs there are
-    ties: bool
+    back: float  # refunded for the parameters
+    shared: float  # charged for each leaf that is shared
+    chosen: Array  # by variable: charged for the choice of partner, if both leaves belong to the variable
+    permuted: float  # then also charged for a permutation of states other than the identity
+    paired: float  # or for the pairing of states, if the leaves are over different states
+    tied: Array  # by set of labels: charged for the choice of partner, if it belongs to another variable
+    relabels: bool  # whether relabelled pairs are allowed
+    ties: bool  # whether tied pairs are allowed
     adds: bool  # whether exponents add
 
 
 class Trees(NamedTuple):
-    """Boxes around groups, for each view: nodes from roots[view, class] on."""
+    """Trees of boxes around groups, for each view and class; F denotes Σ log Γ - log Γ Σ."""
 
-    members: Array  # (views, n): groups, in the order of the trees,
-    places: Array  # ... and where each is
-    weights: Array  # (views, n, slots): counts and exponents, in the order of the view
+    members: Array  # (views, n): groups, in the order of the trees
+    places: Array  # (views, n): position of each group in `members`
+    weights: Array  # (views, n, slots): counts plus exponents, in the order of the view
     orders: Array  # (n, slots): the slots by weight
-    priors: Array  # of a group: F of its exponents,
-    values: Array  # ... and log p, which is F of its weights less that
+    priors: Array  # by group: F of its exponents
+    values: Array  # by group: log p, which is F of its weights minus F of its exponents
     in_tree: Array  # (views, n)
-    classes: Array  # (views, n): which tree a group is in
-    roots: Array  # (views, classes)
-    begins: Array  # of nodes, by number: members from begin to end, and children
+    classes: Array  # (views, n): the tree that a group is in
+    roots: Array  # (views, classes): root node; NOBODY: no tree
+    begins: Array  # by node: its members are members[view, begin:end]
     ends: Array
-    children: Array
-    shares: Array  # (nodes, slots): in the middle of the box
-    half_widths: Array
-    least_total: Array
-    most_total: Array
-    log_gammas: Array  # (nodes, slots): of the shares in the middle at the least weight,
-    digammas: Array
-    total_log_gamma: Array  # ... and of that weight
-    least_exponents: Array
-    most_exponents: Array
-    constant: Array  # the largest F of exponents
-    refunds: Array
+    children: Array  # by node: the first of two adjacent children; NOBODY: a leaf of the tree
+    shares: Array  # (nodes, slots): centre of the box; least shares while it is being built
+    half_widths: Array  # (nodes, slots): half the width of the box; largest shares while it is being built
+    least_total: Array  # by node: smallest total weight
+    most_total: Array  # by node: largest total weight
+    log_gammas: Array  # (nodes, slots): log Γ of the central weights at the smallest total
+    digammas: Array  # (nodes, slots): ψ of the same
+    total_log_gamma: Array  # by node: log Γ of the smallest total
+    least_exponents: Array  # (nodes, slots)
+    most_exponents: Array  # by node: largest sum of exponents
+    constant: Array  # by node: largest F of exponents
+    refunds: Array  # by node: largest `_refund`
 
 
 @bare
@@ -111,7 +112,7 @@ def _digamma(x: float) -> float:
 
 @bare
 def _of_exponents(group: Int, groups: Groups) -> float:
-    """Σ log Γ - log Γ Σ."""
+    """Return F of a group's exponents: Σ log Γ - log Γ Σ."""
     value, total = 0.0, 0.0
     for k in range(groups.sizes[group]):
         value += log_gamma(groups.exponents[group, k])
@@ -121,7 +122,7 @@ def _of_exponents(group: Int, groups: Groups) -> float:
 
 @bare
 def _of_weights(group: Int, groups: Groups) -> float:
-    """The same of counts and exponents."""
+    """Return F of a group's weights (counts plus exponents)."""
     value, total = 0.0, 0.0
     for k in range(groups.sizes[group]):
         weight = groups.counts[group, k] + groups.exponents[group, k]
@@ -132,7 +133,7 @@ def _of_weights(group: Int, groups: Groups) -> float:
 
 @bare
 def _likelihood_gain(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, adds: bool) -> float:
-    """log p of both together less those of each; slots are paired as they are, or sorted."""
+    """Return log p of both groups together minus log p of each; slots are paired as they are, or in order of weight."""
     value, total, prior, prior_total = 0.0, 0.0, 0.0, 0.0
     for k in range(groups.sizes[a]):
         i = trees.orders[a, k] if sorts else k
@@ -160,7 +161,7 @@ def _is_symmetric(group: Int, groups: Groups) -> bool:
 
 @bare
 def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: Trees) -> Int:
-    """The slot of a that a slot of b is paired with."""
+    """Return the slot of a that a slot of b is paired with."""
     if not sorts:
         return slot
     for k in range(groups.sizes[a]):
@@ -171,7 +172,7 @@ def _slot_after(a: Int, b: Int, slot: Int, sorts: bool, groups: Groups, trees: T
 
 @bare
 def _pairings_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> float:
-    """What members of b, of its first one's variable, will pay for other states than the first leaf of a in a slot."""
+    """Return the charge for members of b that have a's variable, but other states or slots than the first leaf of a."""
     paid, leaf = 0.0, b
     while leaf != NOBODY:
         if groups.variables[leaf] == groups.variables[a]:
@@ -188,7 +189,7 @@ def _pairings_after(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, c
 
 @bare
 def _cost_of_joining(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> float:
-    """What the structure prior gives for b becoming part of a."""
+    """Return the gain in the structure prior if b becomes part of a."""
     back, tied = costs.back - costs.shared, costs.tied[groups.labels[a]]
     if groups.variables[a] != groups.variables[b]:
         chosen = costs.chosen[groups.variables[b]]
@@ -201,7 +202,7 @@ def _cost_of_joining(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, 
 
 @bare
 def gain_of(one: Int, other: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> tuple[float, bool]:
-    """What two groups gain as one, and whether their slots are sorted for that."""
+    """Return the gain from joining two groups, and whether their slots are paired in order of weight for that."""
     a, b = min(one, other), max(one, other)
     if groups.variables[a] != groups.variables[b]:
         likelihood = _likelihood_gain(a, b, False, groups, trees, costs.adds)
@@ -221,7 +222,7 @@ def gain_of(one: Int, other: Int, groups: Groups, trees: Trees, costs: SharingCo
 
 @bare
 def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
-    """The weights of a group as the views have them."""
+    """Compute the weights of a group in the order of each view, and its F and log p."""
     size = groups.sizes[group]
     for k in range(size):
         weight = groups.counts[group, k] + groups.exponents[group, k]
@@ -239,7 +240,7 @@ def _set_weights(group: Int, groups: Groups, trees: Trees) -> None:
 
 @bare
 def _refund(view: Int, group: Int, groups: Groups, costs: SharingCosts) -> float:
-    """The most that the cost of joining may fall by what is in a group already."""
+    """Return the most by which the cost of joining can fall because of the members that a group already has."""
     tied = costs.tied[groups.labels[group]]
     if view == RELABELLED:
         return groups.pairings[group] + groups.n_far[group] * tied
@@ -248,7 +249,7 @@ def _refund(view: Int, group: Int, groups: Groups, costs: SharingCosts) -> float
 
 @bare
 def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """Make a box hold a group, too; its least and most shares are in the place of the middle and of half the width."""
+    """Extend a box, stored as smallest and largest shares, to contain a group."""
     least, most, total, exponents = trees.shares[node], trees.half_widths[node], 0.0, 0.0
     for k in range(groups.sizes[group]):
         total += trees.weights[view, group, k]
@@ -267,7 +268,7 @@ def _widen(node: Int, view: Int, group: Int, groups: Groups, trees: Trees, costs
 
 @bare
 def _close_box(node: Int, trees: Trees) -> None:
-    """From least and most shares to the middle and half the width, and what bounds need of these."""
+    """Convert smallest and largest shares to centre and half width, and compute what bounds need of these."""
     least, most = trees.shares[node], trees.half_widths[node]
     trees.total_log_gamma[node] = log_gamma(trees.least_total[node])
     for k in range(len(least)):
@@ -290,7 +291,7 @@ def _set_box(node: Int, view: Int, groups: Groups, trees: Trees, costs: SharingC
 
 @bare
 def _grow(group: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """Make all boxes hold a group that has grown where it was: it is not far from there."""
+    """Extend all boxes on the path to a group that has grown in place; it has not moved far."""
     node, place = trees.roots[view, trees.classes[view, group]], trees.places[view, group]
     while node != NOBODY:
         least, most = trees.shares[node], trees.half_widths[node]
@@ -304,7 +305,7 @@ def _grow(group: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCos
 
 @part
 def _cut(node: Int, view: Int, groups: Groups, trees: Trees) -> None:
-    """Sort the members of a node by what makes the box widest: the share of a slot, or the weight in all."""
+    """Sort the members of a node along the widest dimension of its box: the share of a slot, or the total weight."""
     begin, end = trees.begins[node], trees.ends[node]
     members = trees.members[view, begin:end]
     size = groups.sizes[members[0]]
@@ -324,7 +325,7 @@ def _cut(node: Int, view: Int, groups: Groups, trees: Trees) -> None:
 
 @jit
 def build_trees(groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """Trees of all groups that there are, anew."""
+    """Rebuild the trees of all groups."""
     n, n_nodes = len(groups.sizes), 0
     trees.in_tree[:], trees.roots[:] = 0, NOBODY
     groups.totals[N_MOVED] = 0
@@ -368,7 +369,10 @@ def build_trees(groups: Groups, trees: Trees, costs: SharingCosts) -> None:
 def _bound(
     node: Int, view: Int, b: Int, own: float, slopes: Array, groups: Groups, trees: Trees, costs: SharingCosts
 ) -> float:
-    """At least what group b gains with anyone in a box; `own` is F of its weights, `slopes` is room to work in."""
+    """Return an upper bound on the gain of group b with any group in a box.
+
+    `own` is F of b's weights; `slopes` is scratch memory.
+    """
     size, weight = groups.sizes[b], trees.least_total[node]
     value, total, most, exponents, prior, steep, growth = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     outside = 1.0
@@ -411,7 +415,7 @@ def _bound(
 
 @bare
 def _offer(x: Int, y: Int, view: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """See whether y is a better partner for x."""
+    """Make y the partner of x if it is better than the present one."""
     if y == x or groups.numbers[y] == NOBODY or groups.numbers[y] > groups.numbers[x]:
         return
     if (groups.variables[x] == groups.variables[y]) != (view == RELABELLED):
@@ -424,7 +428,7 @@ def _offer(x: Int, y: Int, view: Int, groups: Groups, trees: Trees, costs: Shari
 
 @bare
 def _is_before(a: Int, b: Int, c: Int, d: Int, groups: Groups) -> bool:
-    """Whether the first of two pairs comes first where they gain the same: relabelled, then the older leaves."""
+    """Return whether pair (a, b) precedes (c, d) in a tie: relabelled before tied, then the older leaves."""
     one = groups.variables[a] != groups.variables[b], min(a, b), max(a, b)
     return one < (groups.variables[c] != groups.variables[d], min(c, d), max(c, d))
 
@@ -465,7 +469,7 @@ def _look_for(x: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None
 
 @jit
 def look_for_all(begin: Int, end: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """Find the best partners of some groups."""
+    """Find the best partners of groups begin to end - 1."""
     for x in range(begin, end):
         if groups.numbers[x] != NOBODY:
             _look_for(x, groups, trees, costs)
@@ -476,7 +480,7 @@ def look_for_all(begin: Int, end: Int, groups: Groups, trees: Trees, costs: Shar
 
 @bare
 def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: SharingCosts) -> None:
-    """Make b a part of a."""
+    """Make b part of a."""
     if groups.variables[a] == groups.variables[b]:
         groups.pairings[a] += _pairings_after(a, b, sorts, groups, trees, costs)
     leaf = b
@@ -500,7 +504,7 @@ def _join(a: Int, b: Int, sorts: bool, groups: Groups, trees: Trees, costs: Shar
 
 @part
 def _best(groups: Groups, tops: Array, width: Int) -> int:
-    """The group that remembers the pair that gains most; the first of those that gain as much."""
+    """Return the group whose remembered pair gains most; of ties, the first pair."""
     best = NOBODY
     top = tops.max()
     if top <= TIE:
@@ -517,14 +521,14 @@ def _best(groups: Groups, tops: Array, width: Int) -> int:
 
 @part
 def _note(x: Int, groups: Groups, tops: Array, width: Int) -> None:
-    """What is the most in the block of a group whose gain has changed."""
+    """Update the maximum of the block of a group whose gain has changed."""
     begin = x // width * width
     tops[x // width] = groups.gains[begin : begin + width].max()
 
 
 @jit
 def share(most: Int, groups: Groups, trees: Trees, costs: SharingCosts) -> bool:
-    """Take steps until there are so many in the log; whether there may be more."""
+    """Take steps until there are `most` in the log; return whether there may be more."""
     width = max(int(np.sqrt(len(groups.gains))), 1)
     n_blocks = (len(groups.gains) + width - 1) // width
     tops = np.empty(n_blocks)

@@ -1,7 +1,7 @@
-"""What the splits of a leaf gain, from its histogram: Equation 5 after less before, and the structure prior.
+"""Gains of the splits of a leaf, from its histogram: the difference of Equation 5, and the structure prior.
 
 Ties: candidates are visited in the order variable, complete, one state by state, below a state by state; a later one
-wins only by gaining more than TIE over the best so far. Variables that the node's graph tests already come first.
+wins only by gaining more than TIE over the best so far. Variables that the node's graph already tests come first.
 """
 
 import math
@@ -38,27 +38,27 @@ from leafwise.kernels.leaf_search.state import (
 from leafwise.kernels.scoring.dirichlet import TIE, log_gamma
 from leafwise.kernels.scoring.rises import Rises, rise
 
-_TABLE = 1024  # counts for which BDeu's rises are kept in a table, at most;
-_FEW, _A_LOOK = 16, 1  # ... or so many, or so many for each state that may look them up: to fill it takes time
-# Rows of a thread's own rises, after four for each number of states of a candidate.
+_TABLE = 1024  # maximum length of a table of rises under BDeu
+_FEW, _A_LOOK = 16, 1  # minimum length, and length per state that may be looked up: filling a table takes time
+# BDeu: the last rows of a thread's own rises. They follow four rows for each number of states of a candidate.
 _OWN_CELL, _OWN_TOTAL, _CELL, _TOTAL, _REST_CELL, _REST_TOTAL = range(6)
 N_OWN_ROWS = 6
-_NONE, _ALL = -1, -2  # in the place of a variable
+_NONE, _ALL = -1, -2  # in place of a variable: see score_parted
 
 
 class ScoringScratch(NamedTuple):
-    """Where one thread scores leaves."""
+    """Scratch memory of one thread for scoring leaves."""
 
-    rises: Rises  # of a leaf, under BDeu
+    rises: Rises  # BDeu: of the leaf and its would-be children; else empty
     region: RegionScratch
-    prefix: Array  # the target's counts in the states below some state
-    sizes: Array  # of a candidate: how many cases each of its states has,
-    scores: Array  # ... and what Equation 5 says of them
+    prefix: Array  # the target's counts in a candidate's states below a threshold
+    sizes: Array  # by state of a candidate: number of cases
+    scores: Array  # by state of a candidate: Equation 5
     own: OwnScratch
 
 
 def make_scoring_scratch(scoring: Scoring, parts: bool) -> ScoringScratch:
-    """Room to score any leaf, and its pieces if it may be parted."""
+    """Allocate scratch memory to score any leaf, and its pieces if leaves may be parted."""
     n_states = scoring.layout.n_states
     n_rows = 4 * (scoring.arities.max() + 1) + N_OWN_ROWS if scoring.equivalent_sample_size > 0.0 else 0
     rises = Rises(
@@ -77,20 +77,20 @@ def make_scoring_scratch(scoring: Scoring, parts: bool) -> ScoringScratch:
 
 @bare
 def may_test(target: int, variable: int, scoring: Scoring) -> bool:
-    """Whether the target's graph may test the variable now."""
+    """Return whether the target's graph may test the variable now."""
     is_below = scoring.descendants[target, variable >> 6] >> np.uint64(variable & 63) & np.uint64(1)
     return scoring.allowed[target, variable] != 0 and is_below == np.uint64(0)
 
 
 @bare
 def is_tested(target: int, variable: int, tested: Array) -> bool:
-    """Whether the target's graph tests the variable."""
+    """Return whether the target's graph tests the variable."""
     return tested[target, variable >> 6] >> np.uint64(variable & 63) & np.uint64(1) != np.uint64(0)
 
 
 @bare
 def child_of(state: Int, kind: Int, split_state: Int, n_states: Int) -> Int:
-    """To which child a split sends a state; a complete one to one of its own."""
+    """Return the child to which a split sends a state; a complete split sends every state to its own."""
     if kind == COMPLETE:
         return state
     if kind == ONE_STATE:
@@ -100,7 +100,7 @@ def child_of(state: Int, kind: Int, split_state: Int, n_states: Int) -> Int:
 
 @bare
 def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
-    """Let the row be that of this exponent, with a table of this length."""
+    """Set the exponent of a row, and fill its table up to this length."""
     rises.exponents[row], rises.log_gammas[row], rises.lengths[row] = exponent, log_gamma(exponent), length
     value, start = 0.0, rises.starts[row]
     for count in range(length):
@@ -112,7 +112,7 @@ def _set_row(row: Int, exponent: float, length: Int, rises: Rises) -> None:
 
 @bare
 def _log_likelihood(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, total: Any, rises: Rises) -> float:
-    """Equation 5 for the counts from `at` on, which are n together."""
+    """Return Equation 5 for the n_classes counts from `at` on, whose sum is n."""
     value = 0.0
     if n < rises.lengths[cell]:
         values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
@@ -128,7 +128,7 @@ def _log_likelihood(counts: Array, at: Int, n_classes: Int, n: Int, cell: Any, t
 def _log_likelihood_of_rest(
     counts: Array, at: Int, totals: Array, n: Int, cell: Int, total: Int, rises: Rises
 ) -> float:
-    """Equation 5 for what is left of the totals, n together."""
+    """Return Equation 5 for the totals minus the counts from `at` on; n is the sum of the differences."""
     value = 0.0
     if n < rises.lengths[cell]:
         values, start, base = rises.values, rises.starts[cell], rises.bases[cell]
@@ -150,7 +150,7 @@ def _total(counts: Array, at: Int, n_classes: Int) -> Int:
 
 @bare
 def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_children: Int, most: Int) -> None:
-    """Take this split in place of the best so far, if it gains more and has no more children than it may."""
+    """Replace the best split so far by this one, if it gains more and has at most `most` children."""
     if gain > split["gain"] + TIE and n_children <= most:
         split["gain"], split["variable"], split["kind"] = gain, variable, kind
         split["state"], split["part"], split["n_children"] = state, 0, n_children
@@ -158,14 +158,14 @@ def offer(split: Any, gain: float, variable: Int, kind: Int, state: Int, n_child
 
 @bare
 def _gain_of_two(before: float, a: Int, b: Int, c: Int, d: Int, cell: Array, total: Array) -> float:
-    """What splitting a leaf of a binary target in two gains, which get these counts."""
-    i, j, k, m = np.uint64(a), np.uint64(b), np.uint64(c), np.uint64(d)  # what cannot be negative is quicker to look up
+    """Return the gain of splitting a leaf of a binary target into two with counts (a, b) and (c, d)."""
+    i, j, k, m = np.uint64(a), np.uint64(b), np.uint64(c), np.uint64(d)  # unsigned indices are quicker: no wraparound
     return (cell[i] + cell[j] - total[i + j]) + (cell[k] + cell[m] - total[k + m]) - before
 
 
 @inlined
 def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
-    """Under BDeu: those of the leaf, and of its would-be children, as far as they depend on numbers of states only."""
+    """Under BDeu, set the rows of the leaf and of children whose exponents depend only on numbers of states."""
     n_states, r = scoring.layout.n_states, scoring.layout.n_states[leaf["target"]]
     last, own, lengths = rises.lengths.shape[0] - N_OWN_ROWS, leaf["exponent"], rises.lengths
     _set_row(last + _OWN_CELL, own, np.int64(0), rises)
@@ -178,7 +178,7 @@ def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
         row, states = 4 * scoring.arities[variable], n_states[variable]
         if lengths[row + 1] == 0:
             length = min(n + 1, np.int64(_TABLE), max(np.int64(_FEW), _A_LOOK * lengths[row]))
-            of_totals = length if states == 2 else min(length, np.int64(_FEW))  # of which there are fewer than of cells
+            of_totals = length if states == 2 else min(length, np.int64(_FEW))  # fewer lookups than for cells
             _set_row(row, own / states, length, rises)
             _set_row(row + 1, own / states * r, of_totals, rises)
             if states > 2:
@@ -188,7 +188,7 @@ def _set_rises(leaf: Any, n: Int, scoring: Scoring, rises: Rises) -> None:
 
 @bare
 def _set_part(exponent: float, own: float, r: Int, rises: Rises) -> None:
-    """Rows for one child of this exponent and for the rest."""
+    """Set the rows of one child with this exponent and of the rest; `own` is the leaf's exponent."""
     last = rises.lengths.shape[0] - N_OWN_ROWS
     _set_row(last + _CELL, exponent, np.int64(0), rises)
     _set_row(last + _TOTAL, exponent * r, np.int64(0), rises)
@@ -197,17 +197,17 @@ def _set_part(exponent: float, own: float, r: Int, rises: Rises) -> None:
 
 
 class _Candidate(NamedTuple):
-    """One variable that a leaf may test."""
+    """A variable that a leaf may test."""
 
     variable: Int
-    at: Int  # where its block of the histogram begins
+    at: Int  # index of its block in the histogram
     n_states: Int
-    is_restricted: bool  # by tests on the way
-    first: Int  # where the shares of its states begin, then
-    cell: Int  # rows of rises: of a state's child, and of the rest
-    total: Int
-    rest_cell: Int
-    rest_total: Int
+    is_restricted: bool  # whether tests on the way to the leaf restrict it
+    first: Int  # if so, index of the shares of its states
+    cell: Int  # row of rises for the cells of one state's child
+    total: Int  # row for that child's total
+    rest_cell: Int  # row for the cells of the rest
+    rest_total: Int  # row for the rest's total
 
 
 @bare
@@ -224,7 +224,7 @@ def _score_ordered(
     rises: Rises,
     scratch: ScoringScratch,
 ) -> None:
-    """All splits below a state of one variable whose states have an order; missing cells on either side."""
+    """Offer all splits at a threshold on one ordered variable; missing cells go to either side."""
     n_classes, variable, r = totals.shape[0], candidate.variable, candidate.n_states
     n_ordered, prefix, shares = scoring.n_ordered[variable], scratch.prefix, scratch.region.shares
     cell, total, rest_cell, rest_total = candidate.cell, candidate.total, candidate.rest_cell, candidate.rest_total
@@ -267,7 +267,7 @@ def _score_variable(
     rises: Rises,
     scratch: ScoringScratch,
 ) -> None:
-    """All splits on one variable."""
+    """Offer all splits on one variable."""
     n_classes, at, r = totals.shape[0], candidate.at, candidate.n_states
     shares, first, last = scratch.region.shares, candidate.first, rises.lengths.shape[0] - N_OWN_ROWS
     of_all, n = scoring.equivalent_sample_size, _total(totals, np.int64(0), n_classes)
@@ -313,7 +313,7 @@ def _score_variable(
 
 @bare
 def base_of(variable: int, target: int, layout: Layout) -> int:
-    """The row, counted in states, at which the variable's block begins in histograms of the target."""
+    """Return the row (one per state) at which the variable's block begins in histograms of the target."""
     which = layout.of_target[target]
     begin, end = layout.start[which], layout.start[which + 1]
     while end - begin > 1:
@@ -327,7 +327,7 @@ def base_of(variable: int, target: int, layout: Layout) -> int:
 
 @inlined
 def histogram_of(leaf: Any, state: State) -> Array:
-    """The leaf's histogram, whose last row are its totals."""
+    """Return a view of the leaf's histogram, whose last row contains its totals."""
     layout = state.scoring.layout
     target = leaf["target"]
     size = (layout.n_rows[layout.of_target[target]] + 1) * layout.n_states[target]
@@ -350,7 +350,7 @@ def _candidate(variable: Int, base: Int, leaf: Any, scoring: Scoring, scratch: S
 
 @inlined
 def _totals_of(target: Int, counts: Array, layout: Layout) -> Array:
-    """The last row of a histogram."""
+    """Return the last row of a histogram, the target's counts."""
     return counts[layout.n_rows[layout.of_target[target]] * layout.n_states[target] :]
 
 
@@ -374,7 +374,7 @@ def _block(variable: Int, base: Int, counts: Array, totals: Array, scoring: Scor
 def _bound_candidates(
     leaf: Any, counts: Array, totals: Array, most: Int, state: State, scratch: ScoringScratch
 ) -> None:
-    """Note what splits on each candidate can gain, of pieces, too; nothing, if another surely gains more."""
+    """Compute upper bounds for the splits on each candidate, including pieces; -inf if another surely wins."""
     scoring, layout, target, bounds = state.scoring, state.scoring.layout, leaf["target"], scratch.own.bounds
     which, sure, sure_of_tested = layout.of_target[target], -np.inf, -np.inf
     for entry in range(layout.start[which], layout.start[which + 1]):
@@ -399,9 +399,10 @@ def _bound_candidates(
 def score_parted(
     at: Int, slot: Int, variable: Int, base: Int, most: Int, state: State, scratch: ScoringScratch
 ) -> None:
-    """Splits of the pieces that a leaf can be parted into, on one variable; _NONE, _ALL: make ready for some, or all.
+    """Offer splits on one variable, of the leaf and of the pieces into which it can be parted.
 
-    Apart, since few searches part leaves: the others need not wait until it is compiled.
+    With `variable` _NONE, only prepare the scratch memory for the leaf; with _ALL, compute bounds for all candidates.
+    This is a separate function since few searches part leaves, and the others need not wait for its compilation.
     """
     leaf, counts, own, scoring = state.leaves[at], histogram_of(state.leaves[at], state), scratch.own, state.scoring
     totals, has_tables = _totals_of(leaf["target"], counts, scoring.layout), scoring.multiples.shape[0] > 0
@@ -437,7 +438,7 @@ def _score_candidate(
     rises: Rises,
     scratch: ScoringScratch,
 ) -> None:
-    """All splits on one variable: of the leaf as it is, and of the pieces that it can be parted into."""
+    """Offer all splits on one variable, of the leaf as it is and of the pieces into which it can be parted."""
     if scratch.own.n[0] > 0:
         score_parted(at, slot, variable, base, most, state, scratch)
     else:
@@ -448,7 +449,7 @@ def _score_candidate(
 
 @inlined
 def _set_log_likelihood(leaf: Any, totals: Array, scoring: Scoring, scratch: ScoringScratch) -> None:
-    """The log marginal likelihood of the leaf itself."""
+    """Store the leaf's counts and its log marginal likelihood."""
     n_classes, n = totals.shape[0], _total(totals, np.int64(0), totals.shape[0])
     for k in range(n_classes):
         scoring.counts[leaf["counts"] + k] = totals[k]
@@ -469,14 +470,14 @@ def _set_log_likelihood(leaf: Any, totals: Array, scoring: Scoring, scratch: Sco
 
 @bare
 def clear_split(split: Any, threshold: float) -> None:
-    """No split is known that gains more than this."""
+    """Reset a split: none is known that gains more than the threshold."""
     split["gain"], split["variable"], split["part"], split["n_children"] = threshold, -1, 0, 0
     split["first_child"] = split["possible"] = -1
 
 
 @bare
 def copy_split(source: Any, to: Any) -> None:
-    """Hand a split over, with what was made ahead for it."""
+    """Move a split, with the children that were made ahead for it."""
     to["gain"], to["variable"], to["kind"], to["state"] = (
         source["gain"],
         source["variable"],
@@ -494,25 +495,25 @@ def copy_split(source: Any, to: Any) -> None:
 
 @bare
 def given_back(leaf: Any, scoring: Scoring) -> float:
-    """What the structure prior gives back when a leaf is split that several arcs lead to: they lead to a test then."""
+    """Return what the structure prior refunds when a shared leaf is split: its arcs then lead to a test."""
     return scoring.shared_cost * max(leaf["n_tests"] - 1, 0)
 
 
 @inlined
 def threshold_of(leaf: Any, node: Any, scoring: Scoring) -> float:
-    """What no split on an untested variable that matters gains less than, now or when the graph tests it elsewhere."""
+    """Return the gain below which no split on an untested variable matters, now or once its graph tests it."""
     return (node["untested_cost"] if leaf["n_tests"] == 0 else node["later_cost"]) - given_back(leaf, scoring)
 
 
 @inlined
 def threshold_of_tested(leaf: Any, node: Any, scoring: Scoring) -> float:
-    """The same for variables that the graph tests."""
+    """Return the gain that a split on a tested variable must exceed to matter."""
     return node["tested_cost"] - given_back(leaf, scoring)
 
 
 @inlined
 def _find_restrictions(leaf: Any, state: State, scratch: ScoringScratch) -> Int:
-    """Note which variables the tests on the way restrict; how many."""
+    """Determine which variables the tests on the way to the leaf restrict; return their number."""
     if not state.rules.tracks_regions or leaf["region"] == 0:
         return np.int64(0)
     n_states = state.scoring.layout.n_states
@@ -521,7 +522,7 @@ def _find_restrictions(leaf: Any, state: State, scratch: ScoringScratch) -> Int:
 
 @inlined
 def _rows_of_two(target: Int, scoring: Scoring) -> Int:
-    """Under BDeu: the row of rises for children of a binary variable; -1 if no candidate is binary."""
+    """Under BDeu, return the row of rises for the children of a binary variable; -1 if no candidate is binary."""
     layout, which = scoring.layout, scoring.layout.of_target[target]
     for entry in range(layout.start[which], layout.start[which + 1]):
         if layout.n_states[layout.variables[entry]] == 2:
@@ -530,14 +531,14 @@ def _rows_of_two(target: Int, scoring: Scoring) -> Int:
 
 
 class _Pair(NamedTuple):
-    """What splits of a binary target on binary variables need, where tables have all counts."""
+    """What is needed to score splits of a binary target on binary variables, if the tables cover all counts."""
 
     is_on: bool
-    before: float  # what they gain it over
+    before: float  # subtracted from the children's scores: the leaf's, the parameters' prior and offsets of the tables
     zeros: Int  # the leaf's counts
     ones: Int
-    cell: Array  # rises
-    total: Array
+    cell: Array  # table of rises for a cell
+    total: Array  # and for a total
 
 
 @inlined
@@ -556,9 +557,9 @@ def _pair_of(leaf: Any, totals: Array, scoring: Scoring, rises: Rises) -> _Pair:
 
 @bare
 def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
-    """A number of cases, from `few` to `most`: a split of which one side has fewer gains no more than the best so far.
+    """Return a bound, from `few` to `most`: splits with a side smaller than this gain no more than the best so far.
 
-    For a side of a given size the gain is convex in the target's counts, so it is largest at one of their ends.
+    For a side of a given size the gain is convex in the target's counts, so its maximum is at one of their extremes.
     """
     zeros, ones = pair.zeros, pair.ones
     while few < most and 2 * few <= zeros + ones:
@@ -575,9 +576,9 @@ def _fewest(split: Any, few: Int, most: Int, pair: "_Pair") -> Int:
 def _next_candidate(
     entry: Int, end: Int, few: Int, n: Int, n_rows: Int, layout: Layout, counts: Array, is_restricted: Array
 ) -> Int:
-    """The next candidate of a binary target: no pair, or with at least so many cases on either side.
+    """Return the next candidate of a binary target that is not a pair, or has at least `few` cases on either side.
 
-    Blocks follow each other, so that of a binary variable ends two rows further on.
+    A pair is an unrestricted binary variable. Blocks are contiguous, so that of a pair ends two rows further on.
     """
     bases = layout.bases
     base = bases[np.uint64(entry)]
@@ -599,7 +600,7 @@ def _is_pair(variable: Int, pair: _Pair, scoring: Scoring, scratch: ScoringScrat
 
 @bare
 def _score_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array, most: Int, is_complete: bool) -> bool:
-    """Offer the split of a binary target on a binary variable; whether it is the best now."""
+    """Offer the split of a binary target on a binary variable; return whether it is now the best."""
     zeros, ones = pair.zeros, pair.ones
     c, d = np.int64(counts[here + 2]), np.int64(counts[here + 3])
     if not 0 < c + d < zeros + ones:
@@ -613,7 +614,7 @@ def _score_pair(split: Any, variable: Int, here: Int, pair: _Pair, counts: Array
 
 @bare
 def _which_may_gain(first: Int, few: Int, n: Int, counts: Array) -> Any:
-    """Of up to 64 binary candidates from one on, those with at least so many of n cases on either side, as a word."""
+    """Return as a word which of 64 binary candidates from `first` on have at least `few` of n cases on either side."""
     word, at = np.uint64(0), 4 * first
     for k in range(min(np.int64(64), (counts.shape[0] - at) // 4)):
         size = counts[np.uint64(at + 4 * k + 2)] + counts[np.uint64(at + 4 * k + 3)]
@@ -625,9 +626,9 @@ def _which_may_gain(first: Int, few: Int, n: Int, counts: Array) -> Any:
 def _score_pairs(
     at: Int, split: Any, few: Int, most_few: Int, pair: _Pair, counts: Array, most: Int, state: State
 ) -> None:
-    """Offer the splits on all variables that the node's graph does not test, where all are binary.
+    """Offer the splits on all variables that the node's graph does not test, if all variables are binary.
 
-    Whether it may test one is asked last: few gain more than the best so far.
+    Whether a variable may be tested is checked last, since few splits gain more than the best so far.
     """
     target, scoring, n = state.leaves[at]["target"], state.scoring, pair.zeros + pair.ones
     zeros, ones, best = pair.zeros, pair.ones, split["gain"] + TIE
@@ -669,15 +670,15 @@ def _score_tested(
 
 @inlined
 def _can_gain(split: Any, leaf: Any) -> bool:
-    """Whether any split can gain more than the best so far: no child is more probable than one."""
+    """Return whether any split can gain more than the best so far: no child's likelihood exceeds 1."""
     return -leaf["log_likelihood"] > split["gain"]
 
 
 @bare
 def gains_nothing(at: Int, state: State) -> bool:
-    """Whether no split of a leaf can gain, as is known without its histogram; then that is noted.
+    """Return whether it is known without a histogram that no split of the leaf can gain; if so, store that result.
 
-    Where leaves wait for the host, all do.
+    If leaves wait for the host, all of them are scored.
     """
     leaf, node = state.leaves[at], state.nodes[state.leaves[at]["target"]]
     tested, untested = state.splits[N_SLOTS * at + TESTED], state.splits[N_SLOTS * at + UNTESTED]
@@ -696,7 +697,7 @@ def gains_nothing(at: Int, state: State) -> bool:
 
 @inlined
 def _score_all(at: Int, slot: Int, state: State, scratch: ScoringScratch) -> None:
-    """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one."""
+    """Find the best splits of a leaf, on tested variables and on others; with `slot` FALLBACK, only the latter."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
     node, which = state.nodes[target], layout.of_target[target]
@@ -725,10 +726,10 @@ def _score_all(at: Int, slot: Int, state: State, scratch: ScoringScratch) -> Non
     entry, end, n = layout.start[which], layout.start[which + 1], pair.zeros + pair.ones
     is_tested_above = scratch.region.is_tested
     is_restricted = is_tested_above[: is_tested_above.shape[0] if n_restricted > 0 else 0]
-    most_few = (end - entry) // 8  # looking costs time, too
+    most_few = (end - entry) // 8  # limits the search for `few`, which costs time
     if pair.is_on:
         few = _fewest(split, few, most_few, pair)
-        if scoring.has_all_pairs and n_restricted == 0:  # so there is nothing to forget
+        if scoring.has_all_pairs and n_restricted == 0:  # nothing for forget_tested to do
             _score_pairs(at, split, few, most_few, pair, counts[: 4 * (end - entry)], most, state)
             return
     while entry < end:
@@ -749,7 +750,7 @@ def _score_all(at: Int, slot: Int, state: State, scratch: ScoringScratch) -> Non
 
 @inlined
 def _score_one(at: Int, variable: Any, state: State, scratch: ScoringScratch) -> None:
-    """Offer the splits of a leaf on one variable that the node's graph tests now."""
+    """Offer the splits of a leaf on one variable that the node's graph now tests."""
     leaf, scoring = state.leaves[at], state.scoring
     target, layout = leaf["target"], scoring.layout
     counts, most = histogram_of(leaf, state), leaf["max_children"]
@@ -761,7 +762,7 @@ def _score_one(at: Int, variable: Any, state: State, scratch: ScoringScratch) ->
     rises = scratch.rises if scoring.equivalent_sample_size > 0.0 else scoring.rises
     base, split = base_of(variable, target, layout), state.splits[N_SLOTS * at + TESTED]
     known = split["gain"]
-    if variable < split["variable"]:  # then it has a tie
+    if variable < split["variable"]:  # then it wins ties
         split["gain"] -= 2.0 * TIE
     _score_candidate(at, np.int64(TESTED), variable, base, counts, totals, most, state, rises, scratch)
     if split["variable"] != variable:
@@ -771,9 +772,9 @@ def _score_one(at: Int, variable: Any, state: State, scratch: ScoringScratch) ->
 
 @separate
 def score_splits(at: Int, slot: Int, variable: Int, state: State, scratch: ScoringScratch) -> None:
-    """Find the best splits of a leaf: on tested variables and on others; or, if `slot` is FALLBACK, only that one.
+    """Find the best splits of a leaf, on tested variables and on others; with `slot` FALLBACK, only the latter.
 
-    If it is TESTED: offer those on one variable, which the node's graph tests now.
+    With `slot` TESTED, only offer those on `variable`, which the node's graph now tests.
     """
     if slot == TESTED:
         _score_one(at, variable, state, scratch)

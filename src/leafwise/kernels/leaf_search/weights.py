@@ -1,6 +1,6 @@
-"""ScoreTables under a prior network: the exponents of a leaf and of its would-be children come from the host.
+"""Scores under a prior network: the exponents of a leaf and of its would-be children come from the host.
 
-They are laid out like the leaf's histogram, whose last row is the leaf itself; zero marks what cannot occur.
+They are laid out like the leaf's histogram, whose last row is the leaf itself. Zero marks what cannot occur.
 """
 
 import math
@@ -37,7 +37,7 @@ from leafwise.kernels.leaf_search.state import (
 
 @part
 def log_likelihood(counts: Array, exponents: Array) -> float:
-    """Equation 5 for one leaf. Zero exponents belong to impossible states and do not count."""
+    """Return Equation 5 for one leaf. Zero exponents belong to impossible states and do not count."""
     total_count, total_exponent, value = 0.0, 0.0, 0.0
     for k in range(counts.shape[0]):
         if exponents[k] > 0.0:
@@ -52,7 +52,7 @@ def log_likelihood(counts: Array, exponents: Array) -> float:
 
 @jit
 def log_likelihoods(counts: Array, exponents: Array) -> Array:
-    """Equation 5 for many leaves, one row each."""
+    """Return Equation 5 for many leaves, one row each."""
     out = np.empty(counts.shape[0])
     for row in range(counts.shape[0]):
         out[row] = log_likelihood(counts[row], exponents[row])
@@ -61,7 +61,7 @@ def log_likelihoods(counts: Array, exponents: Array) -> Array:
 
 @jit
 def log_likelihoods_of(widths: Array, counts: Array, exponents: Array) -> Array:
-    """The same for leaves of so many states each, one behind the other."""
+    """Return Equation 5 for leaves with `widths` states each, stored one after the other."""
     out, begin = np.empty(widths.shape[0]), 0
     for leaf in range(widths.shape[0]):
         end = begin + widths[leaf]
@@ -72,7 +72,7 @@ def log_likelihoods_of(widths: Array, counts: Array, exponents: Array) -> Array:
 
 @part
 def _two(split: Any, gain: float, chosen: Array, cells: Array, own: Array, totals: Array, weights: Array) -> float:
-    """Equation 5 for the states that are chosen and for the others, plus a constant."""
+    """Return `gain` plus Equation 5 for the chosen states and for the others; -inf if one of them has no cases."""
     counts, exponents = np.zeros_like(totals), np.zeros_like(own)
     n_classes = totals.shape[0]
     for state in range(chosen.shape[0]):
@@ -98,7 +98,7 @@ def _score_variable(
     most: int,
     state: State,
 ) -> None:
-    """All splits on one variable, from its blocks of the histogram and of the weights."""
+    """Offer all splits on one variable, from its blocks of the histogram and of the weights."""
     scoring, n_classes = state.scoring, totals.shape[0]
     r, before = scoring.layout.n_states[variable], leaf["log_likelihood"] + scoring.log_ways[variable]
     per_child = (n_classes - 1) * scoring.log_kappa
@@ -134,7 +134,7 @@ def _score_variable(
 def score_by_weights(
     batch: Array, begin: int, end: int, weights: Array, starts: Array, state: State, scratch: Scratch
 ) -> None:
-    """Find the best splits of each leaf in the batch; its weights begin at starts[b]."""
+    """Find the best splits of leaves batch[begin:end]; the weights of batch[b] begin at starts[b]."""
     state = refer(state)
     layout, pieces = state.scoring.layout, refer(scratch).scoring.own
     for b in range(begin, end):

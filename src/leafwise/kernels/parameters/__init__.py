@@ -1,1 +1,1 @@
-"""Distributions of leaves: drawn towards each other, averaged over prunings; mixtures by EM."""
+"""Distributions of leaves: smoothed, or averaged over prunings; mixtures by EM."""

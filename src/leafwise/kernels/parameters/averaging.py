@@ -9,12 +9,12 @@ from leafwise.kernels.compiling.jit import jit, part
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
-_A_TRACE = 1e-9  # of a case: an arc that no case takes still says where its child hangs
+_A_TRACE = 1e-9  # cases added to every arc, so that nodes without cases have parents with positive weight
 
 
 @part
 def _log_likelihood(counts: Floats, exponent: float) -> float:
-    """Of the cases of one leaf: Equation 5."""
+    """Return Equation 5 for the cases of one leaf."""
     total, n = 0.0, 0.0
     for k in range(counts.shape[0]):
         if counts[k] > 0:
@@ -36,7 +36,7 @@ def _log_go_on(
     exponent: float,
     node: int,
 ) -> float:
-    """The log probability of a node's cases as its children hold them: of a shared child, what it says of these."""
+    """Return the log probability of a node's cases under its children; of a shared child, only its share of them."""
     total = 0.0
     begin, end = first[node], first[node] + n_children[node]
     for arc in range(begin, end):
@@ -70,11 +70,11 @@ def pruning_averages(
     exponent: float,
     log_go: float,
 ) -> Floats:
-    """For each node the distribution at its place, averaged over all prunings by their posterior probability.
+    """Return for each node the distribution at its place, averaged over all prunings by their posterior probability.
 
-    `counts` are those of each arc and, last, of all cases; `log_go` is the log of the prior probability that a test is
-    there. A node has a larger number than those above it. With several above, each weighs as much as the cases it
-    sends.
+    `counts` are those of each arc and, in the last row, of all cases; `log_go` is the log prior probability that a test
+    is not pruned. Nodes are in topological order, parents first. Several parents are weighted by the number of cases
+    that they send.
     """
     n_nodes, r = test.shape[0], counts.shape[1]
     own = np.zeros((n_nodes, r))

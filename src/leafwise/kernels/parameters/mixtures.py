@@ -1,4 +1,4 @@
-"""Mixtures of independent variables, fitted by EM to cases with holes."""
+"""Mixtures of products of independent variables, fitted by EM to cases with missing cells."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from leafwise.kernels.questions.holes import Codes, Floats, Longs
 
 @part
 def _maximize(codes: Codes, begin: Longs, exponents: Floats, shares: Floats, table: Floats) -> None:
-    """The distributions that fit shares of the cases best."""
+    """M step: fit the distributions to the responsibilities (`shares`) of the components."""
     n_components, n_variables = shares.shape[1], codes.shape[0]
     for row in range(table.shape[0]):
         table[row, :] = exponents[row]
@@ -26,7 +26,7 @@ def _maximize(codes: Codes, begin: Longs, exponents: Floats, shares: Floats, tab
 
 @part
 def _expect(codes: Codes, begin: Longs, logs: Floats, shares: Floats) -> None:
-    """The shares of each case in the components."""
+    """E step: compute the responsibilities of the components for each case."""
     n_variables = codes.shape[0]
     for case in range(codes.shape[1]):
         weight = shares[case]
@@ -41,10 +41,10 @@ def _expect(codes: Codes, begin: Longs, logs: Floats, shares: Floats) -> None:
 
 @jit
 def fit(codes: Codes, begin: Longs, exponents: Floats, n_rounds: int, shares: Floats, table: Floats) -> None:
-    """From shares of the cases in each component, (cases, components), to better ones, so many rounds.
+    """Improve the responsibilities of components for cases, (cases, components), by n_rounds of EM; also set `table`.
 
-    The distributions of variable v are the rows from begin[v] to begin[v + 1] of the table; its last row holds the
-    weights of the components. To each count an exponent is added. A code that is no state is a hole.
+    The distributions of variable v are rows begin[v] to begin[v + 1] - 1 of the table; its last row contains the
+    weights of the components. An exponent is added to each count. A code that is not a state is a missing cell.
     """
     for _ in range(n_rounds):
         _maximize(codes, begin, exponents, shares, table)

@@ -1,4 +1,4 @@
-"""Estimates for the leaves of a decision graph from the nodes above them: compiled loops over the graph's flat form."""
+"""Smoothing of the leaves of a decision graph by the nodes above them: compiled loops over the graph's flat form."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from leafwise.kernels.compiling.jit import jit
 
 Ints = NDArray[np.int32]
-_A_TRACE = 1e-9  # of a case: an arc that no case takes still says where its child hangs
+_A_TRACE = 1e-9  # cases added to every arc, so that nodes without cases have parents with positive weight
 
 
 @jit
 def arc_counts(
     codes: NDArray[Any], test: Ints, first: Ints, child: Ints, target: int, n_states: int
 ) -> NDArray[np.int64]:
-    """How often each state of the target occurs among the cases that take each arc; in the last row, among all."""
+    """Count the target's states among the cases that take each arc; in the last row, among all cases."""
     counts = np.zeros((child.shape[0] + 1, n_states), np.int64)
     for case in range(codes.shape[1]):
         state = codes[target, case]
@@ -39,11 +39,11 @@ def shrunken_exponents(
     target: int,
     here: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Exponents for all nodes: one for each state, and `strength` cases distributed as in the nodes above.
+    """Return exponents for all nodes: one for each state, plus `strength` cases distributed as in the nodes above.
 
-    A node has a larger number than those above it. With several above, each weighs as much as the cases it sends.
-    Where the graph also tests the target (else that is -1), `here` has a 1 for each state that can reach a node, and
-    below such a test the distribution above is that of the part's states alone.
+    Nodes are in topological order, parents first. Several parents are weighted by the number of cases that they send.
+    If the graph also tests the target (otherwise that is -1), `here` is 1 for each state that can reach a node, and
+    below such a test the distribution above is restricted to the states of the part.
     """
     n_nodes, n_states = test.shape[0], counts.shape[1]
     exponents = here.copy() if target >= 0 else np.ones((n_nodes, n_states))

@@ -1,1 +1,1 @@
-"""Inference: walks through graphs, elimination, contraction, sampling."""
+"""Kernels for inference: walks through graphs, elimination, contraction, sampling."""

@@ -1,16 +1,16 @@
-"""Products of tensors summed out pair by pair: compiled loops over one flat memory.
+"""Contraction of products of tensors, pair by pair: compiled loops over one flat memory.
 
-A program is a tree: tensors are leaves, then one result a step, each used once by a later step, the last being the
+A program is a tree: tensors are leaves, then comes one result per step, each used once by a later step; the last is the
 root, a scalar. Every step multiplies two tensors and sums over the dimensions that its result lacks:
 
     out[..] = sum over the rest of left[..] * right[..]
 
-A dimension is an extent and a stride in each of the three, 0 where a tensor lacks it; those of the result come in the
-order of falling strides. Going up gives the value of the root; going down gives, for every tensor, the product of
-everything else (its environment), from which marginals are read; tracing goes down with one position at a time and
-finds the best, or a random, state of everything.
+A dimension has an extent and a stride in each of the three tensors, 0 where a tensor lacks it; those of the result come
+in the order of decreasing strides. The upward pass gives the value of the root. The downward pass gives, for every
+tensor, the product of everything else (its environment), from which marginals are read. Tracing goes down with one
+position at a time and finds the best, or a random, state of everything.
 
-Values are kept near one: each tensor carries the log of a factor apart. KIND says what adding and multiplying mean.
+Values are kept near one: each tensor has a separate log scale. KIND determines what adding and multiplying mean.
 """
 
 import math
@@ -23,9 +23,9 @@ from leafwise.kernels.compiling.jit import bare, jit, part
 from leafwise.kernels.compiling.types import Int
 
 SUM = 0  # sums of products
-LOG_SUM = 1  # the same, with logs in memory: slow, and nothing is too small for it
+LOG_SUM = 1  # the same, with logs in memory: slow, but never underflows
 MAX = 2  # maxima of sums of logs
-THIN = 1e-150  # where all numbers but zeros are above it, near one at most, no product of two is lost
+THIN = 1e-150  # if all positive numbers are above this, and at most about one, no product of two underflows
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -34,10 +34,10 @@ Longs = NDArray[np.int64]
 class Program(NamedTuple):
     """The steps, in order: step s makes tensor n_leaves + s."""
 
-    left: Longs  # of each step
+    left: Longs  # by step: a tensor
     right: Longs
-    offset: Longs  # where each tensor begins in memory; the end of the last
-    first: Longs  # the dimensions of step s: first[s] to first[s + 1]
+    offset: Longs  # by tensor, and one more: its first index in memory
+    first: Longs  # the dimensions of step s: first[s] to first[s + 1] - 1
     extent: Longs
     in_left: Longs  # strides
     in_right: Longs
@@ -61,7 +61,7 @@ def _add(kind: Int, one: float, other: float) -> float:
 def _multiply(
     kind: Int, a: Floats, b: Floats, out: Floats, extent: Longs, in_a: Longs, in_b: Longs, in_out: Longs
 ) -> None:
-    """Fill `out` with the product of a and b, summed over the dimensions that out lacks."""
+    """Write the product of a and b, summed over the dimensions that `out` lacks."""
     out[:] = 0.0 if kind == SUM else -np.inf
     inner = extent.shape[0] - 1
     if inner < 0:
@@ -111,7 +111,7 @@ def _add_lines(
     at_a, at_b, at_out = np.uint64(x), np.uint64(y), np.uint64(z)
     line_a, line_b, line_out = np.uint64(in_a[above]), np.uint64(in_b[above]), np.uint64(in_out[above])
     step_a, step_b, step_out = np.uint64(in_a[inner]), np.uint64(in_b[inner]), np.uint64(in_out[inner])
-    if kind == SUM and in_out[inner] == 0 and 1 < n <= 4:  # most sums are as short as that
+    if kind == SUM and in_out[inner] == 0 and 1 < n <= 4:  # most sums are this short
         for _ in range(lines):
             i_a, i_b = at_a + step_a, at_b + step_b
             total = a[at_a] * b[at_b] + a[i_a] * b[i_b]
@@ -152,7 +152,7 @@ def _add_lines(
 
 @part
 def _near_one(kind: Int, values: Floats) -> tuple[float, bool]:
-    """Take a power of two out of the values, and give its log; whether none of them is too small to go on with."""
+    """Extract a power of two from the values; return its log, and whether no value is too small to continue with."""
     if kind != SUM:
         return 0.0, True
     largest, smallest = 0.0, np.inf
@@ -160,7 +160,7 @@ def _near_one(kind: Int, values: Floats) -> tuple[float, bool]:
         if value > 0:
             largest = max(largest, value)
             smallest = min(smallest, value)
-    if largest == 0:  # all is impossible, or too small: logs can tell
+    if largest == 0:  # impossible, or underflow: only logs can tell
         return 0.0, False
     exponent = math.frexp(largest)[1]
     if exponent == 0:
@@ -173,7 +173,10 @@ def _near_one(kind: Int, values: Floats) -> tuple[float, bool]:
 
 @jit
 def go_up(program: Program, memory: Floats, log_scale: Floats, kind: Int) -> bool:
-    """Do all steps; false if some numbers are too small to be trusted. `log_scale` holds the leaves' already."""
+    """Execute all steps; return whether no numbers are too small to be reliable.
+
+    `log_scale` must contain the scales of the leaves.
+    """
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
     trusted = True
@@ -202,7 +205,7 @@ def go_up(program: Program, memory: Floats, log_scale: Floats, kind: Int) -> boo
 
 @jit
 def go_up_by_kinds(program: Program, memory: Floats, kinds: Longs) -> None:
-    """Do all steps, each of its own kind, with logs in memory: sums first, then maxima of what is left."""
+    """Execute all steps, each of its own kind, with logs in memory: sums first, then maxima of what remains."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
     for s in range(program.left.shape[0]):
@@ -222,7 +225,7 @@ def go_up_by_kinds(program: Program, memory: Floats, kinds: Longs) -> None:
 
 @jit
 def go_down(program: Program, memory: Floats, read: Longs, kind: Int, around: Floats) -> bool:
-    """Write the environment of each leaf in `read`, up to a factor, laid out like memory; whether to trust it."""
+    """Write the environment of each leaf in `read`, up to a factor, laid out like memory; return if reliable."""
     n_leaves = program.offset.shape[0] - 1 - program.left.shape[0]
     offset = program.offset
     trusted = True
@@ -249,9 +252,10 @@ def go_down(program: Program, memory: Floats, read: Longs, kind: Int, around: Fl
 
 @jit
 def joint_with(program: Program, memory: Floats, read: Longs, known: Floats, totals: Floats) -> Floats:
-    """For each row of weights, its sum of products, shared out over the states of the leaves `read`; and their totals.
+    """Return for each row of weights its sum of products, distributed over the states of the leaves `read`.
 
-    A row holds the weights of these leaves, one after another, which replace what is there.
+    A row contains the weights of these leaves, one after another, which replace their contents. `totals` is set to the
+    sums.
     """
     shares = np.zeros(known.shape)
     around = np.empty(memory.shape[0])
@@ -281,9 +285,9 @@ def joint_with(program: Program, memory: Floats, read: Longs, known: Floats, tot
 
 @jit
 def trace(program: Program, memory: Floats, kind: int, uniform: Floats) -> Longs:
-    """A position in every tensor, for each row of numbers from 0 to 1, one a step: (n_rows, n_tensors).
+    """Return a position in every tensor, for each row of uniform numbers, one per step: (n_rows, n_tensors).
 
-    They are drawn in proportion to the product of all leaves; with MAX the largest product is taken.
+    Positions are drawn in proportion to the product of all leaves; with MAX the largest product is taken.
     """
     n_tensors, n_steps = program.offset.shape[0] - 1, program.left.shape[0]
     place = np.zeros((uniform.shape[0], n_tensors), np.int64)
@@ -316,7 +320,7 @@ def trace(program: Program, memory: Floats, kind: int, uniform: Floats) -> Longs
 
 @part
 def _under(place: int, extent: Longs, in_left: Longs, in_right: Longs, in_out: Longs) -> tuple[int, int]:
-    """Where in the operands the part begins that was summed into one place of the result."""
+    """Return where the part of the operands begins that was summed into one place of the result."""
     x = y = 0
     for d in range(extent.shape[0]):
         if in_out[d] > 0:
@@ -329,7 +333,7 @@ def _under(place: int, extent: Longs, in_left: Longs, in_right: Longs, in_out: L
 
 @part
 def _beside(free: int, extent: Longs, in_left: Longs, in_right: Longs, in_out: Longs) -> tuple[int, int]:
-    """How far a combination of the states summed over lies from the first."""
+    """Return the offsets, from the first, of a combination of the states summed over."""
     x = y = 0
     for d in range(extent.shape[0]):
         if in_out[d] == 0:

@@ -1,8 +1,8 @@
-"""From an order of elimination to steps, each a product of two tensors: compiled.
+"""Compiled planning of a contraction: from an order of elimination to steps, each a product of two tensors.
 
-In every tensor the last index to go is outermost. So whatever holds the next one holds it last, and lists of tensors by
-their last index are all the bookkeeping there is. Tensors that hold the next index are multiplied, the smallest first,
-and an index is summed over as soon as no other tensor holds it.
+In every tensor the index that is eliminated last is outermost, and the one that is eliminated next is innermost, so
+lists of tensors by their innermost index are the only bookkeeping needed. Tensors that contain the next index are
+multiplied, the smallest first. An index is summed over as soon as no other tensor contains it.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def _grown(array: Longs, length: int) -> Longs:
 def _united(
     held: Longs, begin: Longs, rank: Longs, holders: Longs, one: int, other: int, union: Longs
 ) -> tuple[int, int]:
-    """Write the indices of two tensors: those that their product keeps, then those to sum over; how many of both."""
+    """Write the indices of the product of two tensors, first those kept, then those summed over; return (all, kept)."""
     a, b, n = begin[one], begin[other], 0
     while a < begin[one + 1] or b < begin[other + 1]:
         rank_a = rank[held[a]] if a < begin[one + 1] else -1
@@ -40,7 +40,7 @@ def _united(
         union[n] = index
         n += 1
     n_kept = 0
-    for place in range(n):  # stable: what is kept moves to the front
+    for place in range(n):  # stable partition: indices that are kept move to the front
         index = union[place]
         if holders[index] > 1:
             for at in range(place, n_kept, -1):
@@ -54,7 +54,7 @@ def _united(
 
 @part
 def _stride(indices: Longs, extent: Longs, index: int) -> int:
-    """How far apart neighbouring states of an index are in a tensor; 0 where it has no such index."""
+    """Return the stride of an index in a tensor; 0 if it does not have that index."""
     stride = 1
     for place in range(indices.shape[0] - 1, -1, -1):
         if indices[place] == index:
@@ -65,7 +65,7 @@ def _stride(indices: Longs, extent: Longs, index: int) -> int:
 
 @part
 def _lay_out(one: Longs, other: Longs, kept: Longs, union: Longs, extent: Longs, rows: Longs) -> int:
-    """Write extents and strides of all dimensions; those that lie together in all three tensors become one."""
+    """Write extents and strides of all dimensions; dimensions that are contiguous in all three tensors are merged."""
     n = 0
     for index in union:
         strides = _stride(one, extent, index), _stride(other, extent, index), _stride(kept, extent, index)
@@ -83,7 +83,7 @@ def _lay_out(one: Longs, other: Longs, kept: Longs, union: Longs, extent: Longs,
 def _arrange(
     first: Longs, member: Longs, rank: Longs, extent: Longs, begin: Longs, held: Longs, size: Longs, holders: Longs
 ) -> None:
-    """Write the indices of each factor, the last to go first, and count sizes and holders."""
+    """Write the indices of each factor, the one eliminated last first, and count sizes and holders."""
     for tensor in range(first.shape[0] - 1):
         end = begin[tensor]
         for place in range(first[tensor], first[tensor + 1]):
@@ -101,7 +101,7 @@ def _arrange(
 
 @part
 def _listed(tensor: int, follows: Longs, size: Longs, bucket: Longs) -> int:
-    """Write the tensors of a list, the smallest first, and of those of one size the oldest; how many."""
+    """Write the tensors of a list, ordered by size, then by age; return how many."""
     n = 0
     while tensor >= 0:
         at = n
@@ -116,22 +116,22 @@ def _listed(tensor: int, follows: Longs, size: Longs, bucket: Longs) -> int:
 
 @part
 def _enlist(tensor: int, held: Longs, begin: Longs, follows: Longs, by_last: Longs) -> None:
-    """Put a tensor into the list of its last index; those without one are in the last list."""
+    """Put a tensor into the list of its innermost index; tensors without indices are in the last list."""
     last = held[begin[tensor + 1] - 1] if begin[tensor + 1] > begin[tensor] else by_last.shape[0] - 1
     follows[tensor], by_last[last] = by_last[last], tensor
 
 
 @jit
 def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs, operations: Floats) -> Longs:
-    """The steps that eliminate indices in this order, for `program_of`; adds how many multiplications they take.
+    """Return the packed steps that eliminate indices in this order, for `program_of`; add their multiplications.
 
-    Factor f has the indices member[first[f]:first[f + 1]].
+    Factor f has the indices member[first[f]:first[f + 1]]. The number of multiplications is added to operations[0].
     """
     n_factors, n_indices = first.shape[0] - 1, extent.shape[0]
     most = 2 * n_factors + n_indices + 3
     rank = np.empty(n_indices, np.int64)
     rank[order] = np.arange(n_indices)
-    begin, size = np.zeros(most + 1, np.int64), np.ones(most, np.int64)  # of each tensor; its indices are in `held`
+    begin, size = np.zeros(most + 1, np.int64), np.ones(most, np.int64)  # by tensor; indices are in `held`
     held, holders = np.empty(4 * member.shape[0] + 64, np.int64), np.zeros(n_indices, np.int64)
     _arrange(first, member, rank, extent, begin, held, size, holders)
     by_last, follows = np.full(n_indices + 1, -1), np.empty(most, np.int64)
@@ -176,7 +176,7 @@ def pair_up(first: Longs, member: Longs, extent: Longs, order: Longs, operations
 
 
 def program_of(packed: Longs) -> Program:
-    """What `pair_up` made."""
+    """Unpack the result of `pair_up`."""
     n_steps, n_tensors, n_rows = packed[:3].tolist()
     sizes = (n_steps, n_steps, n_tensors + 1, n_steps + 1, *4 * (n_rows,))
     return Program(*np.split(packed[3:], np.cumsum(sizes)[:-1]))

@@ -1,7 +1,7 @@
-"""In which order to sum out the indices of a product of factors: compiled greedy elimination on bit rows.
+"""Order in which to sum out the indices of a product of factors: compiled greedy elimination on bit rows.
 
-Indices that share a factor are neighbours. Summing one out joins all its neighbours, and costs about the product of
-their extents and its own: the order decides whether that stays small.
+Indices that share a factor are neighbours. Summing one out makes all its neighbours adjacent, and costs about the
+product of their extents and its own. The order decides whether that stays small.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from leafwise.kernels.compiling.jit import jit, part
 from leafwise.kernels.compiling.words import lowest, popcount
 
-FEWEST_JOINED = 0  # next comes the index whose elimination joins the fewest pairs that are not joined yet
-SMALLEST = 1  # next comes the index whose elimination makes the smallest product
-LAST = 1e12  # the bias of an index that goes after all others
+FEWEST_JOINED = 0  # min-fill: next is the index whose elimination adds the fewest edges
+SMALLEST = 1  # next is the index whose elimination makes the smallest product
+LAST = 1e12  # bias of an index that must come after all others
 _NEVER = 1e300
 
 Bits = NDArray[np.uint64]
@@ -22,7 +22,7 @@ Longs = NDArray[np.int64]
 
 @part
 def _joined(adjacent: Bits, v: int) -> float:
-    """How many pairs of neighbours of v are not neighbours themselves."""
+    """Return how many pairs of neighbours of v are not neighbours themselves."""
     missing = 0
     for word in range(adjacent.shape[1]):
         left = adjacent[v, word]
@@ -37,7 +37,7 @@ def _joined(adjacent: Bits, v: int) -> float:
 
 @part
 def _log_size(adjacent: Bits, log_extent: Floats, v: int) -> float:
-    """The log of the product that eliminating v makes."""
+    """Return the log of the size of the product that eliminating v makes."""
     total = log_extent[v]
     for word in range(adjacent.shape[1]):
         left = adjacent[v, word]
@@ -60,9 +60,9 @@ def _neighbours(first: Longs, member: Longs, n: int) -> Bits:
 
 @jit
 def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: Floats, order: Longs) -> float:
-    """Write an order of elimination; the log of the sum of the products it makes.
+    """Write an order of elimination; return the log of the sum of the sizes of the products it makes.
 
-    Factor f has the indices member[first[f]:first[f + 1]]. What the rule says of an index is multiplied by its bias.
+    Factor f has the indices member[first[f]:first[f + 1]]. The rule's value for an index is multiplied by its bias.
     """
     n = log_extent.shape[0]
     adjacent = _neighbours(first, member, n)
@@ -94,7 +94,7 @@ def eliminate(first: Longs, member: Longs, log_extent: Floats, rule: int, bias: 
 def _take_out(
     adjacent: Bits, gone: NDArray[np.bool_], stale: NDArray[np.bool_], v: int, joins: bool, pairs_count: bool
 ) -> None:
-    """Join the neighbours of v, and mark every index whose rank this changes."""
+    """Join the neighbours of v, and mark every index whose rank this changes as stale."""
     n_words = adjacent.shape[1]
     for word in range(n_words):
         left = adjacent[v, word]

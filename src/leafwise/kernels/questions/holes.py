@@ -1,12 +1,12 @@
-"""Cases with missing cells: their probability, the cells drawn, and expected counts; one elimination a case, compiled.
+"""Cases with missing cells: their probability, draws of the cells, and expected counts, by one elimination per case.
 
 All cases share one order of elimination, restricted to what a case lacks. Its graphs are followed as far as they test
-what the case shows; from there on each is a factor over the missing variables that it still tests, so a factor has only
-what matters in this case. Factors are multiplied bucket by bucket: a bucket holds those whose next variable to go is
-the same, and makes a message to a later bucket. Going back, from the last bucket to the first, variables are drawn, or
-beliefs are shared out.
+observed variables; the remainder of each is a factor over the missing variables that it still tests, so a factor
+contains only what matters in this case. Factors are multiplied by bucket elimination: a bucket contains those whose
+next variable to be eliminated is the same, and sends a message to a later bucket. Going back from the last bucket to
+the first, variables are drawn, or beliefs are distributed.
 
-In every factor the next variable to go comes last, so its states lie side by side.
+In every factor the next variable to be eliminated is the innermost, so its states are adjacent.
 """
 
 import math
@@ -25,57 +25,57 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
-_MOST_DIMS = 24  # of a factor: more would not fit any memory
-_MOST_ORDERED = 64  # missing variables of a case that an order of its own is looked for
-_CHEAP = 2000.0  # products of an order that is good enough as it is
-_SAFE = 1e-290  # products above it are not too small for a number
-_TINY = 5e-324  # the smallest number above zero
+_MOST_DIMS = 24  # of a factor: more would not fit into any memory
+_MOST_ORDERED = 64  # most missing variables of a case for which an order of its own is sought
+_CHEAP = 2000.0  # number of products up to which the common order is good enough
+_SAFE = 1e-290  # products above this do not underflow
+_TINY = 5e-324  # the smallest positive number
 
 
 class Model(NamedTuple):
-    """All graphs of a network, and in which order to eliminate."""
+    """All graphs of a network, and the order of elimination."""
 
     n_states: Longs
-    root: Ints  # of each variable's graph; -1: it has none
+    root: Ints  # by variable: root of its graph; -1: it has none
     test: Ints
-    first: Ints  # a test: where its children begin in `child`; a leaf: where its distribution begins in `probability`
+    first: Ints  # a test: index in `child` of its first child; a leaf: index in `probability` of its distribution
     child: Ints
     probability: Floats
-    rank: Longs  # of each variable in the order of elimination
+    rank: Longs  # by variable: its position in the order of elimination
     by_rank: Longs
-    order: Longs  # parents first
+    order: Longs  # topological order, parents first
 
 
 class Room(NamedTuple):
-    """What one case needs: used again for the next."""
+    """Scratch memory for one case at a time."""
 
-    arena: Floats  # the numbers of all factors; `ends` says where the free part begins
+    arena: Floats  # the numbers of all factors; ends[0] is where the free part begins
     ends: Longs
-    case: Longs  # the states of a case; those of missing variables come and go
+    case: Longs  # states of the case; those of missing variables are temporary
     missing: NDArray[np.bool_]
-    start: Ints  # for each graph, where it first tests a missing variable, or its leaf
-    seen: Longs  # for each node, and each variable: when it was last met,
-    stamps: Longs  # ... by the number of things that were looked for so far
+    start: Ints  # by graph: the node where it first tests a missing variable, or its leaf
+    seen: Longs  # by node, then by variable: stamp of the last traversal that visited it
+    stamps: Longs  # one number: stamp of the present traversal
     stack: Ints
-    dims: Longs  # (2 n, most): the variables of each factor; factor n + v is the message of bucket v
+    dims: Longs  # (2 n, most): variables of each factor; factor g is graph g, n + v the message of bucket v
     n_dims: Longs
-    begin: Longs  # where a factor's numbers begin
-    least: Floats  # the smallest of them above zero; the largest is one at most
-    uses: Longs  # how many factors a missing variable is in; later, which number is its own or where its marginal goes
-    follows: Longs  # the next factor of the same bucket
-    bucket: Longs  # of each variable: the first of its factors, -1: none
-    clique: Longs  # of each variable: where its belief begins
-    strides: Longs  # (2 n, most): of the factors of a bucket, in the bucket's dimensions
+    begin: Longs  # by factor: index in the arena
+    least: Floats  # by factor: its smallest positive number; the largest is at most one
+    uses: Longs  # by missing variable: number of its factors; later, index of its uniform number, or of its marginal
+    follows: Longs  # by factor: the next factor of the same bucket
+    bucket: Longs  # by variable: its first factor; -1: none
+    clique: Longs  # by variable: index in the arena of its belief
+    strides: Longs  # (2 n + 1, most): strides of the factors of a bucket, in the bucket's dimensions
     digit: Longs
     place: Longs
-    weight: Floats  # of each state
-    rank: Longs  # of each variable in the order of elimination of this case
-    order: Longs  # the missing variables that are in a factor, in this order; ends[1] says how many
-    near: NDArray[np.uint64]  # of each of them: which others share a factor, as bits
+    weight: Floats  # by state
+    rank: Longs  # by variable: its position in the order of elimination of this case
+    order: Longs  # the ends[1] missing variables that are in a factor, in this order
+    near: NDArray[np.uint64]  # by position in the order: bits of the others that share a factor
 
 
 def new_room(model: Model, n_numbers: int) -> Room:
-    """Room for cases of a network whose factors hold so many numbers at most."""
+    """Allocate memory for cases of a network whose factors contain at most n_numbers numbers."""
     n = model.n_states.shape[0]
     longest = max(model.test.shape[0], 1)
     return Room(
@@ -107,7 +107,7 @@ def new_room(model: Model, n_numbers: int) -> Room:
 
 @part
 def _add_dim(room: Room, factor: int, variable: int) -> bool:
-    """Put a variable among those of a factor, the next to go last; false if there are too many."""
+    """Insert a variable among those of a factor, in order of elimination; return False if there are too many."""
     at = room.n_dims[factor]
     if at >= _MOST_DIMS:
         return False
@@ -122,7 +122,7 @@ def _add_dim(room: Room, factor: int, variable: int) -> bool:
 
 @part
 def _find_scope(model: Model, room: Room, g: int, stamp: int) -> bool:
-    """List the missing variables that graph g still tests, and its own if it is missing; false if they are too many."""
+    """List the missing variables that graph g still tests, and its own if it is missing; return False if too many."""
     n_nodes = model.test.shape[0]
     room.n_dims[g] = 0
     fine = True
@@ -158,9 +158,9 @@ def _find_scope(model: Model, room: Room, g: int, stamp: int) -> bool:
 
 @part
 def _enter(model: Model, room: Room, codes: Codes, column: int, stamps: Longs) -> float:
-    """Take in a case: the log probability of what it shows for sure. Graphs that test what is missing have dimensions.
+    """Load a case; return the log probability of the cells whose graphs test nothing missing.
 
-    NaN if some graph tests too many missing variables.
+    The other graphs get dimensions. NaN if a graph tests too many missing variables.
     """
     n = model.n_states.shape[0]
     for v in range(n):
@@ -198,7 +198,7 @@ def _enter(model: Model, room: Room, codes: Codes, column: int, stamps: Longs) -
 
 @part
 def _prune(model: Model, room: Room) -> None:
-    """Take out the graphs of missing variables that nothing else depends on: they sum to one."""
+    """Remove the graphs of missing variables that nothing else depends on: they sum to one."""
     for k in range(model.order.shape[0] - 1, -1, -1):
         v = model.order[k]
         if room.missing[v] and room.uses[v] == 1:
@@ -209,7 +209,7 @@ def _prune(model: Model, room: Room) -> None:
 
 @part
 def _fill(model: Model, room: Room, g: int) -> bool:
-    """Write the factor of graph g, for every assignment of its variables; false if there is no room."""
+    """Write the factor of graph g, for every assignment of its variables; return False if memory is short."""
     size, own_stride = 1, 0
     dims, strides = room.dims[g], room.strides[0]
     n_dims = room.n_dims[g]
@@ -255,16 +255,16 @@ def _fill(model: Model, room: Room, g: int) -> bool:
 
 @part
 def _enlist(room: Room, factor: int) -> None:
-    """Put a factor into the bucket of its next variable to go."""
+    """Put a factor into the bucket of its next variable to be eliminated."""
     v = room.dims[factor, room.n_dims[factor] - 1]
     room.follows[factor], room.bucket[v] = room.bucket[v], factor
 
 
 @part
 def _unite(model: Model, room: Room, v: int, stamps: Longs) -> int:
-    """List the variables of a bucket in the dimensions of its message, v last, and the strides of all its factors.
+    """List the variables of a bucket as the dimensions of its message, v last, and the strides of all its factors.
 
-    How many factors there are; -1 if there are too many variables.
+    Returns the number of factors; -1 if there are too many variables.
     """
     message = model.n_states.shape[0] + v
     n_nodes = model.test.shape[0]
@@ -300,7 +300,7 @@ def _unite(model: Model, room: Room, v: int, stamps: Longs) -> int:
 
 @part
 def _next(model: Model, room: Room, message: int, n_factors: int) -> bool:
-    """Move on to the next assignment of all variables of a bucket but the last; false after the last of them."""
+    """Advance to the next assignment of all variables of a bucket but the last; return False if there is none."""
     d = room.n_dims[message] - 2
     while d >= 0:
         room.digit[d] += 1
@@ -318,7 +318,7 @@ def _next(model: Model, room: Room, message: int, n_factors: int) -> bool:
 
 @part
 def _is_safe(room: Room, v: int) -> bool:
-    """Whether no product of numbers of the bucket's factors can be too small."""
+    """Return whether no product of numbers of the bucket's factors can underflow."""
     product, factor = 1.0, room.bucket[v]
     while factor >= 0:
         product *= room.least[factor]
@@ -328,9 +328,9 @@ def _is_safe(room: Room, v: int) -> bool:
 
 @part
 def _product(room: Room, n_factors: int, last: int, state: int, log_scale: float) -> float:
-    """The product of all factors where they are, in a state of the bucket's variable.
+    """Return the product of all factors at the current assignment, in a state of the bucket's variable.
 
-    With a log scale other than zero it is found by logs, divided by the scale, and zero only where a factor is.
+    With a non-zero log scale it is computed by logs, divided by the scale, and zero only if a factor is.
     """
     if log_scale == 0.0:
         product = 1.0
@@ -348,7 +348,7 @@ def _product(room: Room, n_factors: int, last: int, state: int, log_scale: float
 
 @part
 def _log_scale(model: Model, room: Room, v: int, n_factors: int) -> float:
-    """The log of the largest product of a bucket; zero where products are safe without."""
+    """Return the log of the largest product of a bucket; zero if products cannot underflow."""
     if _is_safe(room, v):
         return 0.0
     message = model.n_states.shape[0] + v
@@ -366,7 +366,7 @@ def _log_scale(model: Model, room: Room, v: int, n_factors: int) -> float:
 
 @part
 def _send(model: Model, room: Room, v: int, stamps: Longs) -> float:
-    """Make the message of bucket v, near one; the log of what it is to be multiplied by. NaN: do it another way."""
+    """Compute the message of bucket v, scaled to at most one; return its log scale. NaN: another method is needed."""
     message = model.n_states.shape[0] + v
     n_factors = _unite(model, room, v, stamps)
     if n_factors < 0:
@@ -395,7 +395,7 @@ def _send(model: Model, room: Room, v: int, stamps: Longs) -> float:
         at += 1
         if not _next(model, room, message, n_factors):
             break
-    room.n_dims[message] -= 1  # v, which is gone
+    room.n_dims[message] -= 1  # v, which is summed out
     if largest == 0.0 or smallest < THIN * largest:
         return np.nan
     for at in range(begin, begin + size):
@@ -406,9 +406,10 @@ def _send(model: Model, room: Room, v: int, stamps: Longs) -> float:
 
 @part
 def _cost(model: Model, room: Room, m: int, greedy: bool) -> float:
-    """How many products it takes to eliminate in the order there is, or, greedily, in one that is written in its place.
+    """Return the number of products to eliminate in the given order, or in a greedy one, which is written to `near`.
 
-    The greedy one takes next what makes the smallest product. The first part of `near` stays, and is copied to begin.
+    The greedy order takes next the variable that makes the smallest product. The first part of `near` is not changed;
+    the second is working memory, and the third receives the order.
     """
     near = room.near[_MOST_ORDERED : 2 * _MOST_ORDERED]
     near[:m] = room.near[:m]
@@ -446,7 +447,7 @@ def _product_of(model: Model, room: Room, bits: Any, v: int) -> float:
 
 @part
 def _put_in_order(model: Model, room: Room) -> None:
-    """List the missing variables that are in a factor in the order of all cases, or if cheaper of this case's own."""
+    """List the missing variables that are in a factor, in the common order, or if cheaper in one for this case."""
     n, m = model.n_states.shape[0], 0
     for k in range(n):
         v = model.by_rank[k]
@@ -484,7 +485,7 @@ def _put_in_order(model: Model, room: Room) -> None:
 
 @part
 def _eliminate(model: Model, room: Room, stamps: Longs) -> float:
-    """Sum over all missing variables that are in a factor: the log of the sum. NaN: it has to be done another way."""
+    """Sum over all missing variables that are in a factor; return the log of the sum. NaN: another method is needed."""
     n = model.n_states.shape[0]
     _put_in_order(model, room)
     for g in range(n):
@@ -508,7 +509,7 @@ def _eliminate(model: Model, room: Room, stamps: Longs) -> float:
 
 @part
 def _log_probability(model: Model, room: Room, codes: Codes, column: int, stamps: Longs) -> float:
-    """That of what a case shows, whose other variables are eliminated; NaN where there is no room for that."""
+    """Return the log probability of what a case shows, with missing variables eliminated; NaN if memory is short."""
     value = _enter(model, room, codes, column, stamps)
     if value > -np.inf:
         _prune(model, room)
@@ -518,7 +519,7 @@ def _log_probability(model: Model, room: Room, codes: Codes, column: int, stamps
 
 @jit
 def log_probabilities(flat: Model, made: Room, codes: Codes, out: Floats) -> None:
-    """The log probability of what each case shows; NaN where it has to be found another way."""
+    """Compute the log probability of what each case shows; NaN if another method is needed."""
     model = refer(flat)
     room = refer(made)
     stamps = room.stamps
@@ -528,7 +529,7 @@ def log_probabilities(flat: Model, made: Room, codes: Codes, out: Floats) -> Non
 
 @part
 def _chosen(weight: Floats, n: int, uniform: float) -> int:
-    """A state, in proportion to the weights."""
+    """Draw a state in proportion to the weights."""
     total = 0.0
     for state in range(n):
         total += weight[state]
@@ -544,7 +545,7 @@ def _chosen(weight: Floats, n: int, uniform: float) -> int:
 
 @part
 def _draw(model: Model, room: Room, uniform: Floats) -> None:
-    """Draw all missing variables into the case, after `_eliminate`; each has a number from 0 to 1."""
+    """Draw all missing variables into the case, after `_eliminate`; each has a uniform number."""
     n = model.n_states.shape[0]
     n_before = 0
     for v in range(n):
@@ -572,7 +573,7 @@ def _draw(model: Model, room: Room, uniform: Floats) -> None:
         room.case[v] = _chosen(room.weight, model.n_states[v], uniform[room.uses[v]])
     for k in range(n):
         v = model.order[k]
-        if room.missing[v] and room.bucket[v] < 0:  # nothing that the case shows depends on it
+        if room.missing[v] and room.bucket[v] < 0:  # no observed variable depends on it
             node = room.start[v]
             while model.test[node] >= 0:
                 node = model.child[model.first[node] + room.case[model.test[node]]]
@@ -585,8 +586,8 @@ def _draw(model: Model, room: Room, uniform: Floats) -> None:
 def draw(flat: Model, made: Room, codes: Codes, uniform: Floats, first: Longs, log_probability: Floats) -> None:
     """Fill the missing cells of each case with states drawn given what it shows, and write its log probability.
 
-    The numbers from 0 to 1 for a case, one a missing cell, begin at its first.
-    Cases whose log is not finite are left as they are: they are impossible, or NaN: to be drawn another way.
+    The uniform numbers for a case, one per missing cell, begin at its `first`. Cases whose log is not finite are not
+    changed: they are impossible, or (NaN) must be drawn by another method.
     """
     model = refer(flat)
     room = refer(made)
@@ -602,9 +603,9 @@ def draw(flat: Model, made: Room, codes: Codes, uniform: Floats, first: Longs, l
 
 @part
 def _believe(model: Model, room: Room, v: int, stamps: Longs) -> None:
-    """Write what is believed of the variables of bucket v together, given all the case shows.
+    """Compute the belief of the variables of bucket v given all the case shows.
 
-    Its message, which a later bucket took, holds by now what that bucket believes divided by the message itself.
+    The memory of its message by now contains the belief of the bucket that received it, divided by the message.
     """
     n_factors = _unite(model, room, v, stamps)
     message = model.n_states.shape[0] + v
@@ -628,7 +629,7 @@ def _believe(model: Model, room: Room, v: int, stamps: Longs) -> None:
 
 @part
 def _sum_to(model: Model, room: Room, v: int, k: int, factor: int) -> int:
-    """Write the belief of bucket v summed to the variables of its k-th factor, behind all else; how many numbers."""
+    """Write the belief of bucket v, summed to the variables of its k-th factor, behind the rest; return its size."""
     message = model.n_states.shape[0] + v
     size = 1
     for d in range(room.n_dims[factor]):
@@ -660,7 +661,7 @@ def _sum_to(model: Model, room: Room, v: int, k: int, factor: int) -> int:
 
 @part
 def _share_out(model: Model, room: Room, v: int) -> None:
-    """Make of each message that bucket v took what is around it: the belief summed to its variables, divided by it."""
+    """Replace each message that bucket v received by the belief summed to its variables, divided by the message."""
     k, factor = 0, room.bucket[v]
     while factor >= 0:
         if factor >= model.n_states.shape[0]:
@@ -674,7 +675,7 @@ def _share_out(model: Model, room: Room, v: int) -> None:
 
 @part
 def _count(model: Model, room: Room, v: int, counts: Floats) -> None:
-    """Add what is believed of the leaf and the state of every graph in bucket v."""
+    """Add the beliefs of the leaf and state of every graph in bucket v to the counts."""
     k, factor = 0, room.bucket[v]
     while factor >= 0:
         if factor < model.n_states.shape[0]:
@@ -697,7 +698,7 @@ def _count(model: Model, room: Room, v: int, counts: Floats) -> None:
 
 @part
 def _fits(model: Model, room: Room) -> bool:
-    """Whether there is room for the beliefs of all buckets, and for a sum."""
+    """Return whether the arena has space for the beliefs of all buckets, and for a sum."""
     left, largest = room.arena.shape[0] - room.ends[0], 0
     for v in range(model.n_states.shape[0]):
         if room.bucket[v] >= 0:
@@ -711,7 +712,7 @@ def _fits(model: Model, room: Room) -> bool:
 
 @part
 def _go_back(model: Model, room: Room, stamps: Longs, counts: Floats, marginals: Floats, cell: int) -> None:
-    """From the last bucket to the first: beliefs, shared out. Adds to counts, and to marginals from a cell on."""
+    """Compute beliefs from the last bucket to the first; add to counts, and to marginals from index `cell` on."""
     n = model.n_states.shape[0]
     if marginals.shape[0] > 0:
         for v in range(n):
@@ -737,11 +738,11 @@ def _go_back(model: Model, room: Room, stamps: Longs, counts: Floats, marginals:
 def expect(
     flat: Model, made: Room, codes: Codes, counts: Floats, marginals: Floats, first_cell: Longs, out: Floats
 ) -> None:
-    """Add the expected counts of all leaves and the marginals of missing cells, and write each case's log probability.
+    """Add expected counts of all leaves and marginals of missing cells, and write each case's log probability.
 
-    The marginals of a case, one missing variable after the other, begin at its first cell. Counts or marginals of no
-    length are not asked for. Cases whose log is not finite add nothing: they are impossible, or NaN: to be done another
-    way.
+    The marginals of a case, one missing variable after the other, begin at its first_cell. Empty arrays of counts or
+    marginals are not filled. Cases whose log is not finite add nothing: they are impossible, or (NaN) need another
+    method.
     """
     model = refer(flat)
     room = refer(made)

@@ -1,6 +1,6 @@
-"""Cases drawn from distributions of their own in each leaf, and weighted by how far these are from the network's.
+"""Importance sampling: cases are drawn from a proposal distribution in each leaf, and weighted by the ratio.
 
-Compiled loops over the flat form of a part of a network; random numbers come from outside.
+Compiled loops over the flat form of a part of a network; random numbers are arguments.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ def draw_proposed(
 ) -> None:
     """Fill the rows of all variables that are not known, and add to each case's log weight the ratios of its leaves.
 
-    `cumulative` and `log_ratio` lie as the distributions of the leaves do; a known variable has the log of its
-    probability as ratio.
+    `cumulative` and `log_ratio` have the layout of the leaves' distributions; for a known variable the ratio is the log
+    of its probability.
     """
     row = 0
     leaves = np.empty(codes.shape[1], np.int32)
@@ -34,7 +34,7 @@ def draw_proposed(
 
 @jit
 def count_leaves(codes: Codes, flat: FlatPart, weight: Floats, counts: Floats) -> None:
-    """Add each case's weight to the state it has in each of its leaves; counts lie as the distributions do."""
+    """Add each case's weight to its state in each of its leaves; counts have the layout of the distributions."""
     leaves = np.empty(codes.shape[1], np.int32)
     for g in range(flat.root.shape[0]):
         find_leaves(codes, flat.test, flat.first, flat.child, flat.root[g], 0, leaves)
@@ -54,7 +54,7 @@ def add_logs(codes: Codes, flat: FlatPart, log_probability: Floats, logs: Floats
 
 @jit
 def climb(codes: Codes, flat: FlatPart, log_probability: Floats, free: Ints) -> float:
-    """Change one variable of a case at a time while that makes it more probable; the log probability in the end."""
+    """Change one variable of a case at a time while that makes it more probable; return the final log probability."""
     leaves = np.empty(1, np.int32)
     best = -np.inf
     while True:

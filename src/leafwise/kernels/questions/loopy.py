@@ -1,8 +1,8 @@
 """Loopy belief propagation on decision graphs: messages between graphs and variables, compiled.
 
-A graph is a sum over ways (see `inference/factors.py`), so the messages of a node with thirty parents cost as much as
-its ways have states, not a table over all assignments. A *slot* is a variable's place in a graph: the graph's own
-variable first, then the parents it tests.
+A graph is a sum over paths (see `inference/factors.py`), so the cost of the messages of a node with thirty parents is
+proportional to the number of states on its paths, not to a table over all assignments. A *slot* is a variable's place
+in a graph: the graph's own variable first, then the parents it tests.
 """
 
 from typing import NamedTuple
@@ -19,23 +19,23 @@ Longs = NDArray[np.int64]
 class Messages(NamedTuple):
     """Graphs, their slots, and the messages from graphs to variables."""
 
-    first_slot: Longs  # the slots of graph g: first_slot[g] to first_slot[g + 1]
-    variable: Longs  # of each slot
-    begin: Longs  # where the message of each slot begins; the end of the last
-    is_own: NDArray[np.bool_]  # whether the first slot of graph g is its own variable; else that is known
-    first_way: Longs  # the ways of graph g
-    row: Longs  # where the numbers of graph g begin: one row a way, with the states of all slots side by side
-    number: Floats  # own slot: the leaf's distribution; other slots: 1 for a state that the way allows, else 0
-    slots: Longs  # the slots of each variable, one variable after the other
-    first_of: Longs  # of each variable, its first in `slots`
-    weight: Floats  # evidence: one number for each state of each variable
-    weight_at: Longs
-    message: Floats  # of each slot and state: what the graph says of the variable
+    first_slot: Longs  # the slots of graph g: first_slot[g] to first_slot[g + 1] - 1
+    variable: Longs  # by slot
+    begin: Longs  # by slot, and one more: index of its message
+    is_own: NDArray[np.bool_]  # by graph: whether its first slot is its own variable, which otherwise is known
+    first_way: Longs  # the paths of graph g: first_way[g] to first_way[g + 1] - 1
+    row: Longs  # by graph: index of its numbers, one row per path, with the states of all slots side by side
+    number: Floats  # own slot: the leaf's distribution; other slots: 1 for a state that the path allows, else 0
+    slots: Longs  # the slots of each variable, variable after variable
+    first_of: Longs  # by variable, and one more: index in `slots` of its first slot
+    weight: Floats  # evidence: a weight for each state of each variable
+    weight_at: Longs  # by variable: index of its first weight
+    message: Floats  # by slot and state: message of the graph to the variable
 
 
 @part
 def _gather(m: Messages, slot: int, incoming: Floats) -> None:
-    """What all other graphs, and the evidence, say of the slot's variable, so that it sums to one."""
+    """Multiply the evidence and the messages of all other graphs to the slot's variable, normalized."""
     v = m.variable[slot]
     n = m.begin[slot + 1] - m.begin[slot]
     for s in range(n):
@@ -54,7 +54,7 @@ def _gather(m: Messages, slot: int, incoming: Floats) -> None:
 
 @part
 def _update(m: Messages, g: int, incoming: Floats, sums: Floats, damping: float) -> float:
-    """New messages of graph g to all its variables; the largest change of a number."""
+    """Compute new messages of graph g to all its variables; return the largest change, or -1 (see `_replace`)."""
     first, last = m.first_slot[g], m.first_slot[g + 1]
     start = m.begin[first]
     width = m.begin[last] - start
@@ -62,7 +62,7 @@ def _update(m: Messages, g: int, incoming: Floats, sums: Floats, damping: float)
         _gather(m, slot, incoming[m.begin[slot] - start :])
     new = sums[:width]
     new[:] = 0.0
-    each = sums[width : width + last - first]  # of one way: what its states weigh in each slot
+    each = sums[width : width + last - first]  # of one path: total weight of its states in each slot
     for way in range(m.first_way[g + 1] - m.first_way[g]):
         at = m.row[g] + way * width
         n_zero, product = 0, 1.0
@@ -89,7 +89,7 @@ def _update(m: Messages, g: int, incoming: Floats, sums: Floats, damping: float)
 
 @part
 def _replace(m: Messages, first: int, last: int, new: Floats, damping: float) -> float:
-    """Put new messages, each summing to one, in the place of the old ones; the largest change. -1: one is all zeros."""
+    """Replace old messages by new ones, normalized; return the largest change, or -1 if one message is all zeros."""
     change, start = 0.0, m.begin[first]
     for slot in range(first, last):
         total = 0.0
@@ -106,7 +106,7 @@ def _replace(m: Messages, first: int, last: int, new: Floats, damping: float) ->
 
 @jit
 def sweep(m: Messages, damping: float, widest: int) -> float:
-    """Update all graphs, parents first, and back; the largest change on the way back. -1: all states are ruled out."""
+    """Update all graphs, parents first, and back; return the largest change on the way back, or -1 (see `_replace`)."""
     incoming, sums = np.empty(widest), np.empty(2 * widest)
     n = m.first_slot.shape[0] - 1
     change = 0.0
@@ -121,7 +121,7 @@ def sweep(m: Messages, damping: float, widest: int) -> float:
 
 @jit
 def beliefs(m: Messages, out: Floats) -> None:
-    """The product of all messages to each variable and its evidence, made a distribution."""
+    """Multiply all messages to each variable and its evidence, and normalize."""
     for v in range(m.first_of.shape[0] - 1):
         begin, end = m.weight_at[v], m.weight_at[v + 1]
         out[begin:end] = m.weight[begin:end]
@@ -137,7 +137,7 @@ def beliefs(m: Messages, out: Floats) -> None:
 
 @jit
 def from_below(m: Messages, out: Floats) -> None:
-    """What all graphs but a variable's own say of it, and its evidence; ones for a variable without a graph."""
+    """Multiply for each variable its evidence and the messages of all graphs but its own; ones if it has no graph."""
     out[:] = 1.0
     for g in range(m.first_slot.shape[0] - 1):
         slot = m.first_slot[g]

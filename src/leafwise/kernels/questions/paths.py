@@ -1,4 +1,4 @@
-"""The ways through a decision graph, and its leaf for every assignment: compiled, over the flat form of one graph."""
+"""Paths through a decision graph, and its leaf for every assignment: compiled, over the flat form of one graph."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ Flags = NDArray[np.bool_]
 
 @jit
 def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flags, most: int) -> Ints:
-    """The leaf of each way from the root that some assignment takes, and the states it leaves possible, a row each.
+    """Return a row for each path from the root that some assignment takes: its leaf, and the states it leaves possible.
 
-    After the leaf, a row has one flag for each state of each tested variable: those of variable v begin at column[v].
-    The ways are disjoint. If there are more than `most`, the search stops after one more.
+    After the leaf, a row has one flag for each state of each tested variable; those of variable v begin at column[v].
+    Paths are disjoint. If there are more than `most`, the search stops after most + 1.
     """
     leaves = [np.int32(0)]
     leaves.pop()
@@ -51,9 +51,9 @@ def paths_of(test: Ints, first: Ints, child: Ints, column: Longs, possible: Flag
 
 @jit
 def leaf_table(test: Ints, first: Ints, child: Ints, column: Longs, states: Longs, free: Longs, shape: Longs) -> Ints:
-    """The leaf of every assignment of the free variables, the last varying fastest.
+    """Return the leaf of every assignment of the free variables, the last varying fastest.
 
-    States that variable v may have, one for all but the free ones, begin at states[column[v]]; free variable free[k]
+    States that variable v may have (a single one, unless it is free) begin at states[column[v]]; free variable free[k]
     has shape[k] of them.
     """
     leaves = np.empty(shape.prod(), np.int32)

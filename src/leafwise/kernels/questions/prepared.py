@@ -1,8 +1,9 @@
-"""Answer one question again and again for new states of the same known variables: compiled, row after row.
+"""Answers to one question for many states of the same known variables: compiled, row after row.
 
 A question is a list of products (as in `contraction`: two tensors, summed over the dimensions that the result lacks) in
 one flat memory: those on the way up, whose root is the probability of the evidence, then those on the way down to the
-targets. What does not depend on the known variables is there before; each row fills the other leaves and does the rest.
+targets. What does not depend on the known variables is computed in advance; each row fills the other leaves and
+computes the remaining products.
 """
 
 import math
@@ -20,10 +21,10 @@ Longs = NDArray[np.int64]
 
 
 class Products(NamedTuple):
-    """Products, one after the other: where the operands and the result begin and end, and the dimensions of each."""
+    """Products, one after the other: where operands and result begin and end, and the dimensions of each."""
 
     place: Longs  # (n, 6): begin and end of left, right, out
-    first: Longs  # the dimensions of product k: first[k] to first[k + 1]
+    first: Longs  # the dimensions of product k: first[k] to first[k + 1] - 1
     extent: Longs
     in_left: Longs  # strides
     in_right: Longs
@@ -31,29 +32,29 @@ class Products(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What depends on the known variables: which leaves are filled and how, the products, and what is read."""
+    """What depends on the known variables: how leaves are filled, the products, and what is read."""
 
     products: Products
-    n_up: int  # the first so many products lead up to the root,
-    root: int  # ... which is here in memory
-    # leaves that are parts of a table: they begin at `begin` in `base`, plus a stride for each known variable's state
-    slices: Longs  # (n, 4): begin and end in memory, begin in base, the first of its strides
-    strides: Longs  # (n, 2): which known variable, and the stride
-    # leaves that are read off a decision graph, for every assignment of its free variables, by walking down it
-    walks: Longs  # (n, 5): begin in memory, root, the first of its axes, own variable, own stride
+    n_up: int  # number of products that lead up to the root
+    root: int  # index of the root in memory
+    # leaves that are slices of a table in `base`: their offset depends on the states of known variables
+    slices: Longs  # (n, 4): begin and end in memory, begin in base, index of its first stride
+    strides: Longs  # (n, 2): column of a known variable in the rows, and the stride of its states
+    # leaves that are evaluated by walking down a decision graph, for every assignment of its free variables
+    walks: Longs  # (n, 5): begin in memory, root, index of its first axis, own variable, own stride
     axes: Longs  # (n, 2): a free variable, and its stride
     test: Longs
-    first: Longs  # a test: where its children begin in `child`; a leaf: where its distribution begins in `base`
+    first: Longs  # a test: index in `child` of its first child; a leaf: index in `base` of its distribution
     child: Longs
     told: Longs  # the known variables, in the order of the rows
-    state_of: Longs  # the states that variable v may have begin at state_of[v] and end before state_of[v + 1], in ...
+    state_of: Longs  # possible states of variable v: states[state_of[v]:state_of[v + 1]]
     states: Longs
-    reads: Longs  # (n, 2): begin and end of what is read, one target after the other
+    reads: Longs  # (n, 2): begin and end in memory of the distribution of each target
     base: Floats
 
 
 def pack(question: Question) -> Longs:
-    """All integers of a question in one array, which is handed to a compiled function in no time."""
+    """Pack all integers of a question into one array, which is fast to pass to a compiled function."""
     columns = [*question.products, *question[3:-1]]
     ends = np.cumsum([column.size for column in columns]) + len(columns) + 2
     flat = [np.array([question.n_up, question.root]), ends, *(column.ravel() for column in columns)]
@@ -91,7 +92,7 @@ def _unpack(packed: Longs, base: Floats) -> Question:
 
 @part
 def _multiply_all(products: Products, begin: int, end: int, memory: Floats, totals: Floats) -> bool:
-    """Do products begin to end; adds the logs of what was taken out of them to totals[0]; whether to trust them."""
+    """Compute products begin to end - 1; add logs of extracted scales to totals[0]; return whether none underflowed."""
     for k in range(begin, end):
         place = products.place[k]
         dims = slice(products.first[k], products.first[k + 1])
@@ -115,7 +116,7 @@ def _multiply_all(products: Products, begin: int, end: int, memory: Floats, tota
 
 @jit
 def multiply_all(products: Products, memory: Floats, totals: Floats) -> bool:
-    """Do all products in memory; adds the logs of what was taken out of them to totals[0]; whether to trust them."""
+    """Compute all products; add the logs of extracted scales to totals[0]; return whether none underflowed."""
     return _multiply_all(products, 0, products.place.shape[0], memory, totals)
 
 
@@ -169,9 +170,9 @@ def _fill_walk(question: Question, k: int, case: Longs, digit: Longs, memory: Fl
 
 @jit
 def answer(packed: Longs, base: Floats, template: Floats, rows: Longs, shares: Floats, log_evidence: Floats) -> None:
-    """For each row of states: the distribution of each target, and the log of the evidence up to a constant.
+    """Compute for each row of states the distribution of each target, and the log of the evidence up to a constant.
 
-    `template` is the memory before any row. Where numbers are too small to be trusted, the log is NaN.
+    `template` is the memory before any row. If numbers are too small to be reliable, the log is NaN.
     """
     _answer(_unpack(packed, base), template.copy(), rows, shares, log_evidence)
 
@@ -201,7 +202,7 @@ def _answer(asked: Question, memory: Floats, rows: Longs, shares: Floats, log_ev
 
 @part
 def _read(reads: Longs, memory: Floats, shares: Floats) -> None:
-    """Write the distributions that lie in memory, each with the sum one."""
+    """Write the distributions that are in memory, normalized."""
     place = 0
     for t in range(reads.shape[0]):
         total = 0.0

@@ -1,4 +1,4 @@
-"""The missing cells of many cases drawn again, one after the other, each given all others: Gibbs sampling."""
+"""Gibbs sampling of the missing cells of many cases: each is redrawn in turn, given all others."""
 
 import math
 from typing import NamedTuple
@@ -13,14 +13,14 @@ from leafwise.kernels.questions.holes import Codes, Floats, Longs, Model
 class Blankets(NamedTuple):
     """What a cell depends on besides the graph of its own variable: the graphs that test it."""
 
-    first: Longs  # where those of each variable begin in
+    first: Longs  # by variable, and one more: index in `graph` of the first graph that tests it
     graph: Longs
-    log_probability: Floats  # of all leaves, as in the model
+    log_probability: Floats  # logs of the probabilities of all leaves, in the layout of the model
 
 
 @part
 def _follow(model: Model, case: Longs, node: int, until: int) -> int:
-    """The leaf that a case reaches from a node on, or the first test of a variable."""
+    """Return the leaf that a case reaches from a node, or the first test of variable `until` on the way."""
     while model.test[node] >= 0 and model.test[node] != until:
         node = model.child[model.first[node] + case[model.test[node]]]
     return node
@@ -28,7 +28,7 @@ def _follow(model: Model, case: Longs, node: int, until: int) -> int:
 
 @part
 def _weigh(model: Model, blankets: Blankets, case: Longs, v: int, weight: Floats) -> None:
-    """The log weight of each state of a variable given all others, up to what they have in common."""
+    """Compute the log weight of each state of a variable given all others, up to a common constant."""
     n_states = model.n_states[v]
     own = model.first[_follow(model, case, model.root[v], -1)]
     for state in range(n_states):
@@ -36,7 +36,7 @@ def _weigh(model: Model, blankets: Blankets, case: Longs, v: int, weight: Floats
     for k in range(blankets.first[v], blankets.first[v + 1]):
         g = blankets.graph[k]
         node = _follow(model, case, model.root[g], v)
-        if model.test[node] != v:  # the case comes to a leaf whatever the variable is
+        if model.test[node] != v:  # the case reaches a leaf without testing the variable
             continue
         for state in range(n_states):
             case[v] = state
@@ -55,10 +55,10 @@ def redraw(
     shares: Floats,
     first_share: Longs,
 ) -> None:
-    """Draw once more, in `codes`, every cell that is missing in `shown`.
+    """Redraw in `codes` every cell that is missing in `shown`.
 
-    The numbers from 0 to 1 of a case begin at its first; the distributions drawn from are added to `shares`, those of
-    a case from its first share on, unless there is no room at all.
+    The uniform numbers for a case begin at its `first`. If `shares` is not empty, the distributions drawn from are
+    added to it, those of a case from its `first_share` on.
     """
     model = refer(flat)
     n = model.n_states.shape[0]

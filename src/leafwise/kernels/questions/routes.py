@@ -1,6 +1,6 @@
-"""Follow cases through decision graphs: compiled loops over codes and the flat form of graphs.
+"""Cases followed through decision graphs: compiled loops over codes and the flat form of graphs.
 
-`codes` is (n_variables, n_cases); `test`, `first`, `child` are the flat form, `root` is the node where a graph begins.
+`codes` is (n_variables, n_cases); `test`, `first`, `child` are the flat form; `root` is the first node of a graph.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ Codes = NDArray[Any]  # uint8 or uint16
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-_BLOCK = 4096  # cases a pass takes through all graphs, so that their codes stay in the cache
-_FEW_CASES = 1024  # cases that go down a graph side by side
-_FEW = 8  # states up to which comparing with all of them is quicker than halving
+_BLOCK = 4096  # cases that are followed through all graphs together, so that their codes stay in the cache
+_FEW_CASES = 1024  # cases that descend a graph level by level together
+_FEW = 8  # number of states up to which a linear search is quicker than binary search
 
 
 class Graph(Protocol):
-    """What `flatten` reads of a decision graph."""
+    """The attributes of a decision graph that `flatten` reads."""
 
     @property
     def tests(self) -> tuple[int, ...]: ...
@@ -30,16 +30,16 @@ class Graph(Protocol):
 
 
 class FlatGraphs(NamedTuple):
-    """Several graphs in one set of arrays, for compiled loops: nodes of all graphs are numbered through."""
+    """Several graphs in one set of arrays, for compiled loops: nodes are numbered consecutively over all graphs."""
 
-    test: Ints  # a node's tested variable, or -1 for a leaf
-    first: Ints  # a test: where its children begin in `child`; a leaf: its number in its own graph
-    child: Ints  # child[first[node] + state] is where a state leads
-    root: Ints  # the first node of each graph
+    test: Ints  # by node: the tested variable; -1: a leaf
+    first: Ints  # a test: index in `child` of its first child; a leaf: its number within the graph
+    child: Ints  # child[first[node] + state] is the child for a state
+    root: Ints  # by graph: its first node
 
 
 def flatten(graphs: Iterable[Graph]) -> FlatGraphs:
-    """Put graphs into the flat form, in the given order."""
+    """Convert graphs to the flat form, in the given order."""
     test: list[int] = []
     first: list[int] = []
     child: list[int] = []
@@ -66,7 +66,7 @@ def _leaf_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, case
 
 @jit
 def leaves_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int) -> Ints:
-    """The leaf number of every case in the graph that begins at `root`."""
+    """Return the leaf number of every case in the graph that begins at `root`."""
     n_cases = codes.shape[1]
     leaves = np.empty(n_cases, np.int32)
     for case in range(n_cases):
@@ -78,7 +78,7 @@ def leaves_of(codes: Codes, test: Ints, first: Ints, child: Ints, root: int) -> 
 def leaf_counts(
     codes: Codes, test: Ints, first: Ints, child: Ints, root: int, n_leaves: int, target: int, n_states: int
 ) -> NDArray[np.int64]:
-    """How often each state of the target occurs among the cases of each leaf: (n_leaves, n_states)."""
+    """Count the target's states among the cases of each leaf: (n_leaves, n_states)."""
     counts = np.zeros((n_leaves, n_states), np.int64)
     for case in range(codes.shape[1]):
         counts[_leaf_of(codes, test, first, child, root, case), codes[target, case]] += 1
@@ -97,9 +97,9 @@ def sum_log_probabilities(
     start: NDArray[np.int64],
     log_probability: Floats,
 ) -> Floats:
-    """Each case's sum over graphs g of the log probability of target[g] in the case's leaf.
+    """Return for each case the sum over graphs g of the log probability of target[g] in the case's leaf.
 
-    The leaves' distributions of all graphs lie end to end in `log_probability`, those of graph g from start[g] on.
+    The distributions of all graphs' leaves are concatenated in `log_probability`, those of graph g from start[g] on.
     """
     n_cases = codes.shape[1]
     total = np.zeros(n_cases)
@@ -126,11 +126,11 @@ def sum_log_means(
     weight: Floats,
     seen: NDArray[np.bool_],
 ) -> Floats:
-    """Each case's sum over targets of the log of a mean: of what several graphs say of the target, by their weights.
+    """Return for each case the sum over targets of the log of a weighted mean of several graphs' probabilities.
 
-    The graphs of target g are weight.shape[0] of them, next to each other. Graphs that have `seen` a case, (graphs of a
-    target, cases), say nothing of it: where all have, the sum is NaN. `probability` is (distributions end to end,
-    kinds of them), and the sums are (kinds, cases).
+    The weight.shape[0] graphs of a target are adjacent. Graphs that have `seen` a case, (graphs of a target, cases),
+    are left out of its mean; if all have, the sum is NaN. `probability` is (concatenated distributions, kinds), and the
+    sums are (kinds, cases).
     """
     n_cases, n_kinds, n_graphs = codes.shape[1], probability.shape[1], weight.shape[0]
     total = np.zeros((n_cases, n_kinds))
@@ -158,9 +158,9 @@ def sum_log_means(
 
 @part
 def find_leaves(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, begin: int, leaves: Ints) -> None:
-    """Fill `leaves` with the nodes where the cases from `begin` on end.
+    """Fill `leaves` with the leaf nodes of the cases from `begin` on.
 
-    All cases go down a level, then all that are not at a leaf the next one: their steps do not wait for each other.
+    All cases descend one level, then all that are not at a leaf the next one, so that their memory accesses overlap.
     """
     active = np.empty(leaves.shape[0], np.int32)
     n_active = 0
@@ -181,7 +181,7 @@ def find_leaves(codes: Codes, test: Ints, first: Ints, child: Ints, root: int, b
 
 @part
 def state_at(cumulative: Floats, begin: int, n_states: int, uniform: float) -> int:
-    """The first state whose cumulative probability, from `begin` on, exceeds the number."""
+    """Return the first state whose cumulative probability, from `begin` on, exceeds the number."""
     low = 0
     if n_states <= _FEW:
         for k in range(begin, begin + n_states - 1):
@@ -201,9 +201,9 @@ def state_at(cumulative: Floats, begin: int, n_states: int, uniform: float) -> i
 def draw(
     codes: Codes, test: Ints, first: Ints, child: Ints, root: int, target: int, cumulative: Floats, uniform: Floats
 ) -> None:
-    """Fill the target's row of codes: in each case the first state whose cumulative probability exceeds its uniform.
+    """Draw the target's row of codes: the first state whose cumulative probability exceeds the case's uniform number.
 
-    `cumulative` is (n_leaves, n_states) and ends in ones; the variables tested must have their codes already.
+    `cumulative` is (n_leaves, n_states) and ends in ones. The tested variables must have their codes already.
     """
     n_cases = codes.shape[1]
     n_states = cumulative.shape[1]

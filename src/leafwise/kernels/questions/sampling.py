@@ -1,6 +1,6 @@
-"""Draw cases from decision graphs that carry evidence: compiled loops over the flat form of a part of a network.
+"""Sampling from decision graphs with evidence: compiled loops over the flat form of a part of a network.
 
-Random numbers come from outside, so that the same numbers give the same cases.
+Random numbers are arguments, so that the same numbers give the same cases.
 """
 
 from typing import NamedTuple
@@ -17,18 +17,18 @@ _TINY = 1e-100  # products below this are scaled up before they vanish
 class FlatPart(NamedTuple):
     """Graphs with the distributions of their leaves, each multiplied by its variable's evidence; parents come first.
 
-    Variables are numbered as their graphs are.
+    Variables are numbered like their graphs.
     """
 
-    n_states: Ints  # of each variable
-    known: NDArray[np.bool_]  # whether the evidence leaves the variable one state
-    root: Ints  # for each graph, its first node
-    test: Ints  # for each node, the variable it tests (never a known one), or -1 for a leaf
-    first: Ints  # a test: where its children begin in `child`; a leaf: where its distribution begins in the next two
+    n_states: Ints  # by variable
+    known: NDArray[np.bool_]  # by variable: whether the evidence leaves it one state
+    root: Ints  # by graph: its first node
+    test: Ints  # by node: the variable it tests (never a known one); -1: a leaf
+    first: Ints  # a test: index of its first child; a leaf: index of its distribution in the two arrays after `child`
     child: Ints
     probability: Floats
     cumulative: Floats
-    log_norm: Floats  # for each leaf, the log of what its distribution sums to; by node
+    log_norm: Floats  # by node: log of the sum of a leaf's distribution
 
 
 @part
@@ -42,7 +42,7 @@ def _leaf(codes: Codes, flat: FlatPart, node: int) -> int:
 def draw_weighted(codes: Codes, flat: FlatPart, uniform: Floats, log_weight: Floats) -> None:
     """Fill the rows of all variables that are not known, and add to each case's log weight the norms of its leaves.
 
-    `uniform` has a row for each of them; the rows of the known ones hold their states already.
+    `uniform` has a row for each of these variables; the rows of known ones must contain their states.
     """
     row = 0
     leaves = np.empty(codes.shape[1], np.int32)
@@ -59,31 +59,31 @@ def draw_weighted(codes: Codes, flat: FlatPart, uniform: Floats, log_weight: Flo
 
 @jit
 def tally(rows: Codes, first: NDArray[np.int64], weight: Floats, sums: Floats) -> None:
-    """Add each case's weight to a cell for each row: the cells of row t begin at first[t]."""
+    """Add each case's weight to a cell for each row of states: the cells of row t begin at first[t]."""
     for t in range(rows.shape[0]):
         for case in range(rows.shape[1]):
             sums[first[t] + rows[t, case]] += weight[case]
 
 
 class Blankets(NamedTuple):
-    """The variables to draw again and again, each with the graphs that test it: one pair of the two after the other."""
+    """The variables to redraw, each with the graphs that test it, as a list of (variable, graph) pairs."""
 
     variable: Ints
     begin: Ints  # pairs begin[k] to begin[k + 1] - 1 are those of variable[k]
     graph: Ints  # of each pair
     pair: Ints  # for each node that is a test, the pair of its graph and the variable it tests
-    cell: Ints  # where the distributions that variable[k] is drawn from are summed up, or -1
+    cell: Ints  # index of the sums of the distributions that variable[k] is drawn from; -1: not summed
     joint: Ints  # variables whose joint states are counted
 
 
-# While variables change, `at` holds for each pair the node of the graph that is the first to test the variable on the
-# way to the present leaf, or -1. So drawing a variable takes only the graphs in which it matters, and these only from
-# that node down.
+# While variables change, `at` contains for each pair the first node on the path to the graph's current leaf that tests
+# the variable, or -1. Redrawing a variable thus visits only graphs in which it matters, and these only from that node
+# down.
 
 
 @part
 def _enter(codes: Codes, flat: FlatPart, pair: Ints, at: Ints, node: int) -> int:
-    """Follow the case from a node to its leaf."""
+    """Follow the case from a node to its leaf, and record first tests in `at`; return the leaf."""
     while flat.test[node] >= 0:
         if at[pair[node]] < 0:
             at[pair[node]] = node
@@ -102,9 +102,9 @@ def _leave(codes: Codes, flat: FlatPart, pair: Ints, at: Ints, node: int) -> Non
 
 @part
 def _multiply(weights: Floats, codes: Codes, flat: FlatPart, graph: int, node: int, leaf: int) -> None:
-    """Multiply the weight of each state of the variable that a node tests by what it makes of the graph's variable.
+    """Multiply the weight of each state of the variable that a node tests by the probability of the graph's own state.
 
-    `leaf` is where the present state leads. Weights that become tiny are divided by _TINY; row 1 counts how often.
+    `leaf` is the leaf for the present state. Weights that become tiny are divided by _TINY; row 1 counts how often.
     """
     variable = flat.test[node]
     present = codes[variable, 0]
@@ -121,7 +121,7 @@ def _multiply(weights: Floats, codes: Codes, flat: FlatPart, graph: int, node: i
 
 @part
 def _chosen(weights: Floats, n_states: int, threshold: float) -> int:
-    """The state at which the sum of the weights passes the threshold; one with a weight above zero."""
+    """Return the state at which the cumulative weight exceeds the threshold; its weight is positive."""
     state = -1
     total = 0.0
     for k in range(n_states):
@@ -135,7 +135,7 @@ def _chosen(weights: Floats, n_states: int, threshold: float) -> int:
 
 @part
 def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints, k: int) -> float:
-    """The weights of all states of variable[k] given all other variables; their sum."""
+    """Compute the weights of all states of variable[k] given all other variables; return their sum."""
     variable = blankets.variable[k]
     begin = flat.first[leaf[variable]]
     n_states = flat.n_states[variable]
@@ -153,7 +153,7 @@ def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at
     for state in range(n_states):
         weights[0, state] *= _TINY ** (weights[1, state] - least) if weights[0, state] > 0 else 1.0
         total += weights[0, state]
-    if total == 0:  # all products were too small for a number: stay
+    if total == 0:  # all products underflowed: keep the state
         weights[0, codes[variable, 0]] = total = 1.0
     return total
 
@@ -162,7 +162,7 @@ def _weigh(weights: Floats, codes: Codes, flat: FlatPart, blankets: Blankets, at
 def _redraw(
     codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints, weights: Floats, k: int, uniform: float
 ) -> float:
-    """Draw variable[k] given all others, by the weights of its states, which are left there; their sum."""
+    """Redraw variable[k] given all others; return the sum of the weights, which remain in `weights`."""
     total = _weigh(weights, codes, flat, blankets, at, leaf, k)
     variable = blankets.variable[k]
     present = codes[variable, 0]
@@ -181,7 +181,7 @@ def _redraw(
 
 @part
 def _settle(codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: Ints) -> float:
-    """Follow the case through all graphs; its log weight."""
+    """Follow the case through all graphs; return its log weight."""
     at[:] = -1
     log_weight = 0.0
     for g in range(flat.root.shape[0]):
@@ -192,7 +192,7 @@ def _settle(codes: Codes, flat: FlatPart, blankets: Blankets, at: Ints, leaf: In
 
 @part
 def _offer(fresh: Floats, log_weight: float, uniform: float) -> int:
-    """One of several fresh cases, or -1 for the present one, chosen by weight."""
+    """Return the index of one of several fresh cases, or -1 for the present one, drawn by weight."""
     largest = max(log_weight, fresh.max())
     present = np.exp(log_weight - largest)
     threshold = uniform * (present + np.exp(fresh - largest).sum()) - present
@@ -219,10 +219,11 @@ def sweep(
     sums: Floats,
     log_weight: Floats,
 ) -> int:
-    """Change a case, (n_variables, 1), once for each row of `uniform`; how often it was replaced as a whole.
+    """Update a case, (n_variables, 1), once for each row of `uniform`; return how often it was replaced as a whole.
 
-    First it may give way to a fresh case: each sweep has its share of them. Then each variable is drawn given all
-    others; row place[s] of `sums` gets the distributions drawn from, or the joint state of `blankets.joint`.
+    First it may be replaced by a fresh case; fresh cases are divided evenly among sweeps. Then each variable is drawn
+    given all others. Row place[s] of `sums` receives the distributions drawn from, or the joint state of
+    `blankets.joint`.
     """
     at = np.empty(blankets.graph.shape[0], np.int32)
     leaf = np.empty(flat.root.shape[0], np.int32)

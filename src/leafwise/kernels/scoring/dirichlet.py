@@ -1,10 +1,10 @@
-"""Complete tables: log marginal likelihoods from counts. Every exponent in a table is the same.
+"""Log marginal likelihoods of complete tables, from counts. Every exponent in a table is the same.
 
-A sum of log gamma functions over many cells of one exponent takes no logarithms. For small counts they are products, of
-which one logarithm is taken in the end. For others they are Taylor series around the whole number next to count plus
-exponent, whose coefficients are added up over the cells and multiplied by powers of the distance once. Where a table is
-counted as a whole, what each count adds to the score is looked up, in whole numbers of a small unit: they add up to the
-same in any order.
+The sum of log gamma functions over many cells with one exponent needs few logarithms. For small counts the functions
+are products, of which one logarithm is taken at the end. For larger ones they are Taylor series around the integer next
+to count plus exponent: coefficients are summed over the cells, and multiplied by powers of the distance once. If a
+table is counted as a whole, the contribution of each count is looked up as an integer multiple of a small unit, so that
+sums do not depend on the order.
 """
 
 import math
@@ -17,39 +17,43 @@ from leafwise.kernels.compiling.jit import bare, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.compiling.words import one_by_one
 
-TIE = 1e-9  # gains that are closer are the same
-_FEW = 64  # below this: products; from here on a series of six terms is exact to the last digits
+TIE = 1e-9  # gains that differ by less are equal
+_FEW = 64  # below this: products; above, a series of six terms is exact to the last digits
 _MANY = 2048  # from here on: Stirling's series
-_MANY_CLASSES = 6  # from here on: rows of few cases apart, as many of their cells are empty
+_MANY_CLASSES = 6  # from here on, rows with few cases are treated separately, as most of their cells are empty
 
 
 class Exponents(NamedTuple):
-    """Those of one cell, and of a row, in tables of some sizes; arrays are by [size, cell or row]. They stay as set."""
+    """Exponents of one cell, and of a row, in tables of some sizes; arrays are indexed by [size, cell or row].
+
+    They are cached: `set_exponents` does nothing if they are already set.
+    """
 
     value: Array
-    whole: Array  # the whole number next to it
+    whole: Array  # the nearest integer
     log_gamma: Array  # log Γ(exponent)
     rise: Array  # Γ(count + exponent) / Γ(exponent), for small counts
 
 
 class CountScores(NamedTuple):
-    """What counts add to the score in tables of one size, in whole units: more than as many single cases apart.
+    """What counts contribute to the score in tables of one size, as integer multiples of a unit.
 
-    Of a count this is log Γ(count + exponent) / Γ(exponent) less as many times log exponent, and nothing for 0 and 1.
+    The contribution of a count n is log Γ(n + exponent) - log Γ(exponent) - n log exponent: in excess of n single
+    cases. It is 0 for 0 and 1.
     """
 
-    of: Array  # by [cell or row, count]
-    n: Array  # how many counts are there, by [cell or row]
+    of: Array  # [cell or row, count]
+    n: Array  # [cell or row]: number of counts that are filled in
     exponents: Array  # of a cell, and of a row
-    unit: Array
+    unit: Array  # one number: the unit, a power of two
 
 
 @cache
 def series() -> Array:
-    """Coefficients of the Taylor series of log gamma around whole numbers.
+    """Return the coefficients of the Taylor series of log gamma around integers, (_MANY, 6).
 
-    The second is ψ(n), the k-th after it (-1)^k ζ(k, n) / k, Hurwitz's zeta function, which is a sum from n on; what
-    lies beyond the table is given by Euler and Maclaurin.
+    The second is ψ(n), the k-th after it (-1)^k ζ(k, n) / k. Hurwitz's zeta function is a sum from n on, whose tail
+    beyond the table is given by the Euler-Maclaurin formula.
     """
     n, last = np.arange(1.0, _MANY), float(_MANY)
     table = np.zeros((_MANY, 6))
@@ -64,7 +68,10 @@ def series() -> Array:
 
 @bare
 def log_gamma(x: float) -> float:
-    """Stirling's series where it is exact to the last digits; it takes one logarithm and one division."""
+    """Return log Γ(x), from 16 on by Stirling's series, which is exact there to the last digits.
+
+    The series needs one logarithm and one division.
+    """
     if x < 16.0:
         return math.lgamma(x)
     z = 1.0 / x
@@ -75,13 +82,13 @@ def log_gamma(x: float) -> float:
 
 @part
 def make_exponents(n: Int) -> Exponents:
-    """Room for tables of so many sizes."""
+    """Allocate exponents for tables of n sizes."""
     return Exponents(np.zeros((n, 2)), np.empty((n, 2), np.int64), np.empty((n, 2)), np.empty((n, 2, _FEW)))
 
 
 @bare
 def set_exponents(size: Int, n_classes: Int, cell: float, to: Exponents) -> None:
-    """Those for a table with this exponent in every cell."""
+    """Set the exponents for a table with exponent `cell` in every cell."""
     row, of_cell, of_row = cell * n_classes, 1.0, 1.0
     if to.value[size, 0] == cell and to.value[size, 1] == row:
         return
@@ -89,7 +96,7 @@ def set_exponents(size: Int, n_classes: Int, cell: float, to: Exponents) -> None
         value = row if k else cell
         to.value[size, k], to.whole[size, k] = value, np.int64(min(value, 2.0 * _MANY) + 0.5)
         to.log_gamma[size, k] = log_gamma(value)
-    for count in range(_FEW):  # side by side, as one product waits for the one before
+    for count in range(_FEW):  # interleaved, since each product depends on the one before
         to.rise[size, 0, count], to.rise[size, 1, count] = of_cell, of_row
         of_cell *= cell + count
         of_row *= row + count
@@ -102,7 +109,10 @@ def _polynomial(a: float, b: float, c: float, d: float, e: float, f: float, x: f
 
 @bare
 def _small(n_classes: Int, cell: float, near_row: np.uint64) -> np.uint64:
-    """How many cases make a row's product safe: its factors are at least these exponents, and those of all are few."""
+    """Return the number of cases below which a row's product cannot underflow; 0: rows are not treated separately.
+
+    Its factors are at least the exponent, and there are few.
+    """
     is_safe = n_classes >= _MANY_CLASSES and near_row < np.uint64(_FEW) and cell ** min(n_classes, _FEW) > 1e-100
     return np.uint64(_FEW) - near_row if is_safe else np.uint64(0)
 
@@ -117,7 +127,7 @@ def _total(cells: Array, at: np.uint64, n_classes: Int) -> np.uint64:
 
 @bare
 def _likelihood(cells: Array, at: np.uint64, n_classes: Int, rise: Array, rise_row: Array) -> float:
-    """That of a row of small counts, of which most may be none."""
+    """Return the likelihood of a row of small counts, most of which may be zero."""
     total, product = _total(cells, at, n_classes), 1.0
     for k in range(at, at + np.uint64(n_classes if total > 0 else 0)):
         product *= rise[np.uint64(cells[k])]
@@ -137,11 +147,11 @@ def add_log_likelihoods(
     series: Array,
     sums: Array,
 ) -> None:
-    """Add Equation 5 to each of `sums`: for rows that follow each other in `cells`, from all where[...] + starts[c] on.
+    """Add Equation 5 to each sums[s], for n_rows[s] contiguous rows of `cells` from where[c] + starts[s] on, for all c.
 
-    There are n_rows[c] of them, in a table of size first + sizes[c]. Where where[...] is negative there are none.
+    The exponents are those of a table of size first + sizes[s]. Negative entries of `where` are skipped.
     """
-    few, many = np.uint64(_FEW), np.uint64(_MANY)  # what cannot be negative is quicker to look up
+    few, many = np.uint64(_FEW), np.uint64(_MANY)  # unsigned indices are quicker: no wraparound
     for s in range(starts.shape[0]):
         size, value, ratio, small = first + sizes[s], 0.0, 1.0, 1.0
         cell, row = exponents.value[size, 0], exponents.value[size, 1]
@@ -198,7 +208,7 @@ def add_log_likelihoods(
 
 @part
 def make_count_scores(n_cases: Int) -> CountScores:
-    """Room for all counts of so many cases."""
+    """Allocate scores for all counts up to n_cases."""
     return CountScores(np.empty((2, n_cases + 1), np.int64), np.zeros(2, np.int64), np.zeros(2), np.zeros(1))
 
 
@@ -222,10 +232,10 @@ def _quick_log_gamma(x: float, series: Array) -> float:
 def set_count_scores(
     cell: float, row: float, most_in_cell: Int, most_in_row: Int, series: Array, to: CountScores
 ) -> None:
-    """Those of counts up to these, in a table with these exponents of a cell and of a row."""
+    """Fill in the scores of counts up to these, in a table with these exponents of a cell and of a row."""
     if to.exponents[0] != cell or to.exponents[1] != row:
         n_cases = to.of.shape[1]
-        most = n_cases * (1.0 + abs(math.log(cell)) + abs(math.log(row)) + math.log(row + n_cases))  # of all together
+        most = n_cases * (1.0 + abs(math.log(cell)) + abs(math.log(row)) + math.log(row + n_cases))  # bounds all sums
         to.exponents[0], to.exponents[1], to.unit[0] = cell, row, 2.0 ** (math.ceil(math.log2(most)) - 63)
         to.n[0] = to.n[1] = 0
     for k in range(2):
@@ -239,7 +249,7 @@ def set_count_scores(
 
 @bare
 def total_score(counts: Array, of: Array) -> Int:
-    """What all of these counts add to the score."""
+    """Return the sum of the scores of all these counts."""
     total = np.int64(0)
     for k in range(counts.shape[0]):
         total += of[np.uint64(counts[k])]
