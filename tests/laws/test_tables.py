@@ -36,7 +36,7 @@ from leafwise.kernels.arc_search import equivalence
 from leafwise.kernels.scoring import dirichlet as kernels
 from leafwise.network import Network
 from leafwise.priors import parameter_prior
-from leafwise.search import table_nodes
+from leafwise.search import table_arc_search, table_nodes
 from leafwise.search.problem import Problem
 from leafwise.search.table_arc_search import AddArc, DeleteArc, PutBack, ReverseArc, TableArcSearch, TableArcSearchRun
 from leafwise.structure_priors import structure_prior
@@ -328,12 +328,17 @@ def test_turns_and_patience_find_more_in_a_sample_of_alarm():
     assert scores[1] > scores[0] + 150
 
 
+def without_seconds(search):
+    """What it takes to go on from here."""
+    return {**search.state(), "seconds": 0}
+
+
 def interrupt(search, n_steps, monkeypatch):
     """Run the search, with an interrupt when it has climbed so many steps."""
     climb = TableArcSearchRun._climb
 
-    def interrupted(search, n, with_turns):
-        climb(search, n_steps, with_turns)
+    def interrupted(search, n, reorients):
+        climb(search, n_steps, reorients)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TableArcSearchRun, "_climb", interrupted)
@@ -343,16 +348,48 @@ def interrupt(search, n_steps, monkeypatch):
 
 
 @pytest.mark.parametrize("prior", ["uniform", "bdeu:1"])
-def test_an_interrupt_leaves_the_best_network_so_far(prior, monkeypatch):
+def test_an_interrupt_leaves_the_best_network_so_far_and_the_search_goes_on_as_without_it(prior, monkeypatch):
     table = sample(alarm(), 300, seed=2)
-    search = searching(table, plain_setup(prior))
+    whole, search = (searching(table, plain_setup(prior)) for _ in range(2))
+    whole.run()
     while not search._is_at_top:
         search._advance(1)
-    before, score = search.network, search.log_score
+    before, score, state = search.network, search.log_score, without_seconds(search)
     interrupt(search, 2, monkeypatch)
-    assert (search.log_score, search.network) == (score, before)
+    assert (search.log_score, search.network, without_seconds(search)) == (score, before, state)
     search.run()
-    assert search.log_score >= score
+    assert (search.log_score, search.network) == (whole.log_score, whole.network)
+
+
+def test_time_that_is_up_while_a_variable_is_taken_out_does_not_count_as_in_vain(monkeypatch):
+    table = sample(alarm(), 300, seed=2)
+    whole, search = (searching(table, plain_setup("bdeu:1")) for _ in range(2))
+    whole.run()
+    while not search._is_at_top:
+        search._advance(1)
+    before, state = search.network, without_seconds(search)
+    monkeypatch.setattr(search, "_deadline", -1.0)
+    search._step(1)
+    assert (search.network, without_seconds(search)) == (before, state)
+    monkeypatch.setattr(search, "_deadline", math.inf)
+    search.run()
+    assert search.network == whole.network
+
+
+def test_a_pause_before_the_first_step_of_a_search_that_goes_on_is_no_circle(monkeypatch):
+    table = sample(alarm(), 300, seed=2)
+    monkeypatch.setattr(table_arc_search, "_AT_ONCE", 8)
+    whole, search = (searching(table, plain_setup("uniform"), **PLAIN) for _ in range(2))
+    whole.run()
+    for _ in range(8):
+        next(search)
+    problem, counter, hands = search._problem, CpuCounter(table, Workers(1)), Workers(1)
+    again = TableArcSearchRun(problem, counter, TableArcSearch(threads=1, **PLAIN), hands, search.state())
+    monkeypatch.setattr(table_arc_search, "_WORK", 0)  # the clock is looked at before any step is taken
+    again._advance(1)
+    monkeypatch.undo()
+    again.run()
+    assert again.network == whole.network
 
 
 def test_steps_before_an_interrupt_are_noted(monkeypatch):

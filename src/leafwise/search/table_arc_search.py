@@ -235,12 +235,14 @@ class TableArcSearchRun(Run):
     @property
     def operators(self) -> list[ArcOperator]:
         """All steps so far."""
+        read: list[ArcOperator] = []
         for steps, gains, turned in self._unread:
             others, begin = [(parent, child) for parent, child in turned.tolist()], 0
             for (kind, parent, child, end), gain in zip(steps.tolist(), gains.tolist(), strict=True):
-                self._operators.append(_CHANGES[kind](parent, child, gain, tuple(others[begin:end])))
+                read.append(_CHANGES[kind](parent, child, gain, tuple(others[begin:end])))
                 begin = end
-        self._unread.clear()
+        self._operators += read
+        self._unread = []
         return self._operators
 
     @property
@@ -336,11 +338,12 @@ class TableArcSearchRun(Run):
     def _step(self, n: int) -> None:
         """Change the arcs that gain most, up to n times; where there are none, take out the next variable."""
         if not self._is_at_top:
+            n_before = self.n_steps
             try:
                 self._is_at_top = self._climb(min(n, _AT_ONCE - self.n_steps % _AT_ONCE), self._turns)
             finally:  # an interrupt comes after the steps that were taken
                 self._note_steps()
-            if self.n_steps % _AT_ONCE == 0 and self.n_steps > 0:
+            if self.n_steps > n_before and self.n_steps % _AT_ONCE == 0:
                 before, self._score_then = self._score_then, self.log_score
                 if before is not None and self._score_then < before + hill_climbing.LEAST_GAIN:
                     self._is_at_top = True
@@ -363,13 +366,11 @@ class TableArcSearchRun(Run):
     def _note_steps(self) -> None:
         """Keep the steps in the log, which are made operators when somebody asks."""
         log, n = self._log, int(self._log.n[0])
-        log.n[0] = 0
         if n:
-            self._unread.append(
-                (log.steps[:n].copy(), log.gains[:n].copy(), log.reoriented[: log.steps[n - 1, 3]].copy())
-            )
-            self._n_taken += np.bincount(log.steps[:n, 0], minlength=len(self._n_taken))
-            self.n_steps += n
+            steps = log.steps[:n].copy(), log.gains[:n].copy(), log.reoriented[: log.steps[n - 1, 3]].copy()
+            unread, n_steps = [*self._unread, steps], self.n_steps + n
+            n_taken = self._n_taken + np.bincount(steps[0][:, 0], minlength=len(self._n_taken))
+            self._unread, self._n_taken, self.n_steps, log.n[0] = unread, n_taken, n_steps, 0  # no interrupt in between
 
     def _entries(self) -> NDArray[np.void]:
         """The entries of the cache for all targets as they are."""
@@ -399,26 +400,31 @@ class TableArcSearchRun(Run):
         return variable if n_arcs[variable] else None
 
     def _take_out(self, variable: int) -> None:
-        """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained."""
+        """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained.
+
+        Cut short, by an interrupt or the clock, it is undone as well, and the variable waits as before.
+        """
         is_parent, entries = self._graph.is_parent, self._graph.entries
-        before, entries_before, score, gain = is_parent.copy(), entries.copy(), self.log_score, 0.0
-        loose = before > self._rules.fixed
-        self._waits[variable] = 0
-        self._n_in_vain += 1
+        before, entries_before, score = is_parent.copy(), entries.copy(), self.log_score
+        loose, has_ended, gain = before > self._rules.fixed, False, math.nan
         try:
             changed = loose[:, variable] | (np.arange(len(entries)) == variable)
             is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
             entries[changed] = hill_climbing.UNKNOWN
             moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
             then = -math.inf
-            while not self._climb(_AT_ONCE, False) and time.perf_counter() < self._deadline:
+            while not has_ended and time.perf_counter() < self._deadline:
+                has_ended = self._climb(_AT_ONCE, False)
                 if self._log.n[0] == _AT_ONCE:
-                    if self.log_score < then + hill_climbing.LEAST_GAIN:
-                        break
+                    has_ended = has_ended or self.log_score < then + hill_climbing.LEAST_GAIN
                     then = self.log_score
-            gain = self.log_score - score
+            if has_ended:
+                gain = self.log_score - score
         finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
             self._log.n[0] = 0
+            if not math.isnan(gain):
+                self._waits[variable] = 0
+                self._n_in_vain += 1
             if gain > hill_climbing.LEAST_GAIN:
                 gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
                 self.operators.append(PutBack(variable, gone, new, gain))
