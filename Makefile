@@ -8,15 +8,15 @@ MODEL := alarm-model.json
 # The tests start hundreds of processes, each of which would else compile all the modules that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test lint style types pytest pytest-laws pytest-rest pytest-python test-counters test-oldest test-plain test-bounds fuzz bench paper docs serve pictures notebooks package clean
+.PHONY: help demo test lint style types pytest pytest-laws pytest-rest pytest-python pytest-oldest test-counters test-bounds test-oldest test-plain fuzz bench paper docs serve pictures notebooks package clean
 
 help:
 	@echo "make demo   learn the example network and show what was found"
 	@echo "make test   run every check and every test"
 	@echo "make test-counters  the contract and laws of counting, over every counter that this machine has, a GPU included"
 	@echo "make lint   style, types and import rules only"
-	@echo "make test-oldest, test-plain, test-bounds  the laws with the oldest versions that are supported, with numba's public parts"
-	@echo "            alone, and with every index checked"
+	@echo "make test-bounds, test-oldest, test-plain  the laws with every index checked, with the oldest versions that are supported, and"
+	@echo "            with numba's public parts alone"
 	@echo "make fuzz   inputs by chance for SECONDS=60, from a seed that is printed, or SEED=7"
 	@echo "make bench  the benchmarks"
 	@echo "make docs   the documentation, as pages in build/site; make serve shows them at a local address, where search works"
@@ -30,10 +30,11 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-# The tests in three parts, two at a time, each with its output in one piece where make can do that. The second compiles
-# nothing; the third begins when it is done, and finds most of what it needs compiled by the first.
+# The tests in parts, two at a time, each with its output in one piece where make can do that. The second compiles
+# nothing; when it is done, the third begins, and finds most of what it needs compiled by the first.
 test: style
-	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) pytest-laws pytest-python pytest-rest types
+	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
+		pytest-laws pytest-python pytest-rest test-bounds test-oldest types
 
 lint: style types
 
@@ -66,20 +67,23 @@ test-counters: .venv/installed-for-tests
 	$(BIN)/python -c 'from leafwise.counters.gpu import _cupy; _cupy(); print("with a GPU")' 2>/dev/null || echo "without a GPU: see docs/scale.md"
 	$(BIN)/python -m pytest tests/contracts/test_counters.py tests/laws/test_counters.py tests/laws/test_dask.py
 
-# Beside the usual run, since each of these compiles everything anew: before a release, and where a version is in doubt.
+# Each of these compiles everything anew. The last one is not part of `make test`.
 COMPILED := tests/unit/test_words.py tests/unit/test_sets.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \
 	tests/laws/test_exact.py
 
+test-bounds: .venv/installed-for-tests
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(BIN)/python -m pytest -q $(COMPILED)
+
+# The oldest numba that is supported cannot be installed for later versions of Python.
 test-oldest:
-	$(PYTHON) -m venv build/oldest
-	build/oldest/bin/python -m pip install --quiet $$($(PYTHON) tests/oldest.py) 'pytest>=8' 'hypothesis>=6.100'
+	@if $(PYTHON) -c 'import sys; sys.exit(sys.version_info >= (3, 14))'; then $(MAKE) --no-print-directory pytest-oldest; \
+		else echo "not tested with the oldest versions that are supported: they are not for Python 3.14 or newer"; fi
+
+pytest-oldest: build/oldest/installed
 	NUMBA_CACHE_DIR=build/oldest/cache PYTHONPATH=src build/oldest/bin/python -m pytest -q -o filterwarnings=default $(COMPILED)
 
 test-plain: .venv/installed-for-tests
 	LEAFWISE_PLAIN_NUMBA=1 NUMBA_CACHE_DIR=build/plain $(BIN)/python -m pytest -q $(COMPILED)
-
-test-bounds: .venv/installed-for-tests
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/bounds $(BIN)/python -m pytest -q $(COMPILED)
 
 SECONDS ?= 60
 fuzz: .venv/installed-for-tests
@@ -121,6 +125,11 @@ clean:
 
 .venv/installed-for-tests: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
+	@touch $@
+
+build/oldest/installed: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --no-compile $$($(PYTHON) tests/oldest.py) 'pytest>=8' 'hypothesis>=6.100'
 	@touch $@
 
 .venv/bin/python:
