@@ -1,15 +1,15 @@
 """Bayesian networks with decision graphs, learned from data.
 
-    table = leafwise.read("data.csv")          a file, a frame or an array as states; describe(...) says how it is read
-    network = leafwise.learn(table)            or straight from the file or frame: learn("data.csv", bins=8)
-    network["age"]                             one variable: its parents, its decision graph
+    table = leafwise.read("data.csv")          encode a file, a frame or an array; describe(...) reports how
+    network = leafwise.learn(table)            or directly from the file or frame: learn("data.csv", bins=8)
+    network["age"]                             one variable: its parents and its decision graph
     network.query("ill", given={"age": 40})    distributions given evidence
     network.predict("new.csv", "ill")          the same for every row
-    network.sample(100).to_pandas()            cases drawn
+    network.sample(100).to_pandas()            sampled cases
     network.plot().save("network.svg")         pictures
-    network.save("model.json")                 and back: leafwise.Network.load("model.json")
+    network.save("model.json")                 load it with leafwise.Network.load("model.json")
 
-`leafwise.estimators` has classifiers for scikit-learn, and `leafwise.examples.alarm()` is a network to try things on.
+`leafwise.estimators` contains estimators for scikit-learn, and `leafwise.examples.alarm()` is an example network.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from leafwise.structure_priors import Arcs, Choices, Kappa
     from leafwise.table import Table, Variable
 
-# Public names and where they live: imported when first asked for, so that `import leafwise` is instant.
+# Public names and their modules, imported on first access, so that `import leafwise` is fast.
 _HOME = {
     "AddArc": "search.table_arc_search",
     "Advice": "errors",
@@ -282,5 +282,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What Tab offers and help() lists: the public names."""
+    """List the public names and modules, for tab completion and help()."""
     return [*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))]

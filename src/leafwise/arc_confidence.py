@@ -1,7 +1,7 @@
-"""How sure is an arc? Networks learned from many halves of the cases, and what they agree on.
+"""Confidence in arcs: the shares of networks that have them, when learned from random halves of the cases.
 
-Knows how a network is learned. Halves, drawn without putting cases back, stand in for the bootstrap: cases drawn twice
-count twice as evidence, and shares of networks would be too large (docs/how-to/many.md).
+Knows how a network is learned. Halves, drawn without replacement, are used instead of bootstrap samples, whose repeated
+cases count as additional evidence and inflate the shares (docs/how-to/many.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,19 +34,19 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Confidence(Framed):
-    """Shares of networks: `shares[i, j]` of those with an arc from i to j; `tests[i, j]`, how often j's graph tests i.
+    """The agreement of networks on arcs: `shares[i, j]` is the share of networks with an arc from i to j.
 
-    `frame_columns()`, or `to_pandas()`, has a row for each pair that some network connects, the surest first.
+    `frame_columns()`, or `to_pandas()`, has one row per pair that some network connects, largest share first.
     """
 
     names: tuple[str, ...]
     n_networks: int
     shares: Floats
-    tests: Floats  # the mean number of tests of the one in the graph of the other
+    tests: Floats  # tests[i, j]: the mean number of tests of i in the graph of j
 
     @classmethod
     def of(cls, networks: Sequence[Network]) -> "Confidence":
-        """What networks over the same variables agree on."""
+        """Count the arcs and tests of networks over the same variables."""
         if not networks:
             raise ValueError("no network was given, and confidence needs one at least: give some.")
         n = len(networks[0].variables)
@@ -62,26 +62,27 @@ class Confidence(Framed):
 
     @property
     def connected(self) -> Floats:
-        """The share of networks that connect two variables, in whichever direction."""
+        """The share of networks that connect two variables, in either direction."""
         return self.shares + self.shares.T
 
     @property
     def threshold(self) -> float:
-        """The share from which on a pair is taken to be connected: chosen from the shares themselves.
+        """The least share with which a pair counts as connected, determined by the shares themselves.
 
-        Were everything sure, all shares would be 0 or 1. Among such distributions the nearest to that of the shares, in
-        the L1 distance of their cumulative functions, says how many pairs are connected (Scutari & Nagarajan 2013).
+        If everything were certain, all shares would be 0 or 1. The nearest distribution of this kind, in the L1
+        distance of distribution functions, says how many pairs are connected (Scutari & Nagarajan 2013): those from
+        the smallest share of at least 1/2 on.
         """
         i, j = np.triu_indices(len(self.names), 1)
-        found = np.append(0.0, np.sort(np.clip(self.connected[i, j], 0, 1)))  # before the first, none is below
-        up_to = np.append(found[1:], 1.0).searchsorted(0.5)  # half of all places are to the left of
+        found = np.append(0.0, np.sort(np.clip(self.connected[i, j], 0, 1)))  # steps of the distribution function
+        up_to = np.append(found[1:], 1.0).searchsorted(0.5)  # the shares below 1/2, where it has its median value
         return float(found[up_to + 1]) if up_to + 1 < len(found) else 1.0
 
     @property
     def consensus(self) -> tuple[tuple[str, str], ...]:
-        """The arcs of the consensus network: pairs above the threshold, each in the direction that most networks have.
+        """The arcs of the consensus network: pairs from the threshold on, each in its more frequent direction.
 
-        The surest come first; an arc that would close a cycle with these is turned round, which then closes none.
+        They are in descending order of shares; an arc that would close a cycle with earlier ones is reversed.
         """
         n = len(self.names)
         is_parent = np.zeros((n, n), np.uint8)
@@ -99,8 +100,8 @@ class Confidence(Framed):
     def network(self, data: Any, **reading: Unpack[Reading]) -> Network:
         """The consensus as a network whose graphs are learned from all cases of the data, by the default search.
 
-        Its `learned` tells, as "confidence", how many networks there were, and for each arc (parent, child) the shares
-        of those that connect the two, and that have this arc; the explorer shows them.
+        Its `learned["confidence"]` has the number of networks, the threshold, and for each arc (parent, child) the
+        shares of networks that connect the pair and that have this arc; the explorer displays them.
 
         >>> from leafwise.examples import alarm
         >>> from leafwise.inference.sampling import sample
@@ -118,13 +119,13 @@ class Confidence(Framed):
         return replace(network, learned={**network.learned, "confidence": told})
 
     def _pairs(self, least: float) -> list[tuple[int, int]]:
-        """The pairs with at least that share, and some, the surest first."""
+        """The pairs (i < j) connected by a positive share of at least `least`, largest share first."""
         both = np.triu(self.connected, 1)
         pairs = np.argwhere((both >= least) & (both > 0))
         return [(int(i), int(j)) for i, j in sorted(pairs.tolist(), key=lambda pair: -both[tuple(pair)])]
 
     def plot(self, least: float | None = None) -> "Picture":
-        """A picture of the pairs from the threshold, or a share, on: the wider a line, the surer."""
+        """A picture of the pairs with a share of at least `least` (by default the threshold), shown by line widths."""
         return shares_picture(self.names, self.shares, self.threshold if least is None else least)
 
     def frame_columns(self) -> Columns:
@@ -164,10 +165,10 @@ def confidence(
     constraints: Constraints = Constraints(),
     **reading: Unpack[Reading],
 ) -> Confidence:
-    """How sure each arc is: learn from many halves of the cases, and count the networks that have it.
+    """Estimate the confidence in each arc: learn from random halves of the cases, and count the networks that have it.
 
-    The other arguments are those of `learn`. Shares are to be taken at their word with `search=RecoverySearch()` alone:
-    other searches find many pairs in every half that are not adjacent, `LeafSearch()` in less time.
+    The other arguments are those of `learn`. Only with `search=RecoverySearch()` are shares calibrated: other searches
+    connect many non-adjacent pairs in every half. `LeafSearch()` takes less time.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -184,7 +185,7 @@ def confidence(
 
 
 def halves(table: Table, networks: int, seed: int, **settings: Any) -> Iterator[Network]:
-    """Networks learned from halves of the cases, one after the other."""
+    """Learn networks from random halves of the cases, one after the other."""
     check_type(networks, int, "networks", "a whole number: give one such as 100")
     if networks < 1 or table.n_cases < 2:
         raise ValueError(

@@ -18,21 +18,20 @@ from leafwise.smoothing import counts_of
 from leafwise.structure_priors import Choices
 from leafwise.table import Table
 
-GROWTH = "kappa:0.3"  # the structure prior of trees that will be averaged: what is too much has no weight later
-_LEAST_DOUBT = math.log(0.5)  # a test is never taken for more probable than that, before the data
+GROWTH = "kappa:0.3"  # the structure prior of trees to be averaged, which gives superfluous tests little weight
+_LEAST_DOUBT = math.log(0.5)  # the largest log prior probability of a test
 
 
 def averaged(network: Network, data: Any) -> Network:
-    """The same graphs, the distribution of each leaf averaged over all prunings of the graph.
+    """Average the distribution of each leaf over all prunings of its graph; the graphs stay the same.
 
-    Every test of a graph may be there or not, and if not all its cases are one leaf. Each of these prunings has a
-    posterior probability: a test is there with the prior probability that the structure prior "choices" gives to the
-    tests of the graph, on average, and each node has two cases spread evenly over the states. The sum over all
-    prunings has a closed form, so nothing is drawn and nothing is tuned. Where arcs share a leaf, each test is judged
-    as if the others that lead there stayed. Counts are those of the data; there is no parameter prior to score with
-    (`prior` is None).
+    Any test may be pruned, which makes all its cases one leaf. Prunings are weighted by their posterior probability:
+    the prior probability of a test is what the structure prior "choices" charges for the tests of the graph, on
+    average, and each node has two pseudo-cases spread evenly over the states. The sum over all prunings has a closed
+    form, so nothing is sampled or tuned. Where arcs share a leaf, each test is judged as if the other tests that lead
+    there were kept. Counts are those of the data; there is no parameter prior to score with (`prior` is None).
 
-    It is made for trees that were grown with few charges: `learn(data, leaves="average")` does both.
+    It is meant for trees grown under a weak structure prior: `learn(data, leaves="average")` does both.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -56,7 +55,7 @@ def averaged(network: Network, data: Any) -> Network:
 
 
 def averaged_means(network: Network, target: int, node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The distributions of a node's leaves, averaged over all prunings, from the counts on its arcs."""
+    """Return the distributions of a node's leaves, averaged over all prunings, from the counts on its arcs."""
     if node.own is not None:
         raise ValueError(
             f"{network.names[target]!r} has own-value tests, and an average over prunings is no product of their "
@@ -71,14 +70,14 @@ def averaged_means(network: Network, target: int, node: Node, on_arcs: NDArray[n
 
 
 def _averaged_node(network: Network, target: int, node: Node, table: Table) -> Node:
-    """The node with averaged leaves."""
+    """Return the node with averaged leaves."""
     on_arcs, every = counts_of(node, target, table)
     counts, means = every[list(node.graph.leaves)], averaged_means(network, target, node, on_arcs)
     return Node.with_means(node.parents, node.graph, counts, means)
 
 
 def log_probability_of_test(network: Network, target: int, node: Node) -> float:
-    """What the structure prior "choices" charges for a test of a node's graph, on average."""
+    """Return the log prior probability of a test: the mean charge of "choices" per test, at most log 1/2."""
     n_tests = sum(test != LEAF for test in node.graph.tests)
     if n_tests == 0:
         return _LEAST_DOUBT

@@ -1,8 +1,8 @@
-"""Files read in batches: every cell becomes a byte as soon as it is read, so that no file is ever in memory whole.
+"""Files read in batches: cells are packed into bytes as they are read, so that no file is in memory as a whole.
 
-A column is packed as places among the values seen so far. When all is read, these values, and not millions of cells,
-are looked at as any column's are (`columns`), so what comes out is what reading at once gives. A column with more
-values than a byte has room for is kept as Arrow encodes it. Knows Arrow, files, and how columns are made.
+A column is packed as indices into the distinct values seen so far. In the end only these values are interpreted, like
+those of any column (`columns`), so the result is the same as that of reading at once. A column with too many values
+for a byte is kept in Arrow's dictionary encoding. Knows Arrow, files, and how columns are made.
 """
 
 import os
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Bytes = NDArray[np.uint8]
-_MOST = 127  # values of a column that is kept in bytes
+_MOST = 127  # distinct values of a column in bytes
 _MISSING = 255
 _MOST_THREADS = 4  # that pack columns of a file
-_FEW = 8  # values that are counted one by one
+_FEW = 8  # up to this number, values are counted one by one
 _SAME = bytearray(range(256))
-_BLOCK = 1 << 16  # bytes that are recoded at a time: they stay in the processor's cache
+_BLOCK = 1 << 16  # bytes that are recoded at a time, to fit into the processor's cache
 
 _listeners: list[Callable[[int], None]] = []
-_limits = [_MOST_THREADS]  # of threads, the last of which holds
+_limits = [_MOST_THREADS]  # a stack: the last limit on threads applies
 
 
 @contextmanager
 def rows_told(tell: Callable[[int], None]) -> Iterator[None]:
-    """While this lasts, `tell` is called with the number of rows read so far, batch by batch."""
+    """Call `tell` with the number of rows read so far after each batch, within this context."""
     _listeners.append(tell)
     try:
         yield
@@ -61,7 +61,7 @@ def rows_told(tell: Callable[[int], None]) -> Iterator[None]:
 
 @contextmanager
 def at_most_threads(n: int) -> Iterator[None]:
-    """While this lasts, files are read with at most so many threads, Arrow's own among them."""
+    """Limit the number of threads that read files, including Arrow's own, within this context."""
     import pyarrow as pa
 
     before = pa.cpu_count()
@@ -75,40 +75,40 @@ def at_most_threads(n: int) -> Iterator[None]:
 
 
 def is_path(source: object) -> bool:
-    """Whether a source is a file, a folder, a pattern, or several of these."""
+    """Return whether a source is a path (of a file, a folder, or a pattern), or a list of paths."""
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(one, str | os.PathLike) for one in source)
     return isinstance(source, str | os.PathLike)
 
 
 def files_of(source: Any) -> list[Path]:
-    """The files that such a source stands for."""
+    """Return the files that such a source denotes."""
     sources = source if isinstance(source, list | tuple) else [source]
     return [path for one in sources for path in paths_of(os.fsdecode(one))]
 
 
 @dataclass(frozen=True, eq=False)
 class PackedSource(Source):
-    """An opened source whose cells are bytes: row i of `block` belongs to column i, and is its codes where these are.
+    """An opened source packed into bytes: row i of `block` belongs to column i, and holds its codes if they fit.
 
-    Encoding may write states over them, to make a table in the same memory.
+    Encoding may overwrite these by states, to make a table in the same memory.
     """
 
     block: Bytes = field(default_factory=lambda: np.empty((0, 0), np.uint8))
     columns: tuple[Column, ...] = ()
 
     def column(self, index: int) -> Column:
-        """Column number `index` as codes and labels."""
+        """Return column `index` as codes and labels."""
         return self.columns[index]
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.block.shape[1])
 
 
 def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
-    """Read files, batch by batch: those columns that `kept` leaves of a source.
+    """Read files in batches, only the columns that `kept` selects.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ def read_batches(source: Any, how: Format, kept: Kept) -> PackedSource:
 
 
 def packed(paths: Sequence[Path], how: Format, kept: Kept) -> "Packing":
-    """Files packed batch by batch: text is read ahead by another thread, columns of Parquet by several."""
+    """Pack files in batches: another thread reads text ahead, and several threads read the columns of Parquet files."""
     packing: Packing | None = None
     n_threads = min(_limits[-1], _MOST_THREADS, n_cores())
     for pieces in _ahead(pieces for path in paths for pieces in file_parts(path, how, kept, n_threads)):
@@ -149,14 +149,14 @@ def _ahead(pieces: Iterator[list[Iterator[Source]]]) -> Iterator[list[Iterator[S
 
 
 class Packing:
-    """Columns being read; `paths` are the files, if they are read from some."""
+    """Columns that are being packed; `paths` are their files, if any."""
 
     def __init__(self, first: Source, paths: Sequence[Path] = (), room: int = 0) -> None:
         self._names = first.every or first.names
         self._first, self._paths = replace(first, names=self._names, every=(), cells=()), paths
         self._places = {name: place for place, name in enumerate(self._names)}
         self._values = [_Values() for _ in self._names]
-        self._n_read = [0] * len(self._names)  # rows of each column: parts of a file may have some columns only
+        self._n_read = [0] * len(self._names)  # rows by column, since parts of a file may have only some columns
         self._block = np.empty((len(self._names), max(room, first.n_rows, 1)), np.uint8)
         self._told: dict[str, None] = {}
         self._types: dict[str, tuple[str, str]] = {}
@@ -165,11 +165,11 @@ class Packing:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are so far."""
+        """The number of rows so far."""
         return min(self._n_read)
 
     def add(self, part: Source) -> None:
-        """Pack one more batch."""
+        """Pack a batch."""
         self._check(part)
         n = part.n_rows
         for name, chunks in zip(part.names, part.cells, strict=True):
@@ -186,9 +186,9 @@ class Packing:
                     tell(sum(self._n_read) // len(self._n_read))
 
     def add_side_by_side(self, begun: Source, pieces: Sequence[Iterator[Source]]) -> None:
-        """Pack the first part of a file, and then, each by a thread, iterators over others: with different columns."""
+        """Pack the first part of a file, then those of each iterator by a thread; iterators have different columns."""
         if len(pieces) > 1:
-            self._make_room(self.n_rows + begun.n_in_file)  # while there is one thread
+            self._make_room(self.n_rows + begun.n_in_file)  # before other threads start
         self.add(begun)
         over = Event()
 
@@ -212,7 +212,7 @@ class Packing:
                 over.set()
 
     def _check(self, part: Source) -> None:
-        """Refuse a file that has other columns, or other types, than those before it."""
+        """Refuse a part whose columns, types or decimal sign differ from those before it."""
         first, names = self._first, part.every or part.names
         if set(names) != set(first.names):
             raise ValueError(other_columns(part.title, names, first.title, first.names))
@@ -241,15 +241,15 @@ class Packing:
         room = self._block.shape[1]
         if n <= room:
             return
-        block = np.empty((len(self._block), max(n, 2 * room)), np.uint8)  # memory is not touched before it is used
+        block = np.empty((len(self._block), max(n, 2 * room)), np.uint8)  # unused memory is not touched
         for new, old, n_read in zip(block, self._block, self._n_read, strict=True):
             new[:n_read] = old[:n_read]
         self._block = block
 
     def surveyed(self) -> tuple[Source, list[NDArray[np.int64]]]:
-        """The values seen, as a source with each of them once (and nulls behind them), and how often each occurs.
+        """Return the values seen, as a source with each of them once (padded by nulls), and their counts.
 
-        Count 255 is that of missing cells.
+        Entry 255 is the count of missing cells. A column with too many values for a byte is refused.
         """
         import pyarrow as pa
 
@@ -268,14 +268,14 @@ class Packing:
         return known, [one.counts for one in self._values]
 
     def table(self, variables: tuple[Variable, ...], codes: Sequence[Bytes]) -> Table:
-        """The table in which each byte, such as a value's place or 255, is another one; there are no more batches."""
+        """Return a table, whose codes replace each byte (the index of a value, or 255); no batch may follow."""
         block = _tight(self._block, self.n_rows)
         for row, own in zip(block, codes, strict=True):
             recode(row, own)
         return Table(variables, block)
 
     def finished(self, how: Format) -> PackedSource:
-        """All that was read."""
+        """Return all that was read, as a source."""
         first, n = self._first, self.n_rows
         block = _tight(self._block, n)
         title = first.title if len(self._paths) <= 1 else _title(self._paths)
@@ -294,17 +294,17 @@ def _title(paths: Sequence[Path]) -> str:
 
 
 def _room(first: Source, paths: Sequence[Path], how: Format) -> int:
-    """How many rows there may be in all, so that nothing has to be copied to where there is more room."""
+    """Estimate the total number of rows, so that memory need not be reallocated."""
     if len(paths) <= 1:
         return first.n_in_file
     if all(path.suffix.lower() in PARQUET_ENDINGS and path.exists() for path in paths):
         return sum(n_rows_in(path, how) for path in paths)
-    sizes = [path.stat().st_size for path in paths if path.exists()]  # as many a byte as in the first, and some more
+    sizes = [path.stat().st_size for path in paths if path.exists()]  # rows per byte are as in the first, plus 10 %
     return int(1.1 * first.n_in_file * sum(sizes) / max(1, sizes[0])) + 1 if sizes else 1
 
 
 def _tight(block: Bytes, n: int) -> Bytes:
-    """The first n bytes of each row, one row behind the other, in the same memory."""
+    """Make the first `n` bytes of each row contiguous, in the same memory."""
     if block.shape[1] == n:
         return block
     n_rows, room = block.shape
@@ -315,7 +315,7 @@ def _tight(block: Bytes, n: int) -> Bytes:
 
 
 def recode(row: Bytes, codes: Bytes) -> None:
-    """Put another code in the place of each, all 256 of which are given.
+    """Replace each byte by its entry in `codes`, which has 256, in place.
 
     >>> row = np.array([0, 1, 1], np.uint8)
     >>> recode(row, np.arange(255, -1, -1, dtype=np.uint8))
@@ -329,7 +329,7 @@ def recode(row: Bytes, codes: Bytes) -> None:
 
 
 def _recode_few(cells: Bytes, codes: bytearray) -> None:
-    """The same for cells below len(codes), or 255, which stays: in half the time, as bits that differ are flipped."""
+    """Recode cells that are below len(codes), or 255, which stays: by XOR with masks, in half the time of `recode`."""
     flips = np.zeros(0, np.uint8)
     for place, code in enumerate(codes):
         if place != code:
@@ -341,7 +341,7 @@ def _recode_few(cells: Bytes, codes: bytearray) -> None:
 
 
 def _tally(cells: Bytes, n: int, has_missing: bool) -> list[int]:
-    """How often each byte below n occurs, and then 255; there are no others."""
+    """Count each byte below `n`, and last 255; there are no others."""
     if n > _FEW:
         counts = np.bincount(cells, minlength=256).tolist()
         return [*counts[:n], counts[_MISSING]]
@@ -351,7 +351,7 @@ def _tally(cells: Bytes, n: int, has_missing: bool) -> list[int]:
 
 
 def _type(kind: "pa.DataType") -> str:
-    """What sort of type this is; "" where a column has nothing but missing cells."""
+    """Return the kind of an Arrow type, for messages; "" for a column of nulls only."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -372,18 +372,18 @@ def _whole_numbers(numbers: NDArray[np.int64]) -> "pa.Array":
 
 
 class _Values:
-    """The values of one column, as far as they are seen, and how often each occurs."""
+    """The distinct values of one column seen so far, and their counts."""
 
     def __init__(self) -> None:
         self._codes: dict[Any, int] = {}
-        self._pieces: list[pa.Array] = []  # the same values, in this order
+        self._pieces: list[pa.Array] = []  # the values, in the order of their codes
         self.counts = np.zeros(256, np.int64)
         self._wide: list[pa.Array] | None = None  # all cells, once there are too many values
         self._ordered = True
 
     @property
     def seen(self) -> "pa.Array | None":
-        """The values by their codes; None where there are too many."""
+        """The values, in the order of their codes; None if there are too many."""
         import pyarrow as pa
 
         if self._wide is not None:
@@ -391,7 +391,7 @@ class _Values:
         return pa.concat_arrays(self._pieces) if self._pieces else pa.nulls(0)
 
     def add(self, chunk: "pa.Array", row: Bytes, begin: int) -> None:
-        """Pack cells, from `begin` on."""
+        """Pack cells into a row, from `begin` on."""
         import pyarrow as pa
 
         if not len(chunk):
@@ -408,7 +408,7 @@ class _Values:
             self._wide.append(chunk if is_encoded else chunk.dictionary_encode())
 
     def _add_numbers(self, chunk: "pa.Array", out: Bytes) -> bool:
-        """Pack whole numbers that are near each other, if they are; without asking Arrow for a dictionary."""
+        """Pack integers in a small range, without Arrow's dictionary encoding; return whether they are."""
         import pyarrow as pa
 
         kind = chunk.type
@@ -417,7 +417,7 @@ class _Values:
         if self._pieces and self._pieces[0].type != pa.int64():
             return False
         cells = np.frombuffer(chunk.buffers()[1], str(kind))[chunk.offset : chunk.offset + len(chunk)]
-        least, most = 0, int(cells.view(f"u{cells.itemsize}").max())  # a negative one is a large one there
+        least, most = 0, int(cells.view(f"u{cells.itemsize}").max())  # negative numbers become large
         if most >= _FEW:
             least, most = int(cells.min()), int(cells.max())
         n = most - least + 1
@@ -441,7 +441,7 @@ class _Values:
         return True
 
     def _add(self, chunk: "pa.Array", out: Bytes) -> bool:
-        """Pack cells of any type by way of Arrow's dictionary of them; False where there are too many values."""
+        """Pack cells by Arrow's dictionary encoding; return False if there are too many values, or two types."""
         import pyarrow as pa
 
         cells, values = cells_of(chunk)
@@ -450,17 +450,17 @@ class _Values:
         if len(values) > _MOST or (self._pieces and self._pieces[0].type != values.type):
             return False
         found, new = values.to_pylist(), []
-        keys = [value.hex() if isinstance(value, float) else value for value in found]  # zeros apart, NaN known again
+        keys = [value.hex() if isinstance(value, float) else value for value in found]  # 0.0 is not -0.0, NaN is NaN
         for place, key in enumerate(keys):
             if key is not None and key not in self._codes:
                 self._codes[key] = 0
                 new.append(place)
         if len(self._codes) > _MOST:
-            for _ in new:  # as if they had not come
+            for _ in new:  # remove them again
                 self._codes.popitem()
             return False
         if new:
-            if not self._ordered:  # as their states will be
+            if not self._ordered:  # sorted like their states, if possible
                 new.sort(key=keys.__getitem__)
             self._pieces.append(values.take(_whole_numbers(np.array(new))))
             n = len(self._codes)
@@ -473,7 +473,7 @@ class _Values:
         return True
 
     def _take(self, table: bytearray, counts: list[int], out: Bytes) -> None:
-        """Give bytes that are counted the codes of the table."""
+        """Recode bytes by a table, and add their counts to those of its codes."""
         for code, count in zip(table, counts[:-1], strict=False):
             self.counts[code] += count
         self.counts[_MISSING] += counts[-1]
@@ -483,7 +483,7 @@ class _Values:
             recode(out, np.frombuffer(table, np.uint8))
 
     def _widen(self, packed: Bytes) -> None:
-        """Keep cells as Arrow does from now on."""
+        """Switch to Arrow's dictionary encoding, also for the cells packed so far."""
         import pyarrow as pa
 
         self._wide = []
@@ -498,7 +498,7 @@ class _Values:
         self._wide.append(pa.DictionaryArray.from_arrays(indices, pa.concat_arrays(self._pieces)))
 
     def column(self, source: Source, name: str, row: Bytes) -> Column:
-        """The column, whose codes are this row if they are bytes."""
+        """Return the column, whose codes are in this row if they are bytes."""
         import pyarrow as pa
 
         if self._wide is not None:

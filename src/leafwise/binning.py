@@ -1,9 +1,9 @@
-"""Numbers in labels, and numeric columns cut into bins: cut points and the labels of the intervals.
+"""Numeric labels, and discretization of numeric columns: cut points, and labels of intervals.
 
 Knows NumPy and nothing else.
 
-A cut belongs to the bin on its right: "< 2.5", "2.5 to 5", ">= 5" are the values below 2.5, from 2.5 up to but
-not including 5, and 5 or more.
+A cut point belongs to the bin on its right: "< 2.5", "2.5 to 5" and ">= 5" are the values below 2.5, from 2.5 to below
+5, and from 5 on.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BINNINGS = ("bayes", "quantile", "uniform")
 
 
 def number(text: str) -> float | int | None:
-    """The finite number that a label spells, or None; whole numbers stay exact.
+    """The finite number that a label spells, or None; integers stay exact.
 
     >>> number("2.50"), number("7"), number("seven"), number("inf")
     (2.5, 7, None, None)
@@ -35,7 +35,7 @@ def number(text: str) -> float | int | None:
 
 
 def number_label(value: float) -> str:
-    """A number as a label: whole numbers without a point, others in the fewest digits that give them back.
+    """The label of a number: integers without a decimal point, others with the fewest digits that restore them.
 
     >>> number_label(2.0), number_label(0.1)
     ('2', '0.1')
@@ -44,7 +44,7 @@ def number_label(value: float) -> str:
 
 
 def plain_label(text: str) -> str:
-    """A numeric label as a frame of floats would have it: "1.0" is "1", while "007" and "1.50" stay as they are.
+    """Normalize a label that is written as Python writes floats: "1.0" becomes "1"; "007" and "1.50" stay.
 
     >>> plain_label("1.0"), plain_label("007")
     ('1', '007')
@@ -56,9 +56,9 @@ def plain_label(text: str) -> str:
 def cut_points(
     values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int, binning: str = "quantile"
 ) -> tuple[float, ...]:
-    """At most n_bins - 1 cuts for distinct rising values that occur so many times each.
+    """At most n_bins - 1 cut points for distinct values in ascending order, with these counts.
 
-    Equal cuts count once, so heavy ties give fewer bins, and a single value none.
+    Equal cut points count once, so heavy ties give fewer bins. A single value has no cut points.
 
     >>> cut_points(np.array([1.0, 2.0, 3.0, 4.0]), np.array([5, 5, 5, 5]), 2)
     (3.0,)
@@ -72,8 +72,8 @@ def cut_points(
 
 
 def _quantile_cuts(values: NDArray[np.float64], counts: NDArray[np.int64], n_bins: int) -> NDArray[np.float64]:
-    # below[j]: cases under values[j + 1], for each place a cut may stand. Every cut is an observed value above
-    # the smallest one, so no bin is empty. Each wanted share takes the nearest such place, the lower of two as near.
+    # below[j]: the number of cases below values[j + 1]. Every cut point is an observed value above the smallest one, so
+    # no bin is empty. Each quantile is rounded to the nearest such value, and in a tie to the lower one.
     below = np.cumsum(counts)[:-1]
     wanted = np.arange(1, n_bins) * (below[-1] + counts[-1]) / n_bins
     right = np.minimum(np.searchsorted(below, wanted), len(below) - 1)
@@ -84,14 +84,15 @@ def _quantile_cuts(values: NDArray[np.float64], counts: NDArray[np.int64], n_bin
 
 
 def _uniform_cuts(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
-    # Shares of the two ends, not of their difference, which can overflow. A cut at the smallest value holds nothing.
+    # Convex combinations of the two ends, since their difference can overflow. No cut point at the smallest value,
+    # below which no case is.
     share = np.arange(1, n_bins) / n_bins
     cuts: NDArray[np.float64] = values[0] * (1 - share) + values[-1] * share
     return np.extract(cuts > values[0], cuts)
 
 
 def interval_labels(cuts: tuple[float, ...], spell: Callable[[float], str] | None = None) -> tuple[str, ...]:
-    """One label a bin; no two cuts look the same. `spell`: how to write a cut that is no plain number.
+    """One label per bin, with enough digits to tell cut points apart. `spell`: formats those that are not numbers.
 
     >>> interval_labels((2.5, 5.0))
     ('< 2.5', '2.5 to 5', '>= 5')

@@ -1,4 +1,4 @@
-"""Weights of cases: whole ones repeat their cases; for others, rows are repeated that stand for a share of a case each.
+"""Case weights: integer weights repeat their cases; for others, rows are repeated, each of a fraction of a case.
 
 Knows tables.
 """
@@ -13,13 +13,13 @@ from leafwise.table import Table
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_CELLS = 2**27  # of a table whose rows are repeated, or twice as many rows as there are cases
-ROWS_A_CASE = 100  # of mean weight, where weights have to be rounded
-_MOST_WEIGHT = 1e15  # in all: beyond that, doubles do not tell one case more or less
+MOST_CELLS = 2**27  # of a table whose rows are repeated, unless it has at most twice as many rows as there are cases
+ROWS_A_CASE = 100  # per case of mean weight, if weights must be rounded
+_MOST_WEIGHT = 1e15  # in total: beyond that, doubles do not resolve a single case
 
 
 def checked_weights(weights: Any, n_cases: int) -> Floats:
-    """The weights as numbers, one for each case; a ValueError where they cannot be.
+    """The weights as floats, one per case; a ValueError if they are not valid.
 
     >>> checked_weights([1, 0, 2.5], 3).tolist()
     [1.0, 0.0, 2.5]
@@ -50,7 +50,7 @@ def checked_weights(weights: Any, n_cases: int) -> Floats:
 
 
 def repeated_rows(weights: Floats, n_variables: int) -> Integers | None:
-    """The cases, each as often as its weight says; None where weights are not whole, or too large for that.
+    """The row numbers, each repeated by its weight; None if weights are not integers, or too large.
 
     >>> repeated_rows(np.array([1.0, 0.0, 2.0]), 5).tolist()
     [0, 2, 2]
@@ -61,7 +61,7 @@ def repeated_rows(weights: Floats, n_variables: int) -> Integers | None:
 
 
 def stacked(table: Table, weights: Floats) -> tuple[Table, float]:
-    """The table with its rows repeated in proportion to their weights, and how many cases a row stands for.
+    """The table with rows repeated in proportion to their weights, and the number of cases that a row represents.
 
     >>> from leafwise.table import Variable
     >>> table, unit = stacked(Table((Variable("x", ("a", "b")),), np.array([[0, 1]], np.uint8)), np.array([0.5, 1.5]))
@@ -73,7 +73,7 @@ def stacked(table: Table, weights: Floats) -> tuple[Table, float]:
 
 
 def _multiples(weights: Floats, most: int) -> tuple[Integers, float]:
-    """Whole multiples of a unit: exactly if the weights are such of 1/2, 1/3 ... or 1/100, else rounded."""
+    """Weights as integer multiples of a unit: exactly if they are multiples of 1, 1/2, ... or 1/100, else rounded."""
     for parts in range(1, ROWS_A_CASE + 1):
         near = np.rint(weights * parts)
         if np.abs(weights * parts - near).max() <= 1e-9:
@@ -83,7 +83,7 @@ def _multiples(weights: Floats, most: int) -> tuple[Integers, float]:
                 return whole // divisor, divisor / parts
             break
     rows = np.rint(weights * (min(most, ROWS_A_CASE * len(weights)) / weights.sum())).astype(np.int64)
-    return rows, float(weights.sum() / rows.sum())  # so that they add up to as many cases as before
+    return rows, float(weights.sum() / rows.sum())  # preserves the total weight
 
 
 def _most_rows(n_cases: int, n_variables: int) -> int:

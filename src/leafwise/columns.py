@@ -1,7 +1,7 @@
-"""Files, frames and arrays as columns: for each case the index of its text, -1 where the cell is missing.
+"""Columns of files, frames and arrays: for each case the index of its label, or -1 if the cell is missing.
 
 Knows Arrow, which reads every source: text files, Parquet, anything with the Arrow PyCapsule stream, NumPy arrays.
-Nothing is decided here about states; that is `encoding`'s business. Arrow is imported when a source is opened.
+Nothing is decided here about states (see `kinds`). Arrow is imported when a source is opened.
 """
 
 import glob
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
 PARQUET_ENDINGS = (".parquet", ".pq")
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
-_CELLS = 1 << 19  # of a batch of a Parquet file: more are not in the processor's cache when they are packed
-_COLUMNS = 5  # of a batch; or more, where the file has few rows
-_BYTES_A_CELL = 4  # that Arrow takes for a cell at least
-# By the decimal sign: numbers that may have thousands, what parts these, and what they must have to be written anew.
+_CELLS = 1 << 19  # of a batch of a Parquet file: more would not stay in the processor's cache until they are packed
+_COLUMNS = 5  # of a batch, or more if the file has few rows
+_BYTES_A_CELL = 4  # the least memory that Arrow takes per cell
+# By decimal sign: the pattern of numbers that may have thousands separators, and this separator.
 _GROUPED = {
     ",": (r"^[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$", "."),
     ".": (r"^[+-]?(\d{1,3}(,\d{3})+|\d+)([.]\d+)?([eE][+-]?\d+)?$", ","),
@@ -55,7 +55,7 @@ _NUMBER = r"^[+-]?((0|[1-9]\d*)([.]\d*)?|[.]\d+)([eE][+-]?\d+)?$"
 
 
 class Labels(Sequence[str]):
-    """Distinct texts, made when somebody looks at one: a column of a million numbers is cut without them."""
+    """Distinct texts, made on first access: a column of a million numbers is binned without them."""
 
     def __init__(self, n: int, make: Callable[[], list[str]]) -> None:
         self._n, self._make = n, make
@@ -79,9 +79,8 @@ class Labels(Sequence[str]):
 class Column:
     """One column: `codes` index `labels`, which are distinct; -1 is a missing cell.
 
-    Labels come in order of appearance, or, when `ordered`, in the order their source gave them. Where all spell finite
-    numbers, `numbers` has these. `declared`: the source itself says that these are categories. `coded`: some number has
-    a zero in front, as codes have.
+    If `ordered`, labels are in the order that the source gives them. If all labels spell finite numbers, these are in
+    `numbers`. `declared`: the source declares them as categories or Booleans. `coded`: some number has a leading zero.
     """
 
     name: str
@@ -91,57 +90,57 @@ class Column:
     declared: bool = False
     numbers: NDArray[np.float64] | None = None
     coded: bool = False
-    counts: NDArray[np.int64] | None = None  # of each label, and last of missing cells, where they are known already
+    counts: NDArray[np.int64] | None = None  # of each label, and last of missing cells, if known already
 
     def of_rows(self, rows: NDArray[Any]) -> "Column":
-        """The same column in some of the rows."""
+        """Select rows."""
         return replace(self, codes=self.codes[rows], counts=None)
 
     @property
     def n_missing(self) -> int:
-        """How many cells are missing."""
+        """The number of missing cells."""
         return int(np.count_nonzero(self.codes < 0) if self.counts is None else self.counts[-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened source: what to call it in messages, its columns' names, and their cells in Arrow's arrays."""
+    """An opened source: its title for messages, its columns' names, and their cells as Arrow arrays."""
 
     title: str
     names: tuple[str, ...]
-    cells: tuple[tuple["pa.Array", ...], ...]  # of each column: chunks, which may differ in type
-    named: bool = True  # False: names were made up, and columns are known by position
-    told: str = ""  # how its text was written
-    tokens: frozenset[str] = frozenset()  # texts that mean missing once blanks around them are gone
-    words: frozenset[str] = frozenset()  # texts that mean missing in any case
+    cells: tuple[tuple["pa.Array", ...], ...]  # by column: chunks, which may differ in type
+    named: bool = True  # False: names were generated, and columns are identified by position
+    told: str = ""  # the detected format of its text
+    tokens: frozenset[str] = frozenset()  # texts that mean missing if blanks around them were stripped
+    words: frozenset[str] = frozenset()  # texts that always mean missing
     decimal: str = "."
-    declared: frozenset[str] = frozenset()  # columns of categories and booleans
-    n_in_file: int = 0  # rows of the file that this is a part of, as far as anybody knows,
-    every: tuple[str, ...] = ()  # ... and all its columns, where this has some of them only
+    declared: frozenset[str] = frozenset()  # columns of categories and Booleans
+    n_in_file: int = 0  # rows of the file of which this is a part, as far as known,
+    every: tuple[str, ...] = ()  # ... and all its columns, if this has only some of them
 
     def column(self, index: int) -> Column:
-        """Column number `index` as codes and labels."""
+        """Return column `index` as codes and labels."""
         return column_of(self, self.names[index], self.cells[index])
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(map(len, self.cells[0]))
 
     def holds_numbers(self, index: int) -> bool:
-        """Whether the type of a column is one of numbers, not of texts that may spell them."""
+        """Return whether the type of a column is numeric, as opposed to texts that may spell numbers."""
         import pyarrow as pa
 
         kinds = [chunk.type for chunk in self.cells[index]]
         return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_decimal(k) for k in kinds)
 
     def only(self, kept: Sequence[int]) -> "Source":
-        """Some of the columns."""
+        """Select columns."""
         names, cells = tuple(self.names[i] for i in kept), tuple(self.cells[i] for i in kept)
         return replace(self, names=names, cells=cells)
 
     def of_rows(self, rows: NDArray[np.int64]) -> "Source":
-        """Some of the rows, in order; one may come several times."""
+        """Select rows, given in ascending order, possibly repeated."""
         return replace(self, cells=tuple(_of_rows(chunks, rows) for chunks in self.cells))
 
 
@@ -156,7 +155,7 @@ def _of_rows(chunks: "tuple[pa.Array, ...]", rows: NDArray[np.int64]) -> "tuple[
     )
 
 
-Kept = Callable[[Source], Source]  # which columns are wanted, of a source that may have no rows
+Kept = Callable[[Source], Source]  # selects columns of a source, which may have no rows
 
 
 def open_source(source: object, how: Format | None = None) -> Source:
@@ -190,7 +189,7 @@ def open_source(source: object, how: Format | None = None) -> Source:
 
 
 def paths_of(text: str) -> list[Path]:
-    """The files that a path, a folder or a pattern such as data/*.csv stands for, by name."""
+    """Return the files that a path, a folder or a pattern such as data/*.csv denotes, sorted by name."""
     if text == "-":
         return [Path(text)]
     if os.path.isdir(text):
@@ -204,7 +203,7 @@ def paths_of(text: str) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """The data files in a folder and in folders in it, but for hidden ones: .name, or _name as Spark has them."""
+    """Return the data files in a folder and its subfolders, except hidden ones: .name, or _name as Spark writes."""
     found = [
         path
         for path in sorted(folder.rglob("*"))
@@ -227,12 +226,12 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _ending(path: Path) -> str:
-    """What kind of file it is by its name, packed or not."""
+    """Return the extension that determines the kind of file, without .gz."""
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def _open_paths(paths: list[Path], how: Format) -> Source:
-    """One file, or several with the same columns, one below the other."""
+    """Open one file, or several with the same columns, and concatenate their rows."""
     first, *others = [_open_file(path, how) for path in paths]
     if not others:
         return first
@@ -254,7 +253,7 @@ def _open_paths(paths: list[Path], how: Format) -> Source:
 
 
 def other_columns(title: str, names: Sequence[str], first_title: str, first: Sequence[str]) -> str:
-    """What is wrong with a file that has other columns than the first.
+    """Return the message for a file whose columns differ from those of the first.
 
     >>> other_columns("'b.csv'", ["x"], "'a.csv'", ["x", "y"])
     "'b.csv' lacks column 'y' of 'a.csv': give files with the same columns"
@@ -280,17 +279,17 @@ def _open_file(path: Path, how: Format) -> Source:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is not there, or of another kind."""
+    """Refuse a file that does not exist, or whose extension is not supported."""
     if not path.exists():
         raise FileNotFoundError(f"no file '{path}': check the path")
     check_ending(path)
 
 
 def file_parts(path: Path, how: Format, kept: Kept, n_threads: int) -> Iterator[list[Iterator[Source]]]:
-    """The same file piece by piece, of the columns that `kept` leaves.
+    """Open a file piece by piece, with the columns that `kept` selects.
 
-    A piece is so many iterators, at most, over sources of some rows each. They have different columns, and threads may
-    go through them side by side.
+    A piece is a list of at most `n_threads` iterators over sources of some rows each. The iterators have different
+    columns, and threads may consume them concurrently.
     """
     if str(path) != "-":
         check_file(path)
@@ -308,7 +307,7 @@ def file_parts(path: Path, how: Format, kept: Kept, n_threads: int) -> Iterator[
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a name that ends like another kind of file.
+    """Refuse a file name with an extension that is not supported.
 
     >>> check_ending(Path("cases.xlsx"))
     Traceback (most recent call last):
@@ -359,7 +358,7 @@ def _open_parquet(place: Any, title: str, size: int, how: Format) -> Source:
 def _parquet_parts(
     path: Path, title: str, size: int, how: Format, kept: Kept, n_threads: int
 ) -> list[Iterator[Source]]:
-    """Bands of columns, one after the other, dealt to threads."""
+    """Return an iterator for each thread over batches of its bands of columns, one band after the other."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -386,7 +385,7 @@ def _parquet_parts(
 
 
 def _batches(file: "parquet.ParquetFile", names: list[str], title: str) -> "Iterator[pa.RecordBatch]":
-    """Some columns of a Parquet file: so few cells at a time that they are in the processor's cache when packed."""
+    """Read some columns of a Parquet file, in batches that fit into the processor's cache."""
     n_rows, left = max(1, _CELLS // len(names)), file.metadata.num_rows
     batches = file.iter_batches(n_rows, columns=None if names == file.schema_arrow.names else names, use_threads=False)
     while True:
@@ -403,7 +402,7 @@ def _batches(file: "parquet.ParquetFile", names: list[str], title: str) -> "Iter
 
 
 def n_rows_in(path: Path, how: Format) -> int:
-    """How many rows a Parquet file says that it has."""
+    """Return the number of rows of a Parquet file, from its metadata."""
     from pyarrow import parquet
 
     title = f"'{path}'"
@@ -414,7 +413,7 @@ def n_rows_in(path: Path, how: Format) -> int:
 
 
 def _check_places(columns: "Iterable[pa.Array | pa.ChunkedArray]") -> None:
-    """Refuse cells whose values a damaged file does not have: Arrow reads them, and they would be other values."""
+    """Refuse dictionary indices out of range, which Arrow reads from a damaged file without an error."""
     import pyarrow as pa
 
     for column in columns:
@@ -422,16 +421,16 @@ def _check_places(columns: "Iterable[pa.Array | pa.ChunkedArray]") -> None:
             for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
                 if chunk.null_count or chunk.type.index_type != pa.int32():
                     chunk.validate(full=True)
-                else:  # the same, in a tenth of the time
+                else:  # equivalent, in a tenth of the time
                     chunk.dictionary.validate(full=True)
-                    places = _indices(chunk.indices).view(np.uint32)  # a negative one is a large one
+                    places = _indices(chunk.indices).view(np.uint32)  # negative indices become large
                     if len(places) and places.max() >= len(chunk.dictionary):
                         raise IndexError("a cell has a value that is not there")
 
 
 @contextmanager
 def _sound(title: str) -> Iterator[None]:
-    """What is wrong with a Parquet file, in a line."""
+    """Convert errors from a damaged Parquet file to a one-line ValueError."""
     import pyarrow as pa
 
     try:
@@ -444,8 +443,9 @@ def _sound(title: str) -> Iterator[None]:
 def _parquet_file(
     place: Any, title: str, size: int, how: Format
 ) -> "tuple[parquet.ParquetFile, list[str], frozenset[str]]":
-    """The file, with texts as Arrow's dictionaries, so that one that comes a million times is held once; the names of
-    these columns; and what it declares.
+    """Open a Parquet file with texts as Arrow dictionaries, so that repeated ones are stored once.
+
+    Also return the names of these columns, and of those that the file declares as categories or Booleans.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -458,10 +458,10 @@ def _parquet_file(
 
 
 def _check_size(metadata: Any, title: str, size: int, most_bytes: int | None) -> None:
-    """Refuse a file whose rows, or pages, would take far more memory than it has bytes."""
+    """Refuse a file whose rows, or pages, would take more memory than `most_bytes`, or far more than its size."""
     most = limit_of(size, most_bytes)
     groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
-    pages = sum(group.total_byte_size for group in groups)  # to look at columns ends the process where one is damaged
+    pages = sum(group.total_byte_size for group in groups)  # column metadata of a damaged file can crash the process
     least = max(pages, metadata.num_rows * metadata.num_columns * _BYTES_A_CELL)
     if least > most:
         raise too_large(title, size, least, most)
@@ -476,7 +476,7 @@ def open_frame(frame: object) -> Source:
 
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # names are texts here
+            warnings.filterwarnings("ignore", "The DataFrame has column names of mixed type")  # they become texts
             table = pa.RecordBatchReader.from_stream(frame).read_all()
     except (ValueError, TypeError, OverflowError, pa.ArrowNotImplementedError) as error:
         problem = one_line("; ".join(str(part) for part in error.args))
@@ -500,7 +500,7 @@ def _chunks(columns: "Iterable[pa.ChunkedArray]") -> tuple[tuple["pa.Array", ...
 
 
 def _declared(schema: "pa.Schema") -> frozenset[str]:
-    """The columns whose types say that their values are states."""
+    """Return the columns whose types, Boolean or dictionary, declare that their values are states."""
     import pyarrow as pa
 
     return frozenset(
@@ -509,7 +509,7 @@ def _declared(schema: "pa.Schema") -> frozenset[str]:
 
 
 def _index_columns(notes: bytes) -> set[str]:
-    """pandas sends its index along as columns, and says which they are; what says otherwise is no note of pandas."""
+    """Return the columns that are the index of a pandas frame, by pandas' metadata; none if this is malformed."""
     try:
         said = json.loads(notes)
     except (ValueError, RecursionError):
@@ -534,7 +534,7 @@ def _open_array(array: NDArray[Any]) -> Source:
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a type that Arrow knows: native byte order, no long doubles."""
+    """Convert numbers to a type that Arrow supports: native byte order, no long doubles."""
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         return array.astype(np.float64)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -547,7 +547,7 @@ def _array_cells(column: NDArray[Any], mask: NDArray[np.bool_] | None, name: str
         try:
             return pa.array(column, mask=mask, from_pandas=True)
         except (OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
-            # Objects of several types, or large integers, have no Arrow type: each goes by its own text.
+            # Objects of mixed types, and large integers, have no Arrow type: each is converted to text.
             return pa.array([_object_text(cell) for cell in column.tolist()], mask=mask, type=pa.large_string())
     except (UnicodeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(
@@ -570,7 +570,7 @@ def _object_text(cell: object) -> str | None:
 
 
 def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Column:
-    """The distinct values of all chunks one behind the other, made into one list: Arrow does it for millions."""
+    """Make a column of chunks: their distinct values, concatenated, are merged into one list of labels by Arrow."""
     import pyarrow as pa
 
     chunks = [chunk for chunk in cells if len(chunk)]
@@ -589,7 +589,7 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     merged = _without_numbers(joined, source.words).dictionary_encode()
     distinct = merged.dictionary
     kind = np.min_scalar_type(-len(distinct) - 1)  # leaves room for code + 1
-    places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last: for index -1, a null
+    places = np.append(_indices(merged.indices), np.int32(-1)).astype(kind)  # the last entry is for index -1, a null
     begins = np.cumsum([0, *map(len, values)])
     parts = [
         places[np.where(indices < 0, -1, indices + begin)] for (indices, _), begin in zip(pairs, begins, strict=False)
@@ -601,7 +601,7 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
 
 
 def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
-    """The place of each cell's value among the distinct values, and these."""
+    """Return the index of each cell's value among the distinct values, -1 for nulls, and these values."""
     import pyarrow as pa
 
     if pa.types.is_null(chunk.type):
@@ -615,12 +615,12 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
 
 
 def _are_intervals(kind: "pa.DataType") -> bool:
-    """Whether it is the type of pandas' intervals, as `pandas.cut` makes them."""
+    """Return whether this is the type of pandas' intervals, such as `pandas.cut` makes."""
     return getattr(kind, "extension_name", "") == "pandas.interval"
 
 
 def _interval_texts(intervals: "pa.Array") -> "pa.Array":
-    """Pandas' intervals as pandas writes them: (20, 30]."""
+    """Format pandas' intervals as pandas does: (20, 30]."""
     import pyarrow as pa
 
     closed = intervals.type.closed
@@ -632,8 +632,8 @@ def _interval_texts(intervals: "pa.Array") -> "pa.Array":
 
 
 def _indices(indices: "pa.Array") -> NDArray[np.int32]:
-    """Arrow's int32 indices with -1 for nulls."""
-    # By way of buffers: Arrow's own conversions import pandas wherever it is installed, a third of a second.
+    """Return Arrow's int32 indices with -1 for nulls."""
+    # From buffers: Arrow's own conversions import pandas if it is installed, which takes a third of a second.
     begin, end = indices.offset, indices.offset + len(indices)
     found = np.frombuffer(indices.buffers()[1], dtype=np.int32)[begin:end]
     if not indices.null_count:
@@ -643,7 +643,7 @@ def _indices(indices: "pa.Array") -> NDArray[np.int32]:
 
 
 def text_array(texts: Sequence[str]) -> "pa.LargeStringArray":
-    """Texts as Arrow's, from buffers: pyarrow.array imports pandas wherever it is installed, a third of a second."""
+    """Make an Arrow array of texts from buffers, since pyarrow.array imports pandas, in a third of a second."""
     import pyarrow as pa
 
     encoded = [text.encode() for text in texts]
@@ -653,7 +653,7 @@ def text_array(texts: Sequence[str]) -> "pa.LargeStringArray":
 
 
 def _floats(values: "pa.Array") -> "pa.Array":
-    """Floats as doubles, NaN as null; narrow ones by their own shortest text: 0.1, not 0.10000000149011612."""
+    """Convert floats to doubles, NaN to null; narrow ones by their shortest text: 0.1, not 0.10000000149011612."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -664,7 +664,7 @@ def _floats(values: "pa.Array") -> "pa.Array":
 
 
 def _without_numbers(values: "pa.Array", words: frozenset[str]) -> "pa.Array":
-    """The values, null where a number is one that a word spells, however it is written; "007" is no number."""
+    """Make values null that are numbers which a word spells, however they are written; "007" is not a number."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -681,7 +681,7 @@ def _without_numbers(values: "pa.Array", words: frozenset[str]) -> "pa.Array":
 
 
 def _spelled(words: frozenset[str]) -> list[float]:
-    """The numbers among words."""
+    """Return the numbers among words."""
     found = []
     for word in words:
         try:
@@ -696,15 +696,15 @@ def _float_labels(values: "pa.Array") -> list[str]:
 
 
 def _texts(values: "pa.Array", source: Source) -> "pa.Array":
-    """One text a distinct value, without blanks around it; null for a missing one."""
+    """Convert distinct values to texts, stripped of blanks; null if missing."""
     import pyarrow as pa
     from pyarrow import compute
 
-    if pa.types.is_floating(values.type):  # beside chunks of other types
+    if pa.types.is_floating(values.type):  # and chunks of other types
         values = text_array(_float_labels(_floats(values)))
     texts = values.cast(pa.large_string())
     bare = compute.utf8_trim_whitespace(texts)
-    # A token without blanks that comes here was quoted in its file, and so is a label.
+    # A token without blanks was quoted in the file if it gets here, and is therefore a label.
     tokens = compute.is_in(bare, text_array(sorted(source.tokens)))
     is_token = compute.and_(tokens, compute.not_equal(bare, texts))
     is_word = compute.is_in(bare, text_array(sorted({"", *source.words})))
@@ -718,7 +718,7 @@ def _any_matches(texts: "pa.Array", pattern: str) -> bool:
 
 
 def _with_points(texts: "pa.Array", decimal: str) -> "pa.Array":
-    """Numbers with a decimal comma, or with thousands, as others are written; where a column has anything else, not."""
+    """Normalize decimal commas and thousands separators, if all texts of the column are such numbers."""
     from pyarrow import compute
 
     if not _any_matches(texts, "[.,]" if decimal == "," else ","):
@@ -730,7 +730,7 @@ def _with_points(texts: "pa.Array", decimal: str) -> "pa.Array":
 
 
 def _numbers(values: "pa.Array") -> NDArray[np.float64] | None:
-    """The finite numbers that all texts spell, or None."""
+    """Return the finite numbers that the texts spell, or None unless all do."""
     import pyarrow as pa
 
     if not len(values):

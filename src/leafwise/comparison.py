@@ -1,4 +1,4 @@
-"""Two networks beside each other: arcs, distances, graphs, and how well each fits data. Knows networks and scores."""
+"""Comparison of two networks: arcs, distances, graphs, and fit to data. Knows networks and scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,21 +20,21 @@ Arc = tuple[str, str]
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What two networks, a and b, share, and in what they differ. Variables are known by their names."""
+    """What two networks, a and b, have in common, and how they differ. Variables are identified by name."""
 
     only_in_a: tuple[str, ...]  # variables
     only_in_b: tuple[str, ...]
     arcs: tuple[Arc, ...]  # in both
-    reversed: tuple[Arc, ...]  # in both, the other way round in b
-    arcs_of_a: tuple[Arc, ...]  # in a alone, be it the other way round
-    arcs_of_b: tuple[Arc, ...]
-    graphs: Mapping[str, tuple[int, int]]  # variables with the same parents and another graph: leaves in a and in b
-    distance: int  # structural Hamming distance of the arcs: missing, too many, or the other way round
-    class_distance: int  # that of the equivalence classes
-    fits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each network, and of b less a
+    reversed: tuple[Arc, ...]  # in a, and reversed in b
+    arcs_of_a: tuple[Arc, ...]  # in a and not in b, including reversed ones
+    arcs_of_b: tuple[Arc, ...]  # in b and not in a, including reversed ones
+    graphs: Mapping[str, tuple[int, int]]  # variables with the same parents and other graphs: leaves in a and in b
+    distance: int  # structural Hamming distance of the arcs: missing, additional or reversed
+    class_distance: int  # structural Hamming distance of the equivalence classes
+    fits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each network, and of b minus a
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain values."""
+        """Everything as plain values."""
         return {
             "variables": {"only_in_a": list(self.only_in_a), "only_in_b": list(self.only_in_b)},
             "arcs": {
@@ -50,7 +50,7 @@ class Comparison:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """What to say of each, for a table."""
+        """Labels and texts for a table."""
         rows = [
             ("arcs in both", f"{len(self.arcs):,}"),
             ("arcs the other way round", _arcs(self.reversed)),
@@ -72,9 +72,10 @@ class Comparison:
 
 
 def compare(a: Network, b: Network, data: object = None, **reading: Unpack[NewReading]) -> Comparison:
-    """Two networks beside each other, and where data are given how well each fits them.
+    """Compare two networks and, if data are given, how well they fit these.
 
-    `data`: what `read` takes; `reading`: its arguments.
+    `data`: what `read` accepts.
+    `reading`: arguments of `read`.
 
     >>> from leafwise.examples import alarm
     >>> found = compare(alarm(), alarm())
@@ -110,7 +111,7 @@ def _parents(network: Network, names: tuple[str, ...]) -> list[tuple[int, ...]]:
 
 
 def _different_graphs(a: Network, b: Network) -> dict[str, tuple[int, int]]:
-    """Variables with the same parents in both, and graphs that lead the parents' states to other leaves."""
+    """Variables with the same parents in both networks, some at least, whose simplified graphs differ."""
     found = {}
     for name in a.names:
         if name in b and set(a.parents(name)) == set(b.parents(name)) and a.parents(name):
@@ -121,9 +122,9 @@ def _different_graphs(a: Network, b: Network) -> dict[str, tuple[int, int]]:
 
 
 def _drawn(network: Network, index: int) -> tuple[Any, ...]:
-    """A graph, simplified, with names and labels for places and states: equal where both say the same.
+    """A node's simplified graph, with names and labels instead of the indices of variables and states.
 
-    Own-value tests that lead to the same places differ in their switches, so graphs with such stay as they are.
+    Graphs with own-value tests are not simplified, since tests with the same children have different switches.
     """
     node = network[network.names[index]].node
     graph = node.graph.simplified() if node.own is None else node.own.graph
@@ -140,7 +141,7 @@ def _drawn(network: Network, index: int) -> tuple[Any, ...]:
 
 
 def _fits(a: Network, b: Network, data: object, reading: NewReading) -> dict[str, dict[str, float]]:
-    """Scores and likelihoods of both, and the difference with its standard error."""
+    """Scores and likelihoods of both networks, and the difference in likelihood with its standard error."""
     fits: dict[str, dict[str, float]] = {}
     logs = []
     for name, network in (("a", a), ("b", b)):

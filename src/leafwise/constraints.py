@@ -1,4 +1,4 @@
-"""Constraints: which parents a node may have, and how large it may grow. Knows names and matrices, not search."""
+"""Constraints on parents and on the size of nodes. Knows names and matrices, not searches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,45 +14,45 @@ from leafwise.table import Table, index_of, many
 
 NO_LIMIT = 2**31 - 1
 Arc = tuple[str, str]
-Family = tuple[int, tuple[int, ...]]  # a variable and its parents, by number
+Family = tuple[int, tuple[int, ...]]  # a variable and its parents, by index
 
 
 class ParentRules(NamedTuple):
-    """Constraints in the numbers of a table's variables."""
+    """Constraints in terms of the indices of a table's variables."""
 
     allowed: NDArray[np.uint8]  # allowed[child, parent]
-    is_parent: NDArray[np.uint8]  # arcs that are there from the start
-    kept: NDArray[np.uint8]  # arcs that may not go
+    is_parent: NDArray[np.uint8]  # arcs present from the start
+    kept: NDArray[np.uint8]  # arcs that may not be removed
     most_parents: int
     most_leaves: int
-    is_static: bool = False  # a DAG was given: what is in a node may change, its parents may not
+    is_static: bool = False  # a DAG was given: graphs of nodes may change, but not their parents
 
     @property
     def fixed(self) -> NDArray[np.uint8]:
-        """The arcs that searches over arcs must leave alone."""
+        """The arcs that searches over arcs may not change."""
         return self.is_parent if self.is_static else self.kept
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What a network must look like; everything is given by variables' names, arcs as (parent, child).
+    """Constraints on the structure of a network, by variables' names; arcs are (parent, child).
 
     >>> Constraints(tiers=[["smoke"], ["lung", "bronc"]], forbidden=[("lung", "bronc")]).max_parents is None
     True
     """
 
-    order: Sequence[str] = ()  # parents only from before
-    tiers: Sequence[Sequence[str]] = ()  # parents only from the same tier or an earlier one
+    order: Sequence[str] = ()  # parents must come earlier
+    tiers: Sequence[Sequence[str]] = ()  # parents must be in the same tier or an earlier one
     required: Sequence[Arc] = ()
     forbidden: Sequence[Arc] = ()
     allowed_parents: Mapping[str, Sequence[str]] = field(default_factory=dict)  # for the children named, only these
-    dag: Sequence[Arc] | None = None  # static search: exactly these arcs
+    dag: Sequence[Arc] | None = None  # static search: these arcs and the required ones, no others
     max_parents: int | None = None
     max_leaves: int | None = None
-    tied: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()  # (child, its parents), alike in each group
+    tied: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()  # groups of (child, its parents) that share a graph
 
     def resolve(self, table: Table) -> ParentRules:
-        """The same by number; a ValueError where a name is unknown or constraints contradict each other."""
+        """Convert names to indices; a ValueError if a name is unknown or constraints contradict each other."""
         allowed = self._by_rank(table)
         for parent, child in self.forbidden:
             allowed[table.index(child), table.index(parent)] = 0
@@ -84,7 +84,7 @@ class Constraints:
         return ParentRules(allowed, is_parent, kept, most_parents, most_leaves, self.dag is not None)
 
     def families(self, table: Table) -> list[list[Family]]:
-        """The groups that share a graph, by number; a ValueError where they cannot."""
+        """The groups that share a graph, by index; a ValueError if they cannot."""
         bare = [name for group in self.tied for name in group if isinstance(name, str)]
         if bare:
             raise ValueError(
@@ -103,9 +103,9 @@ class Constraints:
         return groups
 
     def over_slices(self, names: Sequence[str], lags: int) -> "Constraints":
-        """The same for windows over series: the past comes first, and what is said of arcs is said of every slice.
+        """Convert constraints to windows over series: earlier slices come first, and arcs are shifted to every slice.
 
-        Order and tiers are those within a slice; in arcs, x[t-1] is x a step before.
+        Order and tiers are those within a slice; in arcs, x[t-1] is x one step before.
 
         >>> two = Constraints(forbidden=[("x[t-1]", "y")]).over_slices(["x", "y"], 2)
         >>> two.forbidden, two.tiers[0]
@@ -117,7 +117,7 @@ class Constraints:
         places = list(lags_of.values())
 
         def shifted(*found: str) -> list[list[str]]:
-            """These names, and the same of all earlier slices that there are."""
+            """These names, and the same in all earlier slices of the window."""
             known = [places[index_of(name, tuple(lags_of))] for name in found]
             last = lags - max(lag for _, lag in known)
             return [[lagged(name, lag + more) for name, lag in known] for more in range(last + 1)]
@@ -172,7 +172,7 @@ def _ranks(tiers: Sequence[Sequence[str]], what: str, table: Table) -> NDArray[n
 
 
 def _check_group(group: Sequence[Family], table: Table) -> None:
-    """Refuse variables that cannot share a graph: place by place, they must have the same states."""
+    """Refuse variables that cannot share a graph: matched by position, families must have the same states."""
     if len(group) < 2:
         raise ValueError("a group of tied has fewer than two variables, and sharing takes two: name another, or none")
     first, *others = [(child, *parents) for child, parents in group]
@@ -211,7 +211,7 @@ def _check_required(allowed: NDArray[np.uint8], required: NDArray[np.uint8], tab
 
 
 def check_arcs(is_parent: NDArray[np.uint8], most_parents: int, table: Table) -> None:
-    """Raise a ValueError where arcs that must be there close a cycle, or are too many for a variable."""
+    """Raise a ValueError if mandatory arcs close a cycle, or are too many for a variable."""
     if not is_parent.view(np.bool_).any():
         return
     crowded = np.flatnonzero(is_parent.sum(axis=1, dtype=np.int64) > most_parents)

@@ -1,6 +1,6 @@
-"""One variable of a network: its conditional distribution, with everything by name.
+"""CPD: the conditional distribution of one variable in a network, by names.
 
-Knows networks; text and pictures are made when somebody looks.
+Knows networks; text and pictures are made on demand.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CPD:
-    """The conditional distribution of a variable given its parents: `network["name"]`. `print` shows its graph.
+    """The conditional distribution of a variable given its parents: `network["name"]`. `print` displays its graph.
 
     >>> from leafwise.examples import alarm
     >>> shunt = alarm()["SHUNT"]
@@ -29,38 +29,38 @@ class CPD:
     """
 
     network: Network
-    index: int  # the place of the variable in the network
+    index: int  # of the variable in the network
 
     @property
     def variable(self) -> Variable:
-        """The variable: name, labels, cuts."""
+        """The variable: its name, labels and cut points."""
         return self.network.variables[self.index]
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The variable's name."""
         return self.variable.name
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Its states."""
+        """The labels of the variable's states."""
         return self.variable.labels
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The names of the variables that its graph may test."""
+        """The names of its parents."""
         node = self.network.nodes[self.index]
         return () if node is None else tuple(self.network.variables[parent].name for parent in node.parents)
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The names of the variables whose parent it is."""
+        """The names of its children."""
         pairs = zip(self.network.variables, self.network.nodes, strict=True)
         return tuple(variable.name for variable, node in pairs if node is not None and self.index in node.parents)
 
     @property
     def node(self) -> Node:
-        """The node: parents by place, graph, probabilities and counts of the leaves."""
+        """The node: indices of the parents, graph, probabilities and counts of the leaves."""
         node = self.network.nodes[self.index]
         if node is None:
             raise ValueError(
@@ -76,12 +76,12 @@ class CPD:
 
     @property
     def own(self) -> OwnTests | None:
-        """The graph that also tests the variable itself, with what it holds; None where there is no such test."""
+        """The graph that also tests the variable itself, with its distributions; None without such tests."""
         return self.node.own
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
-        """One row a leaf, one column a state."""
+        """One row per leaf, one column per state."""
         return self.node.probabilities
 
     @property
@@ -91,15 +91,15 @@ class CPD:
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves there are, as they are shown: of the graph, or of that with own-value tests."""
+        """The number of leaves as displayed: of the graph with its own-value tests, if there are any."""
         return self.node.n_leaves
 
     def plot(self, *, whole: bool = False, cases: Any = None) -> "Picture":
-        """The picture of the graph, with a bar chart in each leaf, as by `Network.plot_node`."""
+        """A picture of the graph with a bar chart in each leaf, as by `Network.plot_node`."""
         return self.network.plot_node(self.name, whole=whole, cases=cases)
 
     def text(self, *, whole: bool = False, cases: Any = None) -> str:
-        """The graph in words, folded where it is too long for a page; `whole` and `cases` are as in a picture."""
+        """The graph as text, folded if it is too long for a page; `whole` and `cases` are those of `plot`."""
         from leafwise.report.text import node_text
 
         return node_text(self.network, self.index, whole=whole, cases=cases).rstrip()

@@ -1,4 +1,4 @@
-"""Directed graphs given as one list of parents a node: order and ancestors. Knows only numpy."""
+"""Directed graphs as one list of parents per node: order, cycles, ancestors, equivalence. Knows only numpy."""
 
 import heapq
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Every node after its parents; among the nodes that are ready, the smallest comes first.
+    """The nodes in topological order, parents first; among the nodes that are ready, the smallest comes first.
 
     >>> topological_order([[2], [], [1]])
     (1, 2, 0)
@@ -35,7 +35,7 @@ def topological_order(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def parent_lists(is_parent: NDArray[np.uint8]) -> list[tuple[int, ...]]:
-    """The parents of each node, from a matrix whose element [i, j] tells whether j is a parent of i.
+    """The parents of each node, from a matrix whose element [i, j] says whether j is a parent of i.
 
     >>> parent_lists(np.array([[0, 0], [1, 0]], np.uint8))
     [(), (0,)]
@@ -44,7 +44,7 @@ def parent_lists(is_parent: NDArray[np.uint8]) -> list[tuple[int, ...]]:
 
 
 def arc_places(is_parent: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The arcs of such a matrix, as places when all its rows are one: n * i + j where j is a parent of i.
+    """The flat indices of the arcs in such a matrix: n * i + j if j is a parent of i.
 
     >>> arc_places(np.array([[0, 0], [1, 0]], np.uint8))
     array([2])
@@ -54,7 +54,7 @@ def arc_places(is_parent: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def parents_at(places: NDArray[np.int64], n: int) -> list[tuple[int, ...]]:
-    """The parents of each of n nodes, from the sorted places of the arcs.
+    """The parents of each of n nodes, from the sorted flat indices of the arcs.
 
     >>> parents_at(np.array([2]), 2)
     [(), (0,)]
@@ -67,7 +67,7 @@ def parents_at(places: NDArray[np.int64], n: int) -> list[tuple[int, ...]]:
 
 
 def are_places(places: NDArray[np.int64], n: int) -> bool:
-    """Whether these are sorted places of arcs among n nodes.
+    """Return whether these are sorted, distinct flat indices of arcs among n nodes.
 
     >>> are_places(np.array([1, 2]), 2), are_places(np.array([2, 1]), 2)
     (True, False)
@@ -76,12 +76,12 @@ def are_places(places: NDArray[np.int64], n: int) -> bool:
 
 
 def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """A cycle, in the direction of its arcs and with its smallest node first and last; () when there is none.
+    """A cycle, in the direction of its arcs and with its smallest node first and last; () if there is none.
 
     >>> find_cycle([[1], [2], [0]])
     (0, 2, 1, 0)
     """
-    state = [0] * len(parents)  # 0: not seen, 1: on the trail, 2: leads to no cycle
+    state = [0] * len(parents)  # 0: unvisited, 1: on the trail, 2: leads to no cycle
     for start in range(len(parents)):
         trail = [start] if parents[start] and state[start] == 0 else []
         pending = [iter(parents[start])] if trail else []
@@ -103,7 +103,7 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def ancestor_matrix(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """Element [i, j] tells whether j is an ancestor of i.
+    """The matrix whose element [i, j] says whether j is an ancestor of i.
 
     >>> ancestor_matrix([[], [0], [1]]).astype(int).tolist()
     [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
@@ -117,9 +117,9 @@ def ancestor_matrix(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
 
 
 def equivalence_class(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
-    """The arcs that all DAGs with the same independences share, as a matrix: [i, j] stands for i → j.
+    """The arcs common to all Markov equivalent DAGs (the CPDAG), as a matrix: [i, j] stands for i → j.
 
-    An arc that may point either way is there both ways. (Arcs of v-structures, then the rules of Meek, 1995.)
+    A reversible arc is present in both directions. (V-structures, then the rules of Meek, 1995.)
 
     >>> equivalence_class([[], [0], [1]]).sum(), equivalence_class([[], [0, 2], []]).sum()
     (np.int64(4), np.int64(2))
@@ -145,7 +145,7 @@ def equivalence_class(parents: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
 def _is_compelled(
     i: int, j: int, linked: NDArray[np.bool_], directed: NDArray[np.bool_], either: NDArray[np.bool_]
 ) -> bool:
-    """Whether i - j must be i → j: else there would be a new v-structure or a cycle."""
+    """Return whether i - j must be i → j, to avoid a new v-structure or a cycle (Meek's rules 1 to 3)."""
     if bool((directed[:, i] & ~linked[:, j] & (np.arange(len(linked)) != j)).any()):
         return True
     if bool((directed[i] & directed[:, j]).any()):
@@ -155,7 +155,7 @@ def _is_compelled(
 
 
 def structural_hamming_distance(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> int:
-    """In how many pairs of nodes the equivalence classes of two DAGs differ: no arc, either way, both ways.
+    """The number of pairs of nodes in which the equivalence classes of two DAGs differ: no arc, one way, both ways.
 
     >>> structural_hamming_distance([[], [0], [1]], [[1], [2], []]), structural_hamming_distance([[], [0]], [[], []])
     (0, 1)

@@ -1,4 +1,4 @@
-"""Dates in labels: as numbers of days since 1970, and as text again. Knows NumPy and nothing else."""
+"""Dates in labels: converted to numbers of days since 1970, and back. Knows NumPy and nothing else."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _SECONDS = 86_400
 
 
 def are_dates(texts: Iterable[str]) -> bool:
-    """Whether every text is written like a date, be it that nobody can say which day of which month it is.
+    """Return whether every text looks like a date, even if the order of day and month is ambiguous.
 
     >>> are_dates(["2024-01-31", "31.1.2024 12:30", "1/2/24"]), are_dates(["2024-01-31", "7"])
     (True, False)
@@ -25,7 +25,7 @@ def are_dates(texts: Iterable[str]) -> bool:
 def day(text: str) -> float | None:
     """The days since 1970 of a date with its year first, or with points: 2024-01-31, 2024-01-31T12:30, 31.1.2024.
 
-    None for anything else. What a text says of a time zone is left out.
+    None for anything else. Time zones are ignored.
 
     >>> day("1970-01-02"), day("2.1.1970 12:00"), day("1/2/1970"), day("2024-02-31")
     (1.0, 1.5, None, None)
@@ -45,7 +45,7 @@ def day(text: str) -> float | None:
 
 
 def days(texts: Iterable[str]) -> NDArray[np.float64] | None:
-    """Those of all texts, or None where one has none.
+    """The days since 1970 of all texts, or None if `day` is None for one of them.
 
     >>> days(["1970-01-02", "1970-01-03"])
     array([1., 2.])
@@ -55,7 +55,7 @@ def days(texts: Iterable[str]) -> NDArray[np.float64] | None:
 
 
 def date_label(days: float) -> str:
-    """A number of days as a date, with the time where there is one.
+    """The date of a number of days since 1970, with the time unless it is midnight.
 
     >>> date_label(1.0), date_label(1.5)
     ('1970-01-02', '1970-01-02T12:00:00')

@@ -1,6 +1,6 @@
-"""Decision graphs: which leaf (which distribution) an assignment of the parents reaches.
+"""Decision graphs: maps from assignments of the parents to leaves (distributions).
 
-Complete tables, decision trees and decision graphs are one type. Pure Python; a variable and a state are integers.
+Complete tables, decision trees and decision graphs are one type. Pure Python; variables and states are integers.
 
           0: tests x                  tests    = (x, y, LEAF, LEAF, LEAF)
          /          \\                 children = ((1, 2), (3, 4), (), (), ())
@@ -8,8 +8,8 @@ Complete tables, decision trees and decision graphs are one type. Pure Python; a
       /       \\
   3: leaf 1   4: leaf 2
 
-Two invariants hold for every graph: a child has a larger index than its parents, and every node is reached from node 0.
-Leaves are numbered in node order, which is the order of their creation: a split or a merge puts its new leaves last.
+Every graph has two invariants: a child has a larger index than its parents, and every node is reachable from node 0.
+Leaves are numbered in node order, which is the order of their creation: splits and merges append their new leaves.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,26 +23,26 @@ _N_WITNESSES = 100
 
 @dataclass(frozen=True, slots=True)
 class DecisionGraph:
-    """A rooted graph of tests, whose arcs are labelled with sets of states, ending in leaves.
+    """A rooted acyclic graph of tests, whose arcs are labelled with sets of states, and of leaves.
 
     >>> graph = DecisionGraph.single().split(0, 3, [{0}, {1, 2}])
     >>> graph.leaf_of([0, 0, 0, 2])
     1
     """
 
-    tests: tuple[int, ...]  # a node's tested variable, or LEAF
-    children: tuple[tuple[int, ...], ...]  # a node's child for each state of its tested variable; () for a leaf
+    tests: tuple[int, ...]  # by node: the tested variable, or LEAF
+    children: tuple[tuple[int, ...], ...]  # by node: the child for each state of the tested variable; () for a leaf
 
     @classmethod
     def single(cls) -> "DecisionGraph":
-        """The graph of one leaf: no parent matters."""
+        """The graph of a single leaf, which tests nothing."""
         return cls((LEAF,), ((),))
 
     @classmethod
     def complete(cls, variables: Sequence[int], n_states: Sequence[int]) -> "DecisionGraph":
-        """The complete tree whose every level splits the next of `variables`; `n_states` counts those of each variable.
+        """The complete tree whose levels test `variables`, in this order; `n_states` is indexed by variable.
 
-        Leaf numbers read the states of `variables` as digits, the last variable varying fastest.
+        Leaf numbers have the states of `variables` as digits, the last variable varying fastest.
 
         >>> DecisionGraph.complete([0, 1], [2, 3]).n_leaves
         6
@@ -60,7 +60,7 @@ class DecisionGraph:
 
     @classmethod
     def choice(cls, variable: int, graphs: "Sequence[DecisionGraph]") -> "DecisionGraph":
-        """A test of a variable first, and then the graph of its state; leaves are numbered through.
+        """A test of a variable, followed by one graph for each of its states; leaves are numbered graph by graph.
 
         >>> DecisionGraph.choice(7, [DecisionGraph.single(), DecisionGraph.complete([0], [2])]).leaf_of([1] * 8)
         2
@@ -77,17 +77,17 @@ class DecisionGraph:
 
     @property
     def leaves(self) -> tuple[int, ...]:
-        """The nodes that are leaves: leaf number k is node `leaves[k]`."""
+        """The nodes that are leaves: leaf k is node `leaves[k]`."""
         return tuple(node for node, test in enumerate(self.tests) if test == LEAF)
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return self.tests.count(LEAF)
 
     @property
     def n_tests(self) -> int:
-        """How many tests there are."""
+        """The number of tests."""
         return len(self.tests) - self.n_leaves
 
     @property
@@ -96,7 +96,7 @@ class DecisionGraph:
         return tuple(sorted(set(self.tests) - {LEAF}))
 
     def n_parameters(self, n_states_of_target: int) -> int:
-        """How many free parameters the leaves hold for a target with so many states."""
+        """The number of free parameters in the leaves, given the target's number of states."""
         return self.n_leaves * (n_states_of_target - 1)
 
     def arcs(self, node: int) -> tuple[tuple[frozenset[int], int], ...]:
@@ -113,8 +113,7 @@ class DecisionGraph:
     def split(self, leaf: int, variable: int, groups: Sequence[Iterable[int]]) -> "DecisionGraph":
         """Replace a leaf by a test with one new leaf for each group of states; these come last, in group order.
 
-        The groups share out the states 0, 1, ... of the variable. Which of these states are possible at the leaf is
-        the caller's affair.
+        The groups partition the states 0, 1, ... of the variable, possible at the leaf or not.
         """
         node = self._leaf_node(leaf)
         tests, children = list(self.tests), list(self.children)
@@ -125,7 +124,7 @@ class DecisionGraph:
         return DecisionGraph((*tests, *[LEAF] * n_groups), (*children, *[()] * n_groups))
 
     def merge(self, leaf: int, other: int) -> "DecisionGraph":
-        """Make two leaves one; the merged leaf is the new last leaf, the others move up.
+        """Merge two leaves; the merged leaf becomes the last one, and the others are renumbered in order.
 
         >>> graph = DecisionGraph.complete([0, 1], [2, 2]).merge(1, 2)
         >>> [graph.leaf_of([x, y]) for x in (0, 1) for y in (0, 1)]
@@ -139,16 +138,16 @@ class DecisionGraph:
         return _reachable([*self.tests, LEAF], [*children, ()], 0)
 
     def leaf_of(self, case: Sequence[int]) -> int:
-        """The number of the leaf that a case (a state for each variable) reaches."""
+        """The number of the leaf that a case (one state per variable) reaches."""
         node = 0
         while (variable := self.tests[node]) != LEAF:
             node = self.children[node][case[variable]]
         return self.tests[:node].count(LEAF)
 
     def paths(self, leaf: int) -> tuple[dict[int, frozenset[int]], ...]:
-        """The ways from the root to a leaf: for each, the states it leaves to each tested variable.
+        """The paths from the root to a leaf: for each, the possible states of each tested variable.
 
-        Paths that no case can take (a variable has no state left) are left out. The paths of all leaves are disjoint
+        Paths that no case can take (a variable has no possible state) are omitted. The paths of all leaves are disjoint
         and cover every assignment.
 
         >>> DecisionGraph.complete([0], [2]).paths(1)
@@ -157,7 +156,7 @@ class DecisionGraph:
         return self.paths_to(self._leaf_node(leaf))
 
     def paths_to(self, goal: int) -> tuple[dict[int, frozenset[int]], ...]:
-        """The same for any node."""
+        """The paths from the root to any node, as by `paths`."""
         leads = [False] * len(self.tests)
         for node in range(goal, -1, -1):
             leads[node] = node == goal or any(leads[child] for child in self.children[node])
@@ -177,15 +176,15 @@ class DecisionGraph:
     def simplified(self) -> "DecisionGraph":
         """The same map from assignments to leaves with fewer tests: leaf k stays leaf k, and none is lost or merged.
 
-        A test whose outcomes all lead to one place goes, and identical sub-graphs become one. Tests that are decided
-        by earlier tests on every path stay.
+        Tests whose outcomes all lead to one node are removed, and identical subgraphs are shared. Tests that are
+        decided by earlier tests on every path stay.
 
         >>> graph = DecisionGraph.complete([0, 1], [2, 2]).merge(0, 1)
         >>> graph.simplified().tests, graph.simplified().children
         ((0, 1, -1, -1, -1), ((4, 1), (2, 3), (), (), ()))
         """
-        # Going from the last node to the first meets children before parents, and of identical nodes the one with the
-        # largest index first. As that one stands for all, every child keeps a larger index than its parents.
+        # In reverse order, children come before parents, and of identical nodes the one with the largest index first.
+        # This one represents all, so every child keeps a larger index than its parents.
         stands = list(range(len(self.tests)))
         children: list[tuple[int, ...]] = list(self.children)
         known: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -197,7 +196,7 @@ class DecisionGraph:
         return _reachable(self.tests, children, stands[0])
 
     def relevant_parents(self, n_states: Sequence[int]) -> tuple[int, ...]:
-        """The tested variables that can change the leaf of some assignment: exactly these, sorted.
+        """Exactly the variables that can change the leaf of some assignment, sorted.
 
         >>> DecisionGraph.complete([0, 1], [2, 2]).merge(0, 1).merge(0, 1).relevant_parents([2, 2])
         (0,)
@@ -210,20 +209,20 @@ class DecisionGraph:
         return tuple(sorted(matter))
 
     def matters(self, variable: int, n_states: Sequence[int]) -> bool:
-        """Whether some assignment changes its leaf with the state of the variable."""
+        """Return whether the leaf of some assignment depends on the state of the variable."""
         return variable in self.tested and _matters(_Shared(self), variable, n_states)
 
     def without(self, variable: int, n_states: Sequence[int]) -> "DecisionGraph":
-        """The same map without the tests of an irrelevant variable; a ValueError when the variable matters.
+        """The same map without tests of an irrelevant variable; a ValueError if the variable is relevant.
 
-        Leaves that some case reaches all stay, in order; leaves that no case can reach may go.
+        Leaves that some case reaches all stay, in order; unreachable leaves may be lost.
         """
         if self.matters(variable, n_states):
             raise ValueError(
                 f"variable {variable} changes the leaf of some case, and only variables outside "
                 f"relevant_parents can be dropped: keep it, or merge its leaves first."
             )
-        # The variable does not matter, so its state 0 may speak for all its states.
+        # The variable is irrelevant, so its state 0 can represent all its states.
         stands = list(range(len(self.tests)))
         children: list[tuple[int, ...]] = list(self.children)
         for node in reversed(range(len(self.tests))):
@@ -233,7 +232,7 @@ class DecisionGraph:
         return _reachable(self.tests, children, stands[0])
 
     def given(self, states: Mapping[int, int]) -> "DecisionGraph":
-        """The graph once the states of some variables are known: it tests them no more, and has only leaves in reach.
+        """The graph given the states of some variables, without tests of these and without unreachable nodes.
 
         >>> DecisionGraph.complete([0, 1], [2, 2]).given({0: 1}).tests
         (1, -1, -1)
@@ -247,7 +246,7 @@ class DecisionGraph:
         return _reachable(self.tests, children, stands[0])
 
     def renumbered(self, number: Callable[[int], int]) -> "DecisionGraph":
-        """The same graph over variables that have other numbers."""
+        """The same graph with its variables renumbered."""
         return DecisionGraph(tuple(test if test == LEAF else number(test) for test in self.tests), self.children)
 
     def validate(self, n_states: Sequence[int]) -> None:
@@ -284,7 +283,7 @@ class DecisionGraph:
 
 
 def _group_of_state(groups: Sequence[Iterable[int]]) -> list[int]:
-    """The group of each state, when the groups are at least two and share out the states 0, 1, ..."""
+    """The group of each state; a ValueError unless at least two nonempty groups partition the states 0, 1, ..."""
     group_of = {state: number for number, group in enumerate(groups) for state in group}
     sizes = [len(set(group)) for group in groups]
     if len(groups) < 2 or 0 in sizes or sum(sizes) != len(group_of) or set(group_of) != set(range(len(group_of))):
@@ -296,7 +295,7 @@ def _group_of_state(groups: Sequence[Iterable[int]]) -> list[int]:
 
 
 def _reachable(tests: Sequence[int], children: Sequence[tuple[int, ...]], root: int) -> DecisionGraph:
-    """The graph below a root: its nodes in their order, numbered anew."""
+    """The subgraph below a root: its nodes in the same order, renumbered."""
     kept = {root}
     for node in range(root, len(tests)):
         if node in kept:
@@ -310,7 +309,7 @@ def _reachable(tests: Sequence[int], children: Sequence[tuple[int, ...]], root: 
 
 
 def _witnessed(graph: DecisionGraph, n_states: Sequence[int]) -> set[int]:
-    """Variables seen to matter in some cases drawn at random: most of those that do, at little cost."""
+    """Variables found to be relevant in random cases: most of the relevant ones, at little cost."""
     random = Random(0)
     matter: set[int] = set()
     tested = graph.tested
@@ -336,16 +335,16 @@ def _walk(graph: DecisionGraph, case: Mapping[int, int]) -> tuple[int, set[int]]
 
 
 class _Shared:
-    """Sub-graphs under construction, each kept once: two that look the same have the same number.
+    """Subgraphs stored once each (hash consing): identical ones have the same number.
 
-    A number is larger than those of its children, and a test with a single outcome is that outcome.
+    A number is larger than those of its children, and a test whose outcomes are all the same is replaced by these.
     """
 
     def __init__(self, graph: DecisionGraph) -> None:
         self.tests: list[int] = []
         self.children: list[tuple[int, ...]] = []
-        self.leaves: list[int] = []  # the leaves below, as the bits of an integer
-        self.variables: list[int] = []  # the variables tested below, likewise
+        self.leaves: list[int] = []  # the leaves below, as a bit mask
+        self.variables: list[int] = []  # the variables tested here and below, as a bit mask
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
         self._fixed: dict[tuple[int, int, int], int] = {}
         number: dict[int, int] = {}
@@ -377,7 +376,7 @@ class _Shared:
         return number
 
     def fix(self, top: int, variable: int, state: int) -> int:
-        """The sub-graph with the variable held at a state: it tests the variable no more."""
+        """The subgraph with the variable fixed at a state, and no longer tested."""
         fixed = self._fixed
         stack = [top]
         while stack:
@@ -403,16 +402,16 @@ class _Shared:
 
 
 def _matters(shared: _Shared, variable: int, n_states: Sequence[int]) -> bool:
-    """Whether two states of the variable send some assignment to different leaves."""
+    """Return whether two states of the variable lead some assignment to different leaves."""
     held = sorted({shared.fix(shared.root, variable, state) for state in range(n_states[variable])})
     return any(_differ(shared, one, other, n_states) for one, other in pairwise(held))
 
 
 def _differ(shared: _Shared, one: int, other: int, n_states: Sequence[int]) -> bool:
-    """Whether some assignment reaches different leaves in two sub-graphs.
+    """Return whether some assignment reaches different leaves in two subgraphs.
 
-    Holding the first tested variable at each of its states, in both, until they look the same or share no leaf, keeps
-    impossible paths out. This can take exponential time, as the question is NP-hard, but seldom does.
+    The first tested variable is fixed at each of its states, in both, until they are identical or share no leaf, so
+    impossible paths do not count. The problem is NP-hard: this can take exponential time, but rarely does.
     """
     stack = [(one, other)]
     visited: set[tuple[int, int]] = set()

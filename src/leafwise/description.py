@@ -1,6 +1,6 @@
-"""What a table was understood as, column by column: for people to read before anything is learned.
+"""How the columns of a table are interpreted: a report for people to read before learning.
 
-Knows variables, numbers in labels, and refusals.
+Knows variables, numbers in labels, and advice.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from leafwise.errors import Advice
 from leafwise.frames import html_table
 from leafwise.table import Variable, many, shortened
 
-_MOST_SIGNS = 60  # of states in a line
+_MOST_SIGNS = 60  # characters of the states listed
 _MOST_NAMES = 12  # in a line of the summary
 
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """One column: its kind, and the variable it becomes, None where it is refused as it is.
+    """One column: its kind, and the variable it becomes, None if it is refused.
 
     `kind` is "states", "bins", "constant", "dates", "identifier" or "free text".
     """
@@ -29,12 +29,12 @@ class ReadColumn:
     n_values: int
     n_missing: int
     variable: Variable | None
-    copy_of: str | None = None  # an earlier column that tells the same cases apart
-    words: tuple[str, ...] = ()  # the few values that keep it from being numbers
+    copy_of: str | None = None  # an earlier column that distinguishes the same cases
+    words: tuple[str, ...] = ()  # the few values that are not numbers, if all others are
 
     @property
     def read_as(self) -> str:
-        """What becomes of it, in a few words."""
+        """How it is read, in a few words."""
         if self.variable is None:
             return "refused"
         labels = self.variable.labels
@@ -48,31 +48,31 @@ class ReadColumn:
 
 @dataclass(frozen=True)
 class Description:
-    """What each column of a table was understood as.
+    """How each column of a table is interpreted.
 
-    `print` shows it as a table, and notebooks as HTML; `columns` has the parts, `refused` those that cannot be read as
-    they are, and `as_dict()` everything in plain values.
+    `print` displays it as a table, and notebooks as HTML; `columns` has the columns, `refused` those that cannot be
+    read as they are, and `as_dict()` everything as plain values.
     """
 
     title: str
-    told: str  # how the text was written, where it was text
+    told: str  # the format of the text, if it was text
     n_rows: int
     columns: tuple[ReadColumn, ...]
-    refuses_missing: bool = False  # missing cells would be refused
+    refuses_missing: bool = False  # whether missing cells would be refused
 
     @property
     def refused(self) -> tuple[ReadColumn, ...]:
-        """The columns that are no variables as they are."""
+        """The columns that do not become variables."""
         return tuple(column for column in self.columns if column.variable is None)
 
     @property
     def head(self) -> str:
-        """Title, sizes, and how the text was written, in a line."""
+        """Title, numbers of rows and columns, and format of the text, in one line."""
         told = f"; {self.told}" if self.told else ""
         return f"{self.title}: {many(self.n_rows, 'row')}, {many(len(self.columns), 'column')}{told}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain values."""
+        """Everything as plain values."""
         return {
             "source": self.title,
             "format": self.told,
@@ -93,7 +93,7 @@ class Description:
         }
 
     def text(self, *, in_options: bool = False) -> str:
-        """A line a column, and what to do; `in_options`: with options of the command line."""
+        """One line per column, and advice; `in_options`: advice with command-line options."""
         rows = [_HEADS, *self._rows()]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = []
@@ -120,7 +120,7 @@ class Description:
         ]
 
     def _advice(self, in_options: bool) -> list[str]:
-        """What to do about columns that are refused, missing cells and copies, a line each."""
+        """Advice on refused columns, missing cells, copies and the like, one line each."""
         found: list[Advice] = []
         refused = [column.name for column in self.refused]
         if refused:
@@ -140,7 +140,7 @@ class Description:
         if self.told.startswith("a single column") and self._is_parted_by_blanks():
             found.append(Advice("a single column: if blanks part its cells, pass ", ("delimiter", " ")))
         empty = [column.name for column in self.columns if not column.n_values]
-        if empty:  # nothing can be inferred there, to drop rows leaves none, and a state for all cells says nothing
+        if empty:  # nothing can be inferred, dropping rows leaves none, and a single state has no information
             found.append(Advice("without a single cell: leave out with ", ("ignore", empty)))
         lacking = [column.name for column in self.columns if column.n_missing and column.n_values]
         if lacking and self.refuses_missing:
@@ -165,7 +165,7 @@ class Description:
         return all(" " in text for text in texts)
 
     def summary(self, *, in_options: bool = False) -> str:
-        """The head, and a line a kind with its columns and how many states each has."""
+        """The head, one line per kind with its columns and their numbers of states, and advice."""
         kinds: dict[str, list[str]] = {}
         for column in self.columns:
             n = "refused" if column.variable is None else f"{column.variable.n_states:,}"

@@ -1,14 +1,14 @@
-"""Cut points towards what is learned: of all ways to cut a column of numbers, the one that is most probable.
+"""Supervised discretization: the most probable cut points of a numeric column with respect to other columns.
 
-Knows NumPy and `binning`. The model is that of Boullé (MODL, 2006) with the score that networks are learned by: the
-numbers lie in m small parts, each way to join neighbouring parts into I bins has the prior probability 1 / m for I,
-times one by the number of ways to make I bins, and in each bin another column has a distribution of its own, all
-distributions being equally probable beforehand. The best way is found exactly, by dynamic programming.
+Knows NumPy and `binning`. The model is that of Boullé (MODL, 2006) with the score that networks are learned by. The
+numbers lie in m elementary intervals (parts). The number I of bins is uniform on 1 to m, and given I all ways to join
+neighbouring parts into I bins are equally probable. In each bin, another column has a distribution of its own, with a
+uniform prior over distributions. The optimum is found exactly, by dynamic programming.
 
-The parts hold equally many cases, and there are at most 64: finer ones were tried, and predict new cases less well.
+There are at most 64 parts, of equal frequency: finer ones were tried, and predict new cases less well.
 
-Which other column? The target, where one is learned; else the three that the numbers tell most about. Where they tell
-about none, there is nothing to cut towards, and bins hold equally many cases.
+The other column is the target, if one is learned, else the three columns that depend most on the numbers. If none
+does, bins have equal frequency.
 """
 
 from collections.abc import Sequence
@@ -23,42 +23,42 @@ from leafwise.binning import cut_points
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _MOST_PARTS = 64
-_MOST_BINS = 16  # unless more are asked for: nobody reads more
-_MOST_STATES = 64  # of another column: rarer ones count as one
+_MOST_BINS = 16  # unless more are requested: no more are readable
+_MOST_STATES = 64  # of another column: the rarest ones are pooled
 _MOST_RELATED = 3
-_MOST_ROWS = 100_000  # to see which columns are related
-_MOST_WORK = 1e10  # multiplications for the same
+_MOST_ROWS = 100_000  # from which related columns are found
+_MOST_WORK = 1e10  # multiplications to find them
 _AT_ONCE = 32  # columns
-_LEAST_CASES = 4  # for each state of a column, on average, that others are cut towards
+_LEAST_CASES = 4  # per state, on average, of a column with respect to which others are cut
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A column of numbers: the distinct ones, rising, and where each case's is among them, -1 if it is missing."""
+    """A numeric column: distinct values in ascending order, and the index of each case's value, -1 if missing."""
 
     values: Floats
     places: Integers
 
     def counts(self) -> Integers:
-        """How often each number occurs."""
+        """The number of cases with each value."""
         return np.bincount(self.places[self.places >= 0], minlength=len(self.values))
 
     def parts(self, cuts: Sequence[float]) -> Integers:
-        """The part of each case, those without a number being in one more."""
+        """The interval between cut points of each case; an additional last one is that of missing values."""
         part = np.append(np.searchsorted(cuts, self.values, side="right"), len(cuts) + 1)
         return part[self.places]
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """What another column says of each case: 0 to n - 1."""
+    """The states of another column by case, as codes from 0 to n - 1."""
 
     codes: Integers
     n: int
 
 
 def default_bins(n_cases: int, most: int = 8) -> int:
-    """How many equal parts so many cases allow: about the cube root of their number.
+    """The number of equal-frequency bins for `n_cases`: about its cube root, from 2 to `most`.
 
     >>> default_bins(20), default_bins(200), default_bins(10**6)
     (3, 6, 8)
@@ -67,9 +67,9 @@ def default_bins(n_cases: int, most: int = 8) -> int:
 
 
 def best_bins(histograms: Sequence[Integers], most: int | None = None) -> list[int]:
-    """Where to cut m parts into bins, as places from 1 to m - 1; `most`: at most so many bins.
+    """The most probable cuts of m parts into at most `most` bins, as places from 1 to m - 1.
 
-    Each histogram has a row for each part, and counts another column's states in it. What they say is added up.
+    Each histogram has a row per part, with the counts of another column's states. Log likelihoods are summed.
 
     >>> best_bins([np.array([[9, 0], [8, 1], [9, 1], [0, 9], [1, 8]])])
     [3]
@@ -77,7 +77,7 @@ def best_bins(histograms: Sequence[Integers], most: int | None = None) -> list[i
     m = len(histograms[0])
     factorials = _log_factorials(max(int(counts.sum()) + counts.shape[1] for counts in histograms) + m)
     costs = np.sum([_costs(counts, factorials) for counts in histograms], axis=0)
-    best: Floats = costs[0]  # of the parts up to each place, in one bin; then in two, and so on
+    best: Floats = costs[0]  # the least cost of the parts before each place in one bin; then in two, and so on
     back: list[NDArray[np.intp]] = []
     totals = [best[m]]
     for _ in range(1, min(m, most or m)):
@@ -95,7 +95,7 @@ def best_bins(histograms: Sequence[Integers], most: int | None = None) -> list[i
 
 
 def _costs(counts: Integers, factorials: Floats) -> Floats:
-    """Minus the log marginal likelihood of the states in parts i to j - 1, for every i < j; elsewhere infinite."""
+    """Minus the log marginal likelihood of the states in parts i to j - 1, for every i < j; infinite elsewhere."""
     m, n_states = counts.shape
     below = np.concatenate([np.zeros((1, n_states), np.int64), np.cumsum(counts, axis=0)])
     low, high = np.triu_indices(m + 1, 1)
@@ -112,7 +112,7 @@ def _log_factorials(n: int) -> Floats:
 
 
 def cuts_towards(numbers: Numbers, others: Sequence[States], most: int | None = None) -> tuple[float, ...]:
-    """The best cut points of a column towards others; quarters where they tell nothing of each other.
+    """The most probable cut points with respect to other columns; if there are none, up to four equal-frequency bins.
 
     >>> cuts_towards(Numbers(np.arange(40.0), np.arange(40)), [States(np.repeat([0, 1], [11, 29]), 2)])
     (11.0,)
@@ -126,7 +126,7 @@ def cuts_towards(numbers: Numbers, others: Sequence[States], most: int | None = 
 
 
 def _parts(values: Floats, counts: Integers) -> tuple[float, ...]:
-    """Where numbers may be cut: between all of them, or between equal parts, where one that comes often counts less."""
+    """Candidate cut points: between all values or, if these are many, between parts of about equal frequency."""
     if len(values) <= _MOST_PARTS:
         return tuple(values[1:].tolist())
     return cut_points(values, np.minimum(counts, -(-counts.sum() // _MOST_PARTS)), _MOST_PARTS)
@@ -147,7 +147,7 @@ def _histogram(part: Integers, n_parts: int, other: States, known: NDArray[np.bo
 
 
 def few_states(codes: Integers, n: int) -> States:
-    """Another column's states, the rarest of very many as one.
+    """A column's states, of which the rarest are pooled if there are many.
 
     >>> few_states(np.array([0, 1, 1]), 2).n
     2
@@ -160,9 +160,9 @@ def few_states(codes: Integers, n: int) -> States:
 
 
 def related(columns: Sequence[States], which: Sequence[int]) -> list[list[int]]:
-    """For some of the columns, the others that they tell most about, best first: at most three, perhaps none.
+    """For some of the columns, the others that depend most on them, best first: at most three, possibly none.
 
-    What a column tells of another is how much more probable its states make the other's, as two nodes of a network.
+    Dependence is the gain in log marginal likelihood of the other column, as a child of the first.
     """
     if not which:
         return []
@@ -194,7 +194,7 @@ def related(columns: Sequence[States], which: Sequence[int]) -> list[list[int]]:
 
 
 def _some_rows(n: int, n_own: int, n_all: int) -> Integers:
-    """All rows, or as many as keep the work small; the same ones every time."""
+    """All rows, or a fixed random sample that limits the work."""
     most = int(min(_MOST_ROWS, max(1000.0, _MOST_WORK / (n_own * n_all)), max(1000.0, 2**26 / n_all)))
     if n <= most:
         return np.arange(n)

@@ -1,6 +1,6 @@
-"""DynamicNetwork: how the variables of a slice of time depend on those before it and on each other. Immutable.
+"""DynamicNetwork: how the variables of a time slice depend on earlier slices and on each other. Immutable.
 
-Knows networks and series; what it is asked reaches up to those who answer, as in `Network`.
+Knows networks and series; methods import what they need from higher layers when called, as in `Network`.
 """
 
 import os
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DynamicNetwork:
-    """A network of a window over series: `lags` slices, and the one that depends on them, the same at any time.
+    """A network of a window over series: `lags` slices, and the present one, which depends on them alike at any time.
 
-    In `window`, x[t-1] is x a step before. The nodes of the present slice hold at every time from `lags` on; those of
-    the slices before are the distribution of the first ones. `unroll` makes an ordinary network of it.
+    In `window`, x[t-1] is x one step before. The nodes of the present slice apply at every time from `lags` on; those
+    of earlier slices are the distribution of the first ones. `unroll` makes an ordinary network.
 
     >>> import leafwise
     >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
@@ -40,7 +40,7 @@ class DynamicNetwork:
     lags: int
 
     def __post_init__(self) -> None:
-        """Refuse a network that is none of a window."""
+        """Refuse a network that is not one of a window."""
         check_network(self.window, "DynamicNetwork")
         check_type(self.lags, int, "lags", "a whole number from 1 on: say how many slices before matter.")
         if self.lags < 1 or len(self.window) % (self.lags + 1) or not len(self.window):
@@ -62,20 +62,20 @@ class DynamicNetwork:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of a slice."""
+        """The variables of one slice."""
         return self.window.variables[self.lags * (len(self.window) // (self.lags + 1)) :]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables of a slice."""
+        """The names of the variables of one slice."""
         return tuple(variable.name for variable in self.variables)
 
     def __getitem__(self, name: str) -> "CPD":
-        """The conditional distribution of a variable given its own slice and those before."""
+        """The conditional distribution of a variable given its own slice and earlier ones."""
         return self.window[name]
 
     def unroll(self, slices: int) -> Network:
-        """The network over so many slices, with variables x[0], x[1], ...: it answers all that a network can be asked.
+        """The network over `slices` slices, with variables x[0], x[1], ...: it supports every query of a network.
 
         >>> import leafwise
         >>> network = leafwise.learn(np.array([[0], [1]] * 50), lags=1).unroll(10)
@@ -98,7 +98,7 @@ class DynamicNetwork:
         return Network(tuple(variables), tuple(nodes), *priors, learned, self._ties(slices))
 
     def _ties(self, slices: int) -> tuple[tuple[TiedLeaf, ...], ...]:
-        """Leaves of the present slice are the same at every time, and so is what they share in the window."""
+        """Tie the leaves of the present slice over time, together with those to which the window ties them."""
         n, groups = len(self.variables), [*self.window.ties]
         known = {(tied.variable, tied.leaf) for group in groups for tied in group}
         for place in range(self.lags * n, len(self.window)):
@@ -115,7 +115,7 @@ class DynamicNetwork:
     def log_probabilities(
         self, data: Any, *, by: str | None = None, time: str | None = None, **reading: Unpack["Reading"]
     ) -> NDArray[np.float64]:
-        """The natural log of the probability of each series, in the order in which they come.
+        """The natural log of the probability of each series, in order of first appearance.
 
         >>> import leafwise
         >>> dynamic = leafwise.learn(np.array([[0], [1]] * 50), lags=1)
@@ -130,7 +130,7 @@ class DynamicNetwork:
         return logs
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one .json or .json.gz file, from which it loads back identical."""
+        """Write it to a .json or .json.gz file, from which `load` restores it exactly."""
         from leafwise.formats.files import save_dynamic
 
         check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
@@ -138,7 +138,7 @@ class DynamicNetwork:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "DynamicNetwork":
-        """Read one from a file."""
+        """Read a dynamic network from a file."""
         from leafwise.formats.files import load_dynamic
 
         check_type(path, (str, os.PathLike), "what to load", "a path: use for example 'model.json'.")
@@ -152,18 +152,18 @@ class DynamicNetwork:
         return f"DynamicNetwork({', '.join(sizes + learned)})"
 
     def __eq__(self, other: object) -> bool:
-        """Equal windows."""
+        """Equal windows and lags."""
         if not isinstance(other, DynamicNetwork):
             return NotImplemented
         return self.window == other.window and self.lags == other.lags
 
     def __hash__(self) -> int:
-        """Agrees with equality."""
+        """Consistent with equality."""
         return hash((self.window, self.lags))
 
 
 def _leaves(node: Node | None) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The rows of a node's leaves that hold a parameter, and their states."""
+    """The rows of a node's leaves that have parameters, and their states."""
     assert node is not None
     own, everything = node.own, tuple(range(node.n_states))
     for row in range(len((own or node).probabilities)):
@@ -173,7 +173,7 @@ def _leaves(node: Node | None) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _moved(node: Node | None, by: int) -> Node:
-    """A node, and its parents, so many variables further on."""
+    """A node with its parents, and own-value tests, moved by `by` variables."""
     assert node is not None
     parents, own = tuple(parent + by for parent in node.parents), node.own
     if own is not None:

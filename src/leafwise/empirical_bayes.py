@@ -1,8 +1,8 @@
-"""Leaves that begin with as many cases as their variable's data ask for. Knows networks and kernels, not searches.
+"""Empirical Bayes: how many cases the prior of a variable's leaves is worth. Knows networks and kernels, not searches.
 
-`with_fitted_priors` asks the cases in the leaves, which is quick, and the same whoever counted. But the tests of a
-large graph were chosen for pure leaves, which its own cases cannot tell from leaves that are pure. So a classifier of
-one graph asks cases that were held back (`cross_validated`).
+`with_fitted_priors` uses the cases in the leaves, which is fast, and gives the same with every counter. But the tests
+of a large graph were selected for pure leaves, and in-sample cases cannot tell these from truly pure ones. Classifiers
+of a single graph therefore use held-out cases (`cross_validated`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,21 +17,21 @@ from leafwise.kernels.leaf_search.weights import log_likelihoods_of
 from leafwise.network import Network, Node
 from leafwise.table import Table
 
-TIMES = (1, 2, 4, 8, 16)  # as many cases as in the prior that the search has scored with
+TIMES = (1, 2, 4, 8, 16)  # candidates: multiples of the cases in the prior that the search scored with
 TIMES_OF_A_TARGET = (*TIMES, 32, 64)
-_ROUNDS = 20  # of variables that hear of each other
+_ROUNDS = 20  # of fixed-point iteration over variables
 N_FOLDS = 3
-LOG_DOUBLED = log(2)  # what each doubling, or halving, of what the cases in the leaves ask for must gain
+LOG_DOUBLED = log(2)  # the least gain for each doubling, or halving, of the in-sample estimate
 
 
 def with_fitted_priors(network: Network) -> Network:
-    """The same graphs and counts, the leaves of each variable with a prior that is worth as many cases as it takes.
+    """Fit the number of cases that the prior of each variable's leaves is worth; graphs and counts stay the same.
 
-    That is the prior of the search, or one of two, four, eight or sixteen times as many cases. How probable each of the
-    five is for a variable, before its own cases, the others tell: as if each of the five had been seen once, and then
-    as often as it is right for them. Given the cases of all leaves of the variable, the median is taken. Variables with
-    own-value tests or tied leaves keep the prior of the search, which is also what the network tells, and scores are
-    of.
+    Candidates are the prior of the search, and two, four, eight or sixteen times as many cases. Their prior
+    probabilities for a variable come from the other variables: proportional to one plus the sum of the others'
+    posterior probabilities. The median of a variable's posterior, given the cases in all its leaves, is taken.
+    Variables with own-value tests or tied leaves keep the prior of the search, which also remains the network's
+    `prior`, used for scores.
 
     >>> from leafwise.decision_graph import DecisionGraph
     >>> from leafwise.table import Variable
@@ -56,7 +56,7 @@ def with_fitted_priors(network: Network) -> Network:
 
 
 def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
-    """The nodes, those that hold counts with such a prior."""
+    """Yield the nodes, with fitted priors if they have counts."""
     learned = {k: node for k, node in enumerate(nodes) if node is not None and node.exponents is not None}
     times = dict(zip(learned, _medians(list(learned.values())), strict=True))
     for k, node in enumerate(nodes):
@@ -64,7 +64,7 @@ def _fitted(nodes: Sequence[Node | None]) -> Iterator[Node | None]:
 
 
 def _medians(learned: Sequence[Node]) -> list[int]:
-    """How many times the prior of the search each node's own is worth."""
+    """The posterior median of the multiple of the search's prior, for each node."""
     if not learned:
         return []
     n_leaves, n_states = np.array([node.probabilities.shape for node in learned]).T
@@ -78,22 +78,22 @@ def _medians(learned: Sequence[Node]) -> list[int]:
     likelihoods = np.exp(of_nodes - of_nodes.max(axis=0))
     shares = likelihoods / likelihoods.sum(axis=0)
     for _ in range(_ROUNDS):
-        shares = likelihoods * (1 + shares.sum(axis=1, keepdims=True) - shares)  # one more of each, and all the others
+        shares = likelihoods * (1 + shares.sum(axis=1, keepdims=True) - shares)  # prior: one, and the other nodes
         shares /= shares.sum(axis=0)
     return [TIMES[median] for median in (shares.cumsum(axis=0) < 0.5).sum(axis=0)]
 
 
 def _with_prior_of(node: Node, times: int) -> Node:
-    """The node with a prior that is worth so many times as many cases."""
+    """The node with a prior worth `times` as many cases."""
     if times == 1 or node.counts is None or node.exponents is None:
         return node
     return node.relearned(node.counts, node.exponents * times)
 
 
 def folds(table: Table, target: int) -> Iterator[tuple[Table, Table]]:
-    """Cases to learn from, and cases held back: three times, so that each is held back once.
+    """Split the cases for threefold cross-validation, stratified by the target: yield training and held-out cases.
 
-    Each state of the target is spread evenly over the folds. The same cases in another order make the same ones.
+    The folds do not depend on the order of the cases.
 
     >>> from leafwise.table import Variable
     >>> table = Table((Variable("x", ("a", "b")),), np.array([[0, 1, 0, 1, 0, 0]], np.uint8))
@@ -101,7 +101,7 @@ def folds(table: Table, target: int) -> Iterator[tuple[Table, Table]]:
     [[[0, 0]], [[0, 1]], [[0, 1]]]
     """
     order = np.lexsort(table.codes)
-    order = order[np.random.default_rng(1).permutation(len(order))]  # tables of all combinations have their own rhythm
+    order = order[np.random.default_rng(1).permutation(len(order))]  # sorted cases can be periodic
     order = order[np.argsort(table.codes[target, order], kind="stable")]
     fold = np.arange(len(order)) % N_FOLDS
     for k in range(N_FOLDS):
@@ -110,11 +110,11 @@ def folds(table: Table, target: int) -> Iterator[tuple[Table, Table]]:
 
 
 def cross_validated(network: Network, target: int, found: Iterable[tuple[Network, Table]]) -> int:
-    """How many times the prior of the search that of a target's leaves is worth, by cases that were held back.
+    """Select, by held-out cases, how many times the prior of the search that of a target's leaves is worth.
 
-    `found`: networks of the same search, from a part of the cases, and the cases held back from it. The number is one
-    of 1, 2, 4 ... 64. Before these cases are seen, each is half as probable as the next one that is nearer to what the
-    network's own cases ask for (`with_fitted_priors`); given them, the most probable is taken.
+    `found`: networks of the same search on training cases, each with its held-out cases. The candidates are 1, 2, 4 to
+    64. The prior probability of each is half that of its neighbour nearer to the in-sample estimate (as in
+    `with_fitted_priors`); the one with the largest posterior probability is selected.
 
     >>> from leafwise.decision_graph import DecisionGraph
     >>> from leafwise.table import Variable
@@ -135,7 +135,7 @@ def cross_validated(network: Network, target: int, found: Iterable[tuple[Network
 
 
 def _log_likelihoods(node: Node | None, target: int, cases: Table) -> NDArray[np.float64]:
-    """Of a target's states in cases, by a node with a prior of each worth."""
+    """The log likelihoods of a target's states in cases, for each multiple of a node's prior."""
     assert node is not None
     counts = counts_in_leaves(node, target, cases.codes)
     probabilities = (_with_prior_of(node, times).probabilities for times in TIMES_OF_A_TARGET)
@@ -143,7 +143,7 @@ def _log_likelihoods(node: Node | None, target: int, cases: Table) -> NDArray[np
 
 
 def with_prior_of_target(network: Network, target: int, times: int) -> Network:
-    """The same network, its target's leaves with a prior that is worth so many times as many cases."""
+    """The same network, with a prior worth `times` as many cases in its target's leaves."""
     nodes = list(network.nodes)
     node = nodes[target]
     assert node is not None

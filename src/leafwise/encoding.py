@@ -1,7 +1,7 @@
-"""Data in, data out: files, frames and arrays become a `Table`, and a table becomes a file of labels.
+"""Reading and writing data: files, frames and arrays become a `Table`, and a table becomes a file of labels.
 
-Here it is decided which columns are read. What each is, and its states, `kinds` decides, and how new data meet known
-variables `new_data`. Knows these, `columns` (how sources are opened), `description` and `writing`.
+This module selects the columns to read; `kinds` determines the kind and states of each, and `new_data` encodes new data
+with known variables. Knows these, `columns` (how sources are opened), `description` and `writing`.
 """
 
 import os
@@ -34,7 +34,7 @@ Names = str | Sequence[str]
 
 
 class Reading(TypedDict, total=False):
-    """The arguments of `read` that say how data are read, as `learn` and others hand them on."""
+    """The arguments of `read` that say how data are read, as `learn` and others pass them on."""
 
     header: bool
     delimiter: str | None
@@ -53,7 +53,7 @@ class Reading(TypedDict, total=False):
 
 
 class NewReading(Reading, total=False):
-    """Those of new data, whose variables are known."""
+    """The same for new data, whose variables are known."""
 
     unseen: str
 
@@ -82,40 +82,39 @@ def read(
     """Read cases from a file, several files, a frame or an array.
 
     `source`: a path (.csv, .tsv, .txt, each plain or .gz; .parquet; "-" for standard input), a folder, a pattern such
-    as "data/*.csv" or a list of these with the same columns, which are read in batches; a frame with the Arrow
-    PyCapsule stream (pandas, polars, Arrow), a 2-D NumPy array, or a Table, which is returned as it is.
-    `header`: False where a file has no names; columns are then called x1, x2, ..., as in arrays.
-    `delimiter`: the sign between cells; found out if None.
-    `decimal`: "." or ","; found out if None. Where it is a comma, a point may part thousands, and the other way round.
-    `encoding`: such as "utf-16" or "cp1252"; found out if None.
-    `na`: words for missing cells, besides those of text files: empty cells and the bare words ? NA N/A NaN nan null
-    NULL (quoted, they are labels); -999 is the number, however it is written. In frames and arrays nulls, NaN, None and
-    empty texts are missing.
+    as "data/*.csv", or a list of these with the same columns, which are read in batches; a frame with the Arrow
+    PyCapsule stream (pandas, polars, Arrow), a 2-D NumPy array, or a Table, which is returned unchanged.
+    `header`: False if a file has no header; columns are then called x1, x2, ..., as in arrays.
+    `delimiter`: the character between cells; detected if None.
+    `decimal`: "." or ","; detected if None. The other one may separate thousands.
+    `encoding`: such as "utf-16" or "cp1252"; detected if None.
+    `na`: words for missing cells, besides those of text files: empty cells and the unquoted words ? NA N/A NaN nan null
+    NULL (quoted, they are labels); -999 matches this number, however it is written. In frames and arrays, nulls, NaN,
+    None and empty texts are missing.
     `columns`: only these columns, by name or by patterns such as "x*".
     `ignore`: all but these columns, by name or pattern.
-    `missing`: what a missing cell is: "error", "state" (a last state of its own, "(missing)"), or "drop" (leave out
-    rows with one). With `variables`, "unknown" adds such a state where cells are missing and the variable has none, for
-    `log_probabilities` to sum over what the cell may hold. "infer" is such a state, which `learn`
-    takes for a hole.
-    `bins`: "auto" cuts columns of numbers into bins where there are too many numbers to be states: more than 20, or
-    fewer than four cases for each (five whole numbers always are states). 8 cuts every numeric column with more than
-    eight numbers into eight bins; {"age": 8} this one, the others as by "auto"; None cuts none.
-    `binning`: "bayes" finds the most probable cut points towards the target, or where there is none towards the three
-    columns that the numbers tell most about; "quantile" makes parts with equally many cases, "uniform" parts of equal
-    width. Left out, it is "bayes" where the number of bins is "auto", else "quantile".
+    `missing`: the treatment of missing cells: "error", "state" (an additional last state, "(missing)"), or "drop" (omit
+    rows with missing cells). With `variables`, "unknown" adds such a state where cells are missing and the variable has
+    none, and `log_probabilities` sums over it. "infer" adds such a state, which `learn` treats as missing data.
+    `bins`: "auto" bins numeric columns with too many values to be states: more than 20, or fewer than four cases per
+    value (up to five integers always are states). 8 cuts every numeric column with more than eight values into eight
+    bins; {"age": 8} this one, the others as by "auto"; None bins no column.
+    `binning`: "bayes" finds the most probable cut points with respect to the target or, without one, to the three
+    columns that depend most on the numbers; "quantile" makes bins of equal frequency, "uniform" bins of equal width. By
+    default it is "bayes" if the number of bins is "auto", else "quantile".
     `states`: columns whose values are states whatever they look like, by name or pattern. Otherwise identifiers and
-    free text, columns in which nearly every row has a value of its own, are refused.
-    `dates`: "error" refuses dates, "bins" cuts them into bins like numbers of days.
-    `target`: the variable to learn, towards which numbers are cut.
-    `variables`: encodes new data with exactly these states and cuts, columns being matched by name, or by position
-    where the source has no names.
-    `unseen`: with `variables`, what a label is that they do not have: "error", or "missing".
-    `most_bytes`: the most bytes that a packed file may unpack to: 64 MiB and 200 times its size if None.
-    `cache`: keep the packed table beside the first of the files, and take it from there as long as they do not change.
+    free text, columns in which nearly every row has its own value, are refused.
+    `dates`: "error" refuses dates, "bins" bins them as numbers of days.
+    `target`: the variable to learn, with respect to which numbers are binned.
+    `variables`: encodes new data with exactly these states and cut points; columns are matched by name, or by position
+    if the source has no names.
+    `unseen`: with `variables`, the treatment of labels that they do not have: "error", or "missing".
+    `most_bytes`: the largest size to which a compressed file may expand; if None, 64 MiB plus 200 times its size.
+    `cache`: keep the packed table beside the first file, and load it from there as long as the files do not change.
 
-    States are the labels observed, numbers in numeric order, others by name; an ordered categorical keeps its order.
-    Blanks around labels and names are dropped. A whole float is labelled as an integer, a boolean true or false,
-    however it was spelled.
+    States are the observed labels, numbers in numeric order, others sorted by name; ordered categoricals keep their
+    order. Blanks around labels and names are stripped. Integral floats are labelled as integers, Booleans as true or
+    false, however they are spelled.
 
     >>> import numpy as np
     >>> table = read(np.array([[1, 20.5], [10, 31.0], [2, 45.0]]), bins={"x2": 2})
@@ -136,7 +135,7 @@ def read_and_describe(
     variables: Sequence[Variable] | None = None,
     **reading: Unpack[Reading],
 ) -> "tuple[Table, Description | None]":
-    """What `read` gives, and what it understood; nothing of a Table, or of data that meet known variables."""
+    """The table that `read` returns, and its description; None for a Table, or if variables are given."""
     return _read(source, options_of(reading, target, variables))
 
 
@@ -148,10 +147,10 @@ def read_weighted(
     variables: Sequence[Variable] | None = None,
     **reading: Unpack[Reading],
 ) -> tuple[Table, Description | None, Floats | None]:
-    """As `read_and_describe`, with weights of the cases: the name of a column, which is no variable then, or numbers.
+    """Like `read_and_describe`, with case weights: numbers, or the name of a column, which then is not a variable.
 
-    Whole weights repeat their rows before anything is decided about columns, and None is left of them. Others come
-    along, for the cases that are there.
+    Integer weights repeat their rows before columns are interpreted, and None is returned instead. Other weights are
+    returned for the remaining cases.
     """
     options = options_of(reading, target, variables)
     _refuse_cache(options, ("weights",))
@@ -178,7 +177,7 @@ def read_beside(
     variables: Sequence[Variable] | None = None,
     **reading: Unpack[Reading],
 ) -> tuple[Table, Description | None, dict[str, Column]]:
-    """As `read_and_describe`, and some columns that are no variables: by what they are for, given their names."""
+    """Like `read_and_describe`, with columns that are not variables: `wanted` maps their purposes to their names."""
     options = options_of(reading, None, variables)
     _refuse_cache(options, "series")
     if isinstance(source, Table):
@@ -198,9 +197,9 @@ def _refuse_cache(options: "Options", beside: Part) -> None:
 
 
 def describe(source: object, *, target: str | None = None, **reading: Unpack[Reading]) -> Description:
-    """What each column is understood as, before anything is learned; the arguments are those of `read`.
+    """Describe how each column is interpreted, before learning; the arguments are those of `read`.
 
-    Columns that `read` refuses, and missing cells, are described like all others, with what can be done.
+    Columns that `read` refuses, and missing cells, are described like all others, with advice.
 
     >>> import numpy as np
     >>> print(describe(np.array([[0, 0.5], [1, 1.5], [0, 2.5], [1, 3.5]])))
@@ -258,16 +257,16 @@ class Options:
             raise AdvisedError(
                 ("cache",), " keeps a table with states of its own, and variables were given: leave one out"
             )
-        Choices(self.bins, self.binning, dates=self.dates)  # to check them before anything is read
+        Choices(self.bins, self.binning, dates=self.dates)  # checks them before anything is read
 
     def choices(self, names: Sequence[str]) -> Choices:
-        """What is said of columns with these names."""
+        """The choices for columns with these names."""
         kept = frozenset(_matching(self.states, names, "states"))
         return Choices(self.bins, self.binning, kept, self.dates, self.target)
 
 
 def options_of(reading: Reading, target: str | None, variables: Sequence[Variable] | None = None) -> Options:
-    """What was given, checked."""
+    """The arguments of `read` as checked options."""
     given: dict[str, Any] = {**reading}
     na = _words(given.pop("na", ()))
     of_text = {name: given.pop(name) for name in ("header", "delimiter", "decimal", "encoding") if name in given}
@@ -292,13 +291,13 @@ def _read(source: object, options: Options) -> tuple[Table, Description | None]:
         return found
     with kept.writing() as write_down:
         table, described = _read_opened(_opened(source, options), options)
-        assert described is not None  # as there are no variables yet
+        assert described is not None  # since no variables were given
         write_down(table, described)
     return table, described
 
 
 def _opened(source: object, options: Options) -> Source:
-    """The columns that are wanted; files are read batch by batch."""
+    """Open the selected columns of a source; files are read in batches."""
     if is_path(source):
         return read_batches(source, options.how, lambda whole: chosen(whole, options))
     return chosen(open_source(source, options.how), options)
@@ -331,7 +330,7 @@ def _weighted_table(table: Table, weights: Any, options: Options) -> tuple[Table
 
 
 def _column_of(table: Table, place: int) -> Column:
-    """A variable as the column that it may have been."""
+    """Convert a variable of a table back to a column."""
     variable = table.variables[place]
     labels, codes = variable.labels[: variable.n_states - variable.missing], table.codes[place].astype(np.int64)
     codes[codes == len(labels)] = -1
@@ -339,7 +338,7 @@ def _column_of(table: Table, place: int) -> Column:
 
 
 def _without(table: Table, *places: int) -> Table:
-    """The other variables."""
+    """The table without the variables at these places."""
     others = [other for other in range(table.n_variables) if other not in places]
     if not others:
         raise ValueError(f"of the {table.n_variables} variables of the table none is left: name fewer of them")
@@ -365,7 +364,7 @@ def _numbers_of(column: Column) -> Floats:
 
 
 def _will_stay(opened: Source, options: Options) -> NDArray[np.bool_]:
-    """Of all rows, those that missing='drop' leaves."""
+    """A mask of the rows that remain with missing='drop', else of all."""
     kept = np.ones(opened.n_rows, np.bool_)
     if options.missing == "drop":
         has_state = {variable.name for variable in options.variables or () if variable.missing}
@@ -376,10 +375,10 @@ def _will_stay(opened: Source, options: Options) -> NDArray[np.bool_]:
 
 
 def write(data: object, path: str | os.PathLike[str]) -> None:
-    """Write the labels of a table, or of what `read` takes, to a .csv, .tsv or .txt file, plain or .gz, or to .parquet.
+    """Write the labels of a table, or of what `read` accepts, to .csv, .tsv or .txt, plain or .gz, or to .parquet.
 
-    A binned column writes its intervals, a missing cell is empty. Text is quoted only where it would not be read back
-    otherwise. The file appears whole or not at all.
+    Binned columns are written as intervals, missing cells as empty ones. Text is quoted only if it would not be read
+    back otherwise. The file is replaced atomically.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -403,7 +402,7 @@ def read_new(
     unseen: str = "error",
     **reading: Unpack[Reading],
 ) -> Table:
-    """New data in the states of known variables, as by `read`; of the optional ones there need be no column."""
+    """Read new data in the states of known variables, as by `read`; optional variables may lack a column."""
     options = replace(options_of(reading, None, variables), unseen=unseen)
     if isinstance(source, Table):
         return _reread(source, options, optional)
@@ -437,7 +436,7 @@ def _words(na: Names) -> frozenset[str]:
 
 
 def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:
-    """The names that are wanted, by themselves or by a pattern."""
+    """Expand names and patterns to the names that they match; a ValueError if one matches none."""
     found: dict[str, None] = {}
     known = set(names)
     for one in _listed(wanted):
@@ -449,7 +448,7 @@ def _matching(wanted: Names, names: Sequence[str], argument: str) -> list[str]:
 
 
 def chosen(opened: Source, options: Options) -> Source:
-    """The columns that are wanted."""
+    """Select the columns of a source."""
     kept = set(opened.names) if options.columns is None else set(_matching(options.columns, opened.names, "columns"))
     kept -= set(_matching(options.ignore, opened.names, "ignore"))
     if not kept:
@@ -469,7 +468,7 @@ def _understood(columns: Sequence[Column], options: Options) -> list[Understood]
 
 
 def refuse(understood: Sequence[Understood]) -> None:
-    """Raise an error unless every column has become a variable."""
+    """Raise an error unless every column became a variable."""
     refused = [one for one in understood if one.variable is None]
     if not refused:
         return
@@ -507,7 +506,7 @@ def _description(opened: Source, understood: Sequence[Understood], options: Opti
 
 
 def _told(one: Understood, options: Options) -> Variable | None:
-    """The variable that is told of: without the state that stands for holes, where these are to be inferred."""
+    """The variable to describe: without its missing state, if missing cells are to be inferred."""
     variable = one.variable
     if options.missing != "infer" or variable is None or not variable.missing or variable.n_states == 1:
         return variable

@@ -1,16 +1,16 @@
-"""Learning many networks to be mixed: what each is learned from, what is chosen on the cases it did not see, weights.
+"""Learning mixtures of networks: samples for the members, model selection on out-of-sample cases, and weights.
 
-Knows networks, smoothing and averaging; how one network is learned it is told.
+Knows networks, smoothing and averaging; the function that learns one network is an argument.
 
-Of all variables (`JointRun`): members are trees that pay little, each learned from a bootstrap sample. They come in
-groups that share a random order of the variables, and in a group every variable takes its distribution from any of the
-members. What trees pay, and how leaves are drawn towards the nodes above them, is tried before, on cases that are held
-out; the weights of groups come from the cases that members did not draw.
+All variables (`JointRun`): members are trees under a weak structure prior, each learned from a bootstrap sample. They
+form groups that share a random order of the variables, and mix their nodes: in a group, every variable takes its
+distribution from any of the members. The structure prior and the smoothing of leaves are selected before, on held-out
+cases; the weights of groups are fitted to out-of-bag cases.
 
-With hidden causes (`HiddenRun`): networks that each have their own, from bootstrap samples, and weights.
+Hidden variables (`HiddenRun`): networks with hidden variables of their own, from bootstrap samples, with weights.
 
-Of one target (`TargetRun`): every member is learned from all cases but a fifth, in one of several ways by turns. Leaves
-and weights are chosen on the cases that members did not see, and then the leaves are filled again with all cases.
+One target (`TargetRun`): every member is learned from all folds of the cases but one, in one of several ways by turns.
+Leaves and weights are selected on out-of-sample cases, and then the leaves are refitted to all cases.
 """
 
 import math
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 class Kind(NamedTuple):
-    """How members are learned, and which share of the variables, drawn for each of them, may be parents."""
+    """How members are learned, and the share of the variables, drawn for each member, that may be parents."""
 
     structure_prior: str | StructurePrior
     operators: str = "CBI"
@@ -50,11 +50,11 @@ class Kind(NamedTuple):
 LearnMember = Callable[[Table, Constraints, Kind, Mapping[str, Any] | None], Resumable]
 
 FOLDS = 5
-Leaves = float | None  # smoothed, with a strength; None is averaged over prunings
+Leaves = float | None  # the strength of smoothing; None: averaged over prunings
 LEAVES_OF_TARGET: tuple[Leaves, ...] = (None, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 LEAVES_OF_ALL: tuple[Leaves, ...] = (None, 1.0, 2.0, *LEAVES_OF_TARGET[1:])
 TRIED = tuple(map(Kind, ("kappa:0.1", "kappa:0.3", "uniform")))  # from strict to lenient, as long as that helps
-FOR_A_TARGET = (  # in turn: weights tell which of them are good
+FOR_A_TARGET = (  # by turns: the weights determine which are good
     Kind("choices", "CBIM"),
     Kind("kappa:0.3"),
     Kind("uniform"),
@@ -62,11 +62,11 @@ FOR_A_TARGET = (  # in turn: weights tell which of them are good
     Kind("kappa:0.3", "CBI", 0.5),
 )
 _CLEARLY = 0.001  # of the log probability: what more lenient trees, which are larger, or stronger smoothing must gain
-_MOST_ASKED = 10_000  # unseen cases that tell the weights of groups
+_MOST_ASKED = 10_000  # cases to which the weights of groups are fitted
 
 
 class MixtureRun(ABC):
-    """Members being learned, one after the other; `network` is the mixture of those there are, at any time."""
+    """Members being learned, one after the other; at any time, `network` is the mixture of those learned so far."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class MixtureRun(ABC):
         self._table, self._n, self._seed = table, networks, seed
         self._constraints, self._tried, self._learn = constraints, tuple(tried), learn_member
         self._now: Resumable | None = None
-        self._state_of_next: Mapping[str, Any] | None = None  # where the search for the next member was
+        self._state_of_next: Mapping[str, Any] | None = None  # from which the search for the next member resumes
         self.chosen = self._tried[0]
         self.seconds, self.stopped = 0.0, ""
-        self.n_steps = 0  # networks learned, those of trials among them
+        self.n_steps = 0  # networks learned, including those of trials
         self._members: dict[int, Any] = {}
-        self._since: float | None = None  # when the call under way began
+        self._since: float | None = None  # when the current call began
         if state is not None:
             self.seconds, self._state_of_next, self.n_steps = state["seconds"], state["now"], state["n_steps"]
 
@@ -104,31 +104,31 @@ class MixtureRun(ABC):
         return self.n_steps
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Learn all members; `progress` is called about twenty times a second, and what it raises ends it here."""
+        """Learn all members; `progress` is called about twenty times a second, and ends the run if it raises."""
         self.watch = progress
         while self._advance():
             self._tell()
 
-    watch: Callable[[Any], None] | None = None  # called now and then while somebody waits for the next member
+    watch: Callable[[Any], None] | None = None  # called regularly during the search for the next member
 
     @property
     @abstractmethod
     def networks(self) -> list[Network]:
-        """The members there are."""
+        """The members learned so far."""
 
     @property
     @abstractmethod
     def log_score(self) -> float:
-        """The mean log probability of cases by the members that did not see them, as far as they are there."""
+        """The mean log probability of cases under the members so far that did not see them."""
 
     @property
     @abstractmethod
     def network(self) -> Mixture:
-        """The mixture of the members there are: leaves and weights are chosen for them."""
+        """The mixture of the members so far, with leaves and weights selected for these."""
 
     @abstractmethod
     def _next(self) -> bool:
-        """Learn the next member; whether there was one."""
+        """Learn the next member; return whether there was one."""
 
     @property
     def n_leaves(self) -> int:
@@ -139,7 +139,7 @@ class MixtureRun(ABC):
         return sum(len(network.arcs) for network in self.networks)
 
     def describe(self) -> str:
-        """How far it is, in a line."""
+        """The progress, in one line."""
         done = f"{len(self._members)} of {many(self._n, 'network')}"
         return f"{done}, {self.chosen.structure_prior}, {self.n_leaves:,} leaves"
 
@@ -147,7 +147,7 @@ class MixtureRun(ABC):
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values: the members, and where the next one is."""
+        """The state from which the run can resume, in plain values; subclasses add the members."""
         now = None if self._now is None else self._now.state()
         return {"now": now, "seconds": self._used(), "n_steps": self.n_steps}
 
@@ -162,11 +162,11 @@ class MixtureRun(ABC):
             self.seconds, self._since = self._used(), None
 
     def _used(self) -> float:
-        """All seconds so far."""
+        """The total seconds so far."""
         return self.seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
 
     def _learned(self, cases: Table, constraints: Constraints, kind: Kind) -> Network:
-        if self._now is None:  # else somebody stopped it, and now goes on
+        if self._now is None:  # else a search that was interrupted is continued
             self._now = self._learn(cases, constraints, kind, self._state_of_next)
             self._state_of_next = None
         self._now.run(None if self.watch is None else lambda _: self._tell())
@@ -179,7 +179,7 @@ class MixtureRun(ABC):
             self.watch(self)
 
     def _of_none(self) -> Mixture:
-        """What there is before the first member: as far as its search is."""
+        """The mixture before the first member is complete: the network that its search has reached."""
         now = self._now or self._learn(self._table, self._constraints, self._tried[0], None)
         network = averaged(now.network, self._table)
         return Mixture((network,), (1.0,), self._summary([network], "average", None))
@@ -200,14 +200,14 @@ class MixtureRun(ABC):
         }
 
     def _told(self) -> dict[str, Any]:
-        """How members are learned."""
+        """The settings by which members are learned."""
         return {**self.chosen._asdict(), "structure_prior": str(self.chosen.structure_prior)}
 
 
 class JointRun(MixtureRun):
-    """Networks of all variables, in groups of about as many as there are groups.
+    """Networks of all variables, in groups of about as many members as there are groups.
 
-    Trials come first: a group for each kind of networks, learned from four fifths of the cases; the others choose.
+    Trials come first: a group for each kind of networks, learned from four fifths of the cases, tested on the others.
     """
 
     def __init__(self, *arguments: Any, state: Mapping[str, Any] | None = None) -> None:
@@ -218,11 +218,11 @@ class JointRun(MixtureRun):
         mixed = np.random.default_rng(self._seed).permutation(self._table.n_cases)
         n_out = self._table.n_cases // FOLDS
         self._kept, self._held_out = np.sort(mixed[n_out:]), np.sort(mixed[:n_out])
-        self._trial: dict[int, Network] = {}  # the group under way,
-        self._best: dict[int, Network] = {}  # and the best one, with the leaves that are best for it
+        self._trial: dict[int, Network] = {}  # the current group of trials,
+        self._best: dict[int, Network] = {}  # and the best one, with its best leaves
         self._n_tried, self._score = 0, -np.inf
         self._leaves: Leaves = None
-        self._logs: dict[tuple[int, int], Floats] = {}  # of unseen cases, by a group with so many members
+        self._logs: dict[tuple[int, int], Floats] = {}  # of out-of-sample cases, by a group's first member and size
         if not n_out:
             self._n_tried = len(self._tried)
         if state is not None:
@@ -270,11 +270,11 @@ class JointRun(MixtureRun):
         return True
 
     def _finished(self, network: Network, bag: Table) -> Network:
-        """A member with the leaves that were chosen."""
+        """The member with the selected leaves."""
         return _with_leaves(network, bag, self._leaves)
 
     def _choose(self) -> None:
-        """Take what was tried, if it is clearly better than what was before; from where it is not, try no more."""
+        """Evaluate a group of trials: select its kind if it is clearly better than the last, else end the trials."""
         networks = list(self._trial.values())
         bags = [self._bag(number, self._kept) for number in self._trial]
         leaves = [every_kind(*pair, LEAVES_OF_ALL) for pair in zip(networks, bags, strict=True)]
@@ -290,7 +290,7 @@ class JointRun(MixtureRun):
         self._trial = {}
 
     def _drawn_rows(self, number: int, among: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bootstrap sample of a member."""
+        """The rows of a member's bootstrap sample."""
         random = np.random.default_rng([self._seed, 1, number])
         return np.sort(among[random.integers(len(among), size=len(among))])
 
@@ -299,7 +299,7 @@ class JointRun(MixtureRun):
         return rows_of(self._table, self._drawn_rows(number, among))
 
     def _constraints_of(self, number: int, kind: Kind) -> Constraints:
-        """Those given, with the order of the member's group."""
+        """The given constraints, with random candidate parents, and the random order of the member's group."""
         names = self._table.names
         random = np.random.default_rng([self._seed, 2, number])
         own = drawn_parents(self._table, self._constraints, random, kind.candidates, names)
@@ -309,7 +309,7 @@ class JointRun(MixtureRun):
         return own
 
     def _groups(self) -> list[tuple[NDArray[np.int64], Floats]]:
-        """For each group the cases that some of its members did not see, and their log probabilities by these."""
+        """For each group, the cases that some members did not see, and their log probabilities under these members."""
         found, every = [], np.arange(self._table.n_cases)
         asked = np.sort(np.random.default_rng([self._seed, 4]).permutation(every)[:_MOST_ASKED])
         codes = rows_of(self._table, asked).codes
@@ -324,7 +324,7 @@ class JointRun(MixtureRun):
         return found
 
     def _log_unseen(self, networks: list[Network], codes: NDArray[Any], seen: NDArray[np.bool_]) -> Floats:
-        """The log probabilities of cases by those of a group that did not see them; NaN where all did."""
+        """The log probabilities of cases under the members of a group that did not see them; NaN if all did."""
         logs: Floats = log_probabilities_by_turns(networks, np.ones(len(networks)), codes, seen=seen)[0]
         return logs
 
@@ -354,7 +354,7 @@ class JointRun(MixtureRun):
 
 
 class HiddenRun(JointRun):
-    """Networks with hidden causes, each of its own: they are mixed as a whole, with the leaves that EM gave them."""
+    """Networks with hidden variables of their own: mixed as a whole, with the leaves estimated by EM."""
 
     def __init__(self, *arguments: Any, state: Mapping[str, Any] | None = None) -> None:
         super().__init__(*arguments, state=state)
@@ -381,7 +381,7 @@ class HiddenRun(JointRun):
 
 @dataclass(frozen=True)
 class _Member:
-    """A network, the cases it did not see, and the log probabilities of their target with each kind of leaves."""
+    """A network, its out-of-sample cases, and the log probabilities of their targets for each kind of leaves."""
 
     network: Network
     unseen: NDArray[np.int64]
@@ -389,7 +389,7 @@ class _Member:
 
 
 class TargetRun(MixtureRun):
-    """Graphs for one target, in several ways by turns."""
+    """Graphs for one target, learned in several ways by turns."""
 
     def __init__(self, *arguments: Any, target: str, state: Mapping[str, Any] | None = None) -> None:
         super().__init__(*arguments, state=state)
@@ -422,12 +422,12 @@ class TargetRun(MixtureRun):
         return True
 
     def _is_out(self, number: int) -> NDArray[np.bool_]:
-        """Which cases a member does not see."""
+        """A mask of the cases that a member does not see."""
         out = self._fold_of == number % self._n_folds
         return out if self._n_folds > 1 else np.zeros(self._table.n_cases, np.bool_)
 
     def _member(self, number: int, network: Network) -> _Member:
-        """A member whose network was learned, and what it says of cases that it did not see."""
+        """The member of a learned network, evaluated on its out-of-sample cases."""
         out = self._is_out(number)
         seen, unseen = (rows_of(self._table, np.flatnonzero(which)) for which in (~out, out))
         leaves = every_kind(network, seen, LEAVES_OF_TARGET)
@@ -435,7 +435,7 @@ class TargetRun(MixtureRun):
         return _Member(network, np.flatnonzero(out), logs)
 
     def _scores(self) -> Floats:
-        """For each kind of leaves, the mean log probability of cases by the members that did not see them."""
+        """For each kind of leaves, the mean log probability of cases under the members that did not see them."""
         members = self._members.values()
         weights = np.full(len(members), 1 / len(members))
         every = [[(m.unseen, m.logs[kind]) for m in members] for kind in range(len(LEAVES_OF_TARGET))]
@@ -459,19 +459,19 @@ class TargetRun(MixtureRun):
 
 
 def _plain(networks: Mapping[int, Network]) -> list[Any]:
-    """Networks by their numbers, in plain values."""
+    """Convert numbered networks to plain values."""
     return [[number, json.dumps(network)] for number, network in networks.items()]
 
 
 def _networks(rows: Sequence[Any]) -> dict[int, Network]:
-    """And back."""
+    """Convert them back."""
     return {number: json.loads(text) for number, text in rows}
 
 
 def drawn_parents(
     table: Table, constraints: Constraints, random: np.random.Generator, share: float, children: Sequence[str]
 ) -> Constraints:
-    """The constraints, and for each child a share of the others, drawn, that may be its parents."""
+    """Constraints with random candidate parents, a share of the other variables, for children without allowed ones."""
     names = table.names
     if share >= 1:
         return constraints
@@ -481,12 +481,12 @@ def drawn_parents(
 
 
 def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
-    """These cases."""
+    """The table of these cases."""
     return Table(table.variables, table.codes.take(rows, axis=1))
 
 
 def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[Floats]:
-    """For each node the distributions in its leaves of every kind, filled by cases: (leaves * states, kinds)."""
+    """For each node, the distributions of every kind of leaves, fitted to cases: (leaves * states, kinds)."""
     return [
         every_kind_of_node(network, target, counts_of(node, target, cases)[0], kinds)
         for target, node in enumerate(network.nodes)
@@ -495,7 +495,7 @@ def every_kind(network: Network, cases: Table, kinds: Sequence[Leaves]) -> list[
 
 
 def every_kind_of_node(network: Network, target: int, on_arcs: NDArray[np.int64], kinds: Sequence[Leaves]) -> Floats:
-    """The same for one node, from the counts on its arcs; None is the first kind."""
+    """The same for one node, from the counts on its arcs; None must be the first kind, and only this."""
     node, strengths = network.nodes[target], [kind for kind in kinds if kind is not None]
     assert node is not None
     means = (averaged_means(network, target, node, on_arcs), *smoothed_means(node, on_arcs, strengths))
@@ -503,12 +503,12 @@ def every_kind_of_node(network: Network, target: int, on_arcs: NDArray[np.int64]
 
 
 def _with_leaves(network: Network, table: Table, leaves: Leaves) -> Network:
-    """The network with leaves of a kind, filled by the cases of a table."""
+    """The network with leaves of a kind, fitted to the cases of a table."""
     return averaged(network, table) if leaves is None else smoothings(network, table, [leaves])[0]
 
 
 def _weakest(scores: Floats) -> int:
-    """The weakest smoothing that is as good as the best leaves, or nearly so; averages where none is."""
+    """The index of the weakest smoothing that is nearly as good as the best leaves; 0, averaging, if there is none."""
     near = np.flatnonzero(scores[1:] >= scores.max() - _CLEARLY * abs(scores.max()))
     return int(near[0]) + 1 if len(near) else 0
 
@@ -518,13 +518,13 @@ def _name_of_leaves(leaves: Leaves) -> str:
 
 
 def independent(counts: Sequence[NDArray[Any]]) -> list[Node]:
-    """Nodes without parents, of variables that were in each state so often."""
+    """Nodes without parents, from the counts of the states of each variable."""
     single = DecisionGraph.single()
     return [Node.learned((), single, own[None], np.ones((1, len(own)))) for own in counts]
 
 
 def with_others(network: Network, others: Sequence[Node]) -> Network:
-    """A network of all variables: those that it lacks have these nodes, the first ones of which are the first's."""
+    """Add the nodes that a network lacks; `others` are those of its first variables."""
     if None not in network.nodes:
         return network
     pairs = zip(network.nodes, [*others, *network.nodes[len(others) :]], strict=True)
@@ -532,7 +532,7 @@ def with_others(network: Network, others: Sequence[Node]) -> Network:
 
 
 def _mean_log(unseen: Sequence[tuple[NDArray[np.int64], Floats]], weights: Floats, n_cases: int) -> float:
-    """The mean over cases of the log of their probability, by those that did not see them; 0 where there are none."""
+    """The mean log probability of cases under the mixture of those that did not see them; 0 if there are no cases."""
     total, whole = np.full(n_cases, -np.inf), np.zeros(n_cases)
     for (cases, logs), weight in zip(unseen, weights, strict=True):
         if weight > 0:

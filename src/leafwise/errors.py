@@ -1,4 +1,4 @@
-"""Refusals that carry their advice: the arguments that would help, spelled for Python or as options. Knows nothing."""
+"""Errors with advice: the arguments that would help, spelled for Python or as command-line options. Knows nothing."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Argument(NamedTuple):
-    """An argument that is advised: its name, a value unless any would do, and in Python the class that takes it."""
+    """A recommended argument: its name, its value (`...` if left open), and in Python the class that takes it."""
 
     name: str
     value: object = ...
@@ -17,7 +17,7 @@ class Argument(NamedTuple):
         return f"{self.of}({text})" if self.of else self.name if self.value is ... else text
 
     def in_options(self) -> str:
-        """The option of the command line."""
+        """The command-line option."""
         if self.name == "header":
             return "--no-header"
         option = f"--{self.name.replace('_', '-')}"
@@ -36,7 +36,7 @@ Part = str | Argument | tuple[str, object] | tuple[str]
 
 
 class Advice(str):
-    """A text for Python that knows which of its words are arguments: texts, other advice, and (name, value).
+    """A text for Python that marks which of its parts are arguments; parts are texts, other advice, and (name, value).
 
     >>> advice = Advice("leave them out with ", ("missing", "drop"), ", or raise ", Argument("memory", of="Limits"))
     >>> print(advice)
@@ -48,7 +48,7 @@ class Advice(str):
     parts: tuple[str | Argument, ...]
 
     def __new__(cls, *parts: Part) -> "Advice":
-        """Join the parts; other advice keeps what it knows."""
+        """Join the parts, and flatten other advice."""
         flat: list[str | Argument] = []
         for part in parts:
             if isinstance(part, Advice):
@@ -60,12 +60,12 @@ class Advice(str):
         return text
 
     def in_options(self) -> str:
-        """The same for the command line."""
+        """The text for the command line."""
         return "".join(part if isinstance(part, str) else part.in_options() for part in self.parts)
 
 
 class AdvisedError(ValueError):
-    """What is wrong and what to do. `advice` is the message as `Advice`; `arguments` are those that would help.
+    """An error that says what to do. `advice` is the message as `Advice`; `arguments` are those that would help.
 
     >>> error = AdvisedError("column 'id' tells rows apart: leave it out with ", ("ignore", ["id", "a b"]))
     >>> print(error)
@@ -78,12 +78,12 @@ class AdvisedError(ValueError):
 
     @property
     def advice(self) -> Advice:
-        """The message."""
+        """The message, as `Advice`."""
         return Advice(*self.args)
 
     @property
     def arguments(self) -> list[tuple[str, object]]:
-        """Names of arguments and their values, `...` where any larger one would do."""
+        """Names and values of the recommended arguments, `...` if a value is left open."""
         return [(part.name, part.value) for part in self.advice.parts if isinstance(part, Argument)]
 
     def __str__(self) -> str:
@@ -91,13 +91,13 @@ class AdvisedError(ValueError):
 
 
 def in_options(what: str | Exception) -> str:
-    """A text, an error or a warning in the words of the command line."""
+    """The text of a message, an error or a warning, spelled for the command line."""
     text = advice_of(what)
     return text.in_options() if isinstance(text, Advice) else text
 
 
 def advice_of(what: str | Exception) -> str:
-    """A text, or the message of an error or a warning, with what it knows of arguments.
+    """The message of an error or a warning, as `Advice` if it has some; a text itself.
 
     >>> advice_of(UserWarning(Advice("raise ", ("max_leaves",)))).in_options()
     'raise --max-leaves'
@@ -110,7 +110,7 @@ def advice_of(what: str | Exception) -> str:
 
 
 def check_type(value: object, kinds: type | tuple[type, ...], what: str, wanted: str) -> None:
-    """Raise a TypeError unless a value is of a kind; `wanted` says what is allowed and what to do.
+    """Raise a TypeError unless a value has one of the types; `wanted` says what is allowed and what to do.
 
     >>> check_type(5, str, "the prior", "a text: use for example 'bdeu:10'")
     Traceback (most recent call last):

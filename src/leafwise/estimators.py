@@ -1,39 +1,38 @@
-"""Networks as estimators of scikit-learn: three classifiers, a density, an imputer. The only door to it, an extra.
+"""Estimators for scikit-learn: three classifiers, a density and an imputer. The only module that imports it, an extra.
 
-Knows how data are read, how networks are learned, and what is asked of them. All take the same arguments:
+Knows how data are read, how networks are learned, and queries. All estimators have these arguments:
 
 `operators`, `schedule`, `prior`, `structure_prior`, `constraints` as in `learn` and `LeafSearch`; `max_parents` and
-`max_leaves` as in `Constraints`; `search`, another search than the greedy one, with operators and schedule of its own.
+`max_leaves` as in `Constraints`; `search`, a search other than the greedy one, with operators and schedule of its own.
 
-`bins`: "auto" cuts columns with many distinct numbers into bins, whose number the data decide; a number into so many; a
-mapping {"age": 8} this one, the others as by "auto"; None cuts none: every value is a state. `binning` is "bayes", the
-most probable cut points towards the class, or in a density towards other features; "quantile" or "uniform"; left out,
-it is "bayes" where the number of bins is "auto", else "quantile". The cuts are in `network_.variables`. Where a column
-has few numbers, each is a state, and a new number counts as the nearest of them. Categorical and text columns are kept
-as they are, their labels being the states, even if they spell numbers; text of which nearly every case has its own, as
-names, is refused unless it is categorical.
+`bins`: "auto" bins columns with many distinct numbers, and determines the number of bins from the data; a number fixes
+it; a mapping {"age": 8} fixes it for this column, the others as by "auto"; None bins no column: every value is a state.
+`binning` is "bayes", the most probable cut points with respect to the class or, in a density, to other features;
+"quantile" or "uniform"; by default it is "bayes" if the number of bins is "auto", else "quantile". The cut points are
+in `network_.variables`. In a column with few distinct numbers each is a state, and new numbers are assigned to the
+nearest. Categorical and text columns keep their labels as states, even if these spell numbers; a text column in which
+nearly every case has its own label, such as names, is refused unless it is categorical.
 
-`variables`: the states and cuts of the features, where they are known beforehand (`leafwise.read(frame).variables`).
+`variables`: the states and cut points of the features, if known in advance (`leafwise.read(frame).variables`).
 
-`missing`: what NaN, None and empty cells are. "error" refuses them, "state" makes them a state of their own, "drop"
-leaves such cases out when fitting, and "infer" learns from what such cases show (`learn(..., missing="infer")`), which
-is for one network: forests and `networks` refuse it. A new case may lack what no fitted case lacked:
-`NetworkClassifier` and `NetworkDensity` sum over what the cell may hold; `DecisionGraphClassifier`, which has no
-distribution of the features, sums too, each missing feature by itself, with the shares its states had when fitting.
-`DecisionGraphForestClassifier` takes the mean of what it says of all ways to fill a case in, by how probable these are
-under its networks of all variables, or of 64 ways that are drawn, if there are more; so does `NetworkClassifier` with
-`networks`, unless `constraints` make the mixture answer.
+`missing`: the treatment of NaN, None and empty cells. "error" refuses them, "state" makes them a state, "drop" omits
+such cases in `fit`, and "infer" learns from incomplete cases (`learn(..., missing="infer")`), for single networks only:
+forests and `networks` refuse it. In new cases, any feature may be missing. `NetworkClassifier` and `NetworkDensity` sum
+over the missing cells. So does `DecisionGraphClassifier`, which has no joint distribution of the features, over each
+missing feature independently, with the frequencies of its states in `fit`. `DecisionGraphForestClassifier` averages its
+predictions over all completions of a case, weighted by their probabilities under its networks of all variables, or over
+64 sampled ones if there are more; so does `NetworkClassifier` with `networks` and without `constraints`.
 
-`unseen`: what a label is that comes up in new cases only: "missing", as if the cell were missing (whatever `missing`
-says), or "error".
+`unseen`: the treatment of labels that occur only in new cases: "missing", as missing cells (whatever `missing` is), or
+"error".
 
-`classes`, of the classifiers: all labels that the class may have, where those to fit may lack some, as a fold of
-cross-validation may; a categorical `y` says the same by its categories. A class without a case keeps the share that the
-prior gives it.
+`classes`, of the classifiers: all labels of the class, if the cases in `fit` may lack some, as a fold of
+cross-validation may; the categories of a categorical `y` have the same effect. A class without cases keeps the
+probability that the prior gives it.
 
-`class_weight`, of the two classifiers: {label: weight}, or "balanced" for classes that weigh the same; it multiplies
-the `sample_weight` of `fit`, which says how many cases each one stands for. Whole weights repeat their cases, in the
-cuts of numbers, too; other weights are rounded as by `learn`, and numbers are cut as if they were all one.
+`class_weight`, of the classifiers: {label: weight}, or "balanced" for classes of equal total weight; it multiplies the
+`sample_weight` of `fit`, the number of cases that each row represents. Integer weights repeat their cases, also when
+columns are binned; other weights are rounded as by `learn`, and binning ignores them.
 """
 
 from collections.abc import Sequence
@@ -87,7 +86,7 @@ _UNSEEN_CHOICES = ("missing", "error")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Estimator(BaseEstimator):
-    """What all have in common; dataclasses give them the signatures that scikit-learn wants."""
+    """What all estimators share; dataclasses provide the signatures that scikit-learn requires."""
 
     operators: str = LeafSearch.operators
     schedule: str = "splits-first"
@@ -107,7 +106,7 @@ class _Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.allow_nan = self.missing != "error"  # in cases to fit; in new ones they always are
+        tags.input_tags.allow_nan = self.missing != "error"  # in `fit`; new cases may always have NaN
         return tags
 
 
@@ -138,10 +137,10 @@ class _Classifier(ClassifierMixin, _Estimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecisionGraphClassifier(_Classifier):
-    """One decision graph for p(class | features), as in Section 5 of the paper; `network_` holds it, as its last node.
+    """One decision graph for p(class | features), as in Section 5 of the paper; it is the last node of `network_`.
 
-    By default (`prior="auto"`) its leaves begin with 2, 4, ... or 128 cases, as many as predict best what is held back
-    from three more searches; "symmetric:2" is two, at once. The arguments are described in `leafwise.estimators`.
+    By default (`prior="auto"`) the prior of its leaves is worth 2, 4, ... or 128 cases, selected by threefold
+    cross-validation; "symmetric:2" is worth two, without it. The arguments are described in `leafwise.estimators`.
 
     >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
     >>> classifier = DecisionGraphClassifier().fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -163,15 +162,15 @@ class DecisionGraphClassifier(_Classifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecisionGraphForestClassifier(_Classifier):
-    """Many decision graphs for p(class | features), and networks, multiplied: each to the power of a weight.
+    """Many decision graphs for p(class | features), and networks, as a weighted product.
 
-    The arguments are described in `leafwise.estimators`. `n_estimators`: how many graphs. `candidates`: the share of
-    the features, drawn for each graph, that it may test; None is all of them. `random_state`: what is drawn follows
-    from this number. Graphs come in sets of four, each grown from three quarters of the cases: as trees or with merges,
-    some with features first that are drawn; in every eighth set, decision graphs of the features, too, make networks
-    that say what the class is by Bayes' rule. Weights, and how leaves are averaged or smoothed, are chosen on the
-    cases that graphs did not see. `forest_` is the product (`leafwise.forests.Forest`), `network_` the mixture of the
-    same graphs, in which the others' features are independent: it can be saved and asked like any other.
+    The arguments are described in `leafwise.estimators`. `n_estimators`: the number of graphs. `candidates`: the share
+    of the features, drawn for each graph, that it may test; None: all. `random_state`: the seed, an integer. Graphs
+    come in sets of four, each learned from three quarters of the cases: as trees or with merges, some with random
+    features tested first; one set in eight has networks of all variables, which predict the class by Bayes' rule. The
+    weights, and the averaging or smoothing of leaves, are selected on out-of-sample cases. `forest_` is the product
+    (`leafwise.forests.Forest`), `network_` the mixture of the same graphs, in which those of the class alone have
+    independent features: it can be saved and queried like any other.
 
     >>> X = [["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10
     >>> classifier = DecisionGraphForestClassifier(n_estimators=10).fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -199,7 +198,7 @@ class DecisionGraphForestClassifier(_Classifier):
 
 
 def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None) -> tuple[NDArray[Any], ...]:
-    """How often each state of each feature was seen; the last variable is the class."""
+    """The counts of each feature's states; the last variable is the class."""
     shares = []
     for variable, codes in zip(variables[:-1], table.codes[:-1], strict=True):
         there = codes < variable.n_states
@@ -210,13 +209,13 @@ def _shares(variables: Sequence[Variable], table: Table, weights: Floats | None)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkClassifier(_Classifier):
-    """p(class | everything else) in a network over the features and the class, whose variable is the last.
+    """p(class | everything else) in a network over the features and the class, which is the last variable.
 
-    The arguments are described in `leafwise.estimators`. Where features are missing, the answer of a network is the
-    exact one given the others. With `networks`, `network_` is a mixture of so many. Some are networks of all; the
-    features of the others are learned as by `NetworkDensity`, and the class comes last, with a graph given all of them,
-    as in `DecisionGraphForestClassifier`; what they say of the class is multiplied, with the weights of `forest_`. With
-    constraints the class is a variable like any other, and that of the mixture.
+    The arguments are described in `leafwise.estimators`. With missing features, the prediction of a network is exact
+    given the others. With `networks`, `network_` is a mixture of that many. Some are networks of all variables; in the
+    others, the features are learned as by `NetworkDensity`, and the class comes last, with a graph over all of them, as
+    in `DecisionGraphForestClassifier`; their predictions are multiplied, with the weights of `forest_`. With
+    `constraints`, the class is a variable like any other, and predictions are those of the mixture.
 
     >>> X = np.array([["red", "round"], ["red", "square"], ["blue", "round"], ["blue", "square"]] * 10)
     >>> classifier = NetworkClassifier(missing="drop").fit(X, ["stop", "stop", "go", "go"] * 10)
@@ -245,9 +244,9 @@ class NetworkClassifier(_Classifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkDensity(DensityMixin, _Estimator):
-    """A network as a distribution of cases. Of a number, it is the bin that has a probability: keep bins to compare.
+    """A network as a distribution of cases. Probabilities are those of bins, and comparable only with the same bins.
 
-    The arguments are described in `leafwise.estimators`. With `networks`, it is a mixture of so many.
+    The arguments are described in `leafwise.estimators`. With `networks`, it is a mixture of that many.
 
     >>> X = np.array([["red", "round"], ["blue", "square"]] * 20)
     >>> density = NetworkDensity().fit(X)
@@ -267,7 +266,7 @@ class NetworkDensity(DensityMixin, _Estimator):
         return self
 
     def score_samples(self, X: Any) -> Floats:
-        """The natural log of each case's probability."""
+        """The natural log probability of each case."""
         check_is_fitted(self)
         return log_probabilities(self.network_, _new_cases(self, X, self.network_.variables))
 
@@ -276,7 +275,7 @@ class NetworkDensity(DensityMixin, _Estimator):
         return float(self.score_samples(X).mean())
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[np.object_]:
-        """Cases drawn, as labels of states: of bins, those in `network_.variables`; of a missing cell, None."""
+        """Sample cases, as labels of states: those of bins are in `network_.variables`; None is a missing cell."""
         check_is_fitted(self)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         drawn = sample(self.network_, n_samples, seed)
@@ -285,13 +284,13 @@ class NetworkDensity(DensityMixin, _Estimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
-    """Fills in missing cells by a network that is learned from incomplete cases: cells are to be missing at random.
+    """Imputes missing cells by a network learned from incomplete cases, whose cells must be missing at random.
 
-    `how`: "draw" draws the cells of a case together, "most probable" takes the most probable state of each. A number
-    that was cut into bins is drawn among those that `fit` saw in the bin, or is the bin's median.
-    `random_state`: of what is drawn; `draws(X, 5)` gives several completions, for multiple imputation.
+    `how`: "draw" samples the missing cells of a case jointly, "most probable" takes the most probable state of each.
+    Binned numbers are sampled from the values that `fit` saw in the bin, or replaced by their median.
+    `random_state`: the random state of samples; `draws(X, 5)` returns several completions, for multiple imputation.
 
-    The other arguments are described in `leafwise.estimators`. Labels that `fit` did not see are left as they are.
+    The other arguments are described in `leafwise.estimators`. Labels that `fit` did not see are left unchanged.
 
     >>> X = np.array([["red", "round"], ["blue", "square"]] * 20 + [["red", None]], dtype=object)
     >>> NetworkImputer(how="most probable").fit_transform(X)[-1].tolist()
@@ -327,7 +326,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         return frame
 
     def draws(self, X: Any, n_draws: int = 5) -> list[NDArray[Any]]:
-        """So many completions of the same cases, as `transform` gives one."""
+        """Several completions of the same cases, as arrays; `transform` gives one."""
         check_is_fitted(self)
         check_scalar(n_draws, "n_draws", Integral, min_val=1)
         X, random = _checked(self, X, reset=False), check_random_state(self.random_state)
@@ -348,8 +347,8 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         return cells
 
     def _value(self, variable: Variable, values: NDArray[Any], state: int, random: Any) -> Any:
-        """What to write into a cell of this state: one of the values that were seen in it."""
-        if not len(values):  # of a bin that no case was in
+        """The value to write into a cell in this state, from the values that `fit` saw in it."""
+        if not len(values):  # a bin without cases
             return variable.cuts[min(state, len(variable.cuts) - 1)] if variable.cuts else variable.labels[state]
         if not variable.cuts:
             return values[0]
@@ -358,7 +357,7 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
 
 @dataclass(frozen=True, eq=False)
 class _Filled(Framed):
-    """Columns of cells, each of a type of its own in a frame, where an array of all of them knows only objects."""
+    """Columns that have types of their own in a frame, while one array of all would have the type object."""
 
     columns: dict[str, NDArray[Any]]
 
@@ -370,7 +369,7 @@ class _Filled(Framed):
 
 
 def _cells(X: Any) -> NDArray[Any]:
-    """All cells, as numbers if all columns are of numbers."""
+    """All cells, as floats if all columns are numeric, else as objects."""
     cells = np.asarray(X)
     return cells if cells.dtype.kind == "f" else cells.astype(np.float64 if cells.dtype.kind in "iu" else object)
 
@@ -387,10 +386,10 @@ def _labels(variable: Variable) -> NDArray[np.object_]:
 
 
 def _graph_of_class(estimator: Any, table: Table, weights: Floats | None) -> Network:
-    """By default its leaves begin with as many cases as predict those best that are held back from three searches."""
-    last, two_cases = table.n_variables - 1, "symmetric:2"  # which the default scores with
+    """Learn the graph of the class; by default, the prior of its leaves is selected by threefold cross-validation."""
+    last, two_cases = table.n_variables - 1, "symmetric:2"  # with which the default scores
     is_plain = estimator.search is None and not set("ORT") & set(estimator.operators) and estimator.missing != "infer"
-    cells = table.n_variables * (table.n_cases if weights is None else weights.sum())  # of rows that are repeated
+    cells = table.n_variables * (table.n_cases if weights is None else weights.sum())  # with repeated rows
     if estimator.prior != "auto" or not is_plain or cells > MOST_CELLS or cells < N_FOLDS * table.n_variables:
         return _learned(estimator, table, weights, table.names[last])
     settings = _settings(estimator) | {"prior": two_cases, "target": table.names[last]}
@@ -421,12 +420,12 @@ def _mixture(estimator: Any, table: Table, weights: Floats | None, networks: int
 
 def _forest(estimator: Any, table: Table, weights: Floats | None, n_members: int, **given: Any) -> Forest:
     settings = _settings(estimator) | given
-    del settings["missing"]  # a cell that is missing is a state here
+    del settings["missing"]  # missing cells are a state here
     return grow(_repeated(table, weights), n_members, target=table.names[-1], **settings)
 
 
 def _repeated(table: Table, weights: Floats | None) -> Table:
-    """The rows sorted, as their order has no say; weights make whole numbers of them that add up to the same."""
+    """The rows sorted, so that their order has no effect; weights become integers with the same total, rounded."""
     rows = np.lexsort(table.codes)
     if weights is not None:
         ends: NDArray[np.int64] = np.floor(np.append(0.0, weights[rows].cumsum()) + 0.5).astype(np.int64)
@@ -463,7 +462,7 @@ def _search(estimator: Any) -> Settings:
 
 
 def _weighed(X: Any, weights: ArrayLike | None) -> tuple[NDArray[np.int64] | None, Floats | None]:
-    """The cases to take, whole weights being so many of the same case, and otherwise the weights of those."""
+    """The rows to use, repeated by integer weights, and None; or the rows with positive weights, and these."""
     if weights is None:
         return None, None
     found = checked_weights(weights, _num_samples(X))
@@ -477,7 +476,7 @@ def _weighed(X: Any, weights: ArrayLike | None) -> tuple[NDArray[np.int64] | Non
 def _labelled_cases(
     estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Table, Floats | None]:
-    """The cases to learn a classifier from, the class being the last variable, and their weights."""
+    """The cases from which to learn a classifier, with the class as the last variable, and their weights."""
     labels = validate_data(estimator, y=y)
     check_classification_targets(labels)
     X = _checked(estimator, X, reset=True)
@@ -499,7 +498,7 @@ def _labelled_cases(
 
 
 def _classes(declared: Sequence[Any] | None, y: ArrayLike, labels: NDArray[Any]) -> NDArray[Any]:
-    """All classes, sorted: those declared, those of a categorical column, or those there are."""
+    """All classes, sorted: those declared, else the categories of a categorical `y`, else those that occur."""
     there = np.unique(labels)
     known = getattr(getattr(y, "dtype", None), "categories", None) if declared is None else declared
     if known is None:
@@ -524,7 +523,7 @@ def _with_class(table: Table, variable: Variable, states: NDArray[Any]) -> Table
 
 
 def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Table:
-    """All cases to fit, missing cells as a state."""
+    """All cases to fit, with missing cells as a state; a ValueError if the estimator's arguments are not valid."""
     for name, known in (("missing", _MISSING_CHOICES), ("unseen", _UNSEEN_CHOICES)):
         if getattr(estimator, name) not in known:
             listed = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
@@ -541,12 +540,12 @@ def _fitted_cases(estimator: Any, X: Any, towards: States | None = None) -> Tabl
 
 
 def _has_many(estimator: Any) -> bool:
-    """Whether it is of many networks."""
+    """Return whether the estimator learns many networks."""
     return isinstance(estimator, DecisionGraphForestClassifier) or getattr(estimator, "networks", None) is not None
 
 
 def _kept(table: Table, missing: str, weights: Floats | None) -> tuple[Table, Floats | None]:
-    """The cases to learn from: all of them, or those without a missing cell, and then no state for such cells."""
+    """The cases to learn from: all, or with "drop" those without missing cells, whose state is then removed."""
     if missing != "drop":
         return table, weights
     last = np.array([[variable.n_states - 1 if variable.missing else -1] for variable in table.variables])
@@ -568,7 +567,7 @@ def _known_cases(X: Any, variables: Sequence[Variable], missing: str, unseen: st
 
 
 def _checked(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X as scikit-learn wants it checked: a frame whose columns have names as it is, anything else as an array."""
+    """X as validated by scikit-learn: a frame with column names is unchanged, anything else becomes an array."""
     if hasattr(X, "__arrow_c_stream__"):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if hasattr(estimator, "feature_names_in_"):

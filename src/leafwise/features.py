@@ -1,4 +1,4 @@
-"""Features with numbers among them: which columns are cut into bins, where, and what new numbers count as.
+"""Features for the estimators: which columns are binned, where, and how new numbers are assigned to states.
 
 Knows how sources are opened and what their columns are.
 """
@@ -23,11 +23,11 @@ def read_features(
     missing: str = "error",
     towards: States | None = None,
 ) -> Table:
-    """Read cases from a frame or an array whose columns of numbers take any number in new cases.
+    """Read cases from a frame or an array whose numeric columns accept any number in new cases.
 
-    Columns of numbers are cut as by `read`, towards a class where there is one. Where each number is a state, cuts lie
-    half-way between them, so that a new number counts as the nearest. Columns of texts are states, even if they spell
-    numbers. Without bins, so are all.
+    Numeric columns are binned as by `read`, with respect to a class if there is one. If each number is a state, cut
+    points are halfway between them, so that a new number is assigned to the nearest. The values of text columns are
+    states, even if they spell numbers; without bins, so are those of all columns.
 
     >>> table = read_features(np.array([[0.5, 7], [1.5, 7], [2.5, 7], [3.5, 8]]), bins=2)
     >>> [(variable.labels, variable.cuts) for variable in table.variables]
@@ -56,7 +56,7 @@ def read_features(
 
 
 def _typed(opened: Source, index: int) -> Column:
-    """A column, with numbers only if its type says so."""
+    """A column, which is numeric only if its type is."""
     column = opened.column(index)
     return column if opened.holds_numbers(index) else replace(column, numbers=None)
 
@@ -73,14 +73,14 @@ def _refuse(understood: Sequence[Understood]) -> None:
 
 
 def _with_cuts(variable: Variable) -> tuple[Variable, int]:
-    """A variable whose states are numbers, with cuts half-way between them; and by how much its states move up.
+    """A variable whose states are numbers, with cut points halfway between them, and the offset of its states.
 
-    A single number has nothing to lie half-way to: a cut at the number itself leaves room below.
+    A single number becomes a cut point itself, with an additional bin below, so that its state moves up by one.
     """
     labels = variable.labels[: variable.n_states - variable.missing]
     values = np.array(labels, dtype=np.float64)
     below, above = values[:-1], values[1:]
-    if not len(values) or (below >= above).any():  # no number, or whole numbers too large to be told apart
+    if not len(values) or (below >= above).any():  # no numbers, or integers that doubles do not distinguish
         return variable, 0
     if len(values) > 1:
         middles = below / 2 + above / 2

@@ -1,14 +1,14 @@
-"""Forests: many graphs of one target, and networks, that are multiplied. Knows how one network is learned.
+"""Forests: weighted products of many graphs of one target, and of networks. Knows how one network is learned.
 
-What members say is pooled in logarithms: log p(target) is the sum of the members' logs, each times a weight, but for a
-constant (a logarithmic pool, or product of experts). Unlike a mean, a pool adds up what members know apart from each
-other, and is as sharp as the cases allow. Members come in sets: a set is learned in one way, each member from all cases
-but a part, so that together they say something of every case that they did not see. On these cases the weights are
-chosen, and then the leaves are filled again with all cases. Weights have a normal prior, whose width the cases choose
-(the evidence framework of MacKay, 1992), so nothing is tuned.
+Predictions are pooled in logarithms: log p(target) is the weighted sum of the members' log probabilities, up to a
+constant (a logarithmic pool, or product of experts). Unlike a mean, a pool accumulates the independent evidence of its
+members, and is as sharp as the cases allow. Members come in sets: a set is learned in one way, each member from all
+cases but a part, so that together they predict every case out of sample. The weights are fitted to these predictions,
+and then the leaves are refitted to all cases. Weights have a normal prior, whose variance is fitted, too (the evidence
+framework of MacKay, 1992), so nothing is tuned.
 
-Beside the members, every feature that says something by itself has a term of its own, its distribution given the
-target: those of the naive Bayes network, each with its weight.
+In addition, every feature that is informative by itself has a weighted term of its own: its distribution given the
+target, from the naive Bayes network.
 """
 
 import math
@@ -50,8 +50,8 @@ Ints = NDArray[np.int64]
 class Way(NamedTuple):
     """How the members of a set are learned.
 
-    `first`: so many features, drawn, are tested first. `candidates`: the share of the features, drawn, that may be
-    tested. `whole`: not the target alone is learned but all variables, and what the target is follows by Bayes' rule.
+    `first`: the number of random features that are tested first. `candidates`: the share of the features, drawn, that
+    may be tested. `whole`: learn all variables, not the target alone, and predict the target by Bayes' rule.
     """
 
     structure_prior: str | StructurePrior
@@ -62,7 +62,7 @@ class Way(NamedTuple):
 
 
 _GRAPHS = LeafSearch("CBIM", "best-first")
-WAYS = (  # in turn; what is drawn, and which cases are left out, differs from time to time
+WAYS = (  # by turns; random choices, and the cases that are left out, differ each time
     Way("choices", _GRAPHS),
     Way("choices", LeafSearch("CBIM"), whole=True),
     Way("kappa:0.3"),
@@ -75,24 +75,24 @@ WAYS = (  # in turn; what is drawn, and which cases are left out, differs from t
 
 LEAVES: tuple[Leaves, ...] = (None, 4.0, 16.0, 64.0, 256.0)
 PARTS = 4  # of the cases: a member is learned from all but one
-WAYS_TO_FILL = 64  # the missing cells of a case: all of them, if there are no more; else as many are drawn
-_AT_ONCE = 1024  # cases with holes
-_HOLE = np.uint16(2**16 - 1)  # no state
-_LEAST = -30.0  # a log probability; a member that holds a case impossible says nothing of it
-_MOST_LOGS = 2**23  # of unseen cases, by all terms: so many cases tell the weights
-_ENOUGH_CASES = 10  # in each cell of the features that are tested first
-_ROUNDS, _ENOUGH = 30, 1e-5  # of Newton's steps; what a step must gain for each case
-_DIGITS = 6  # of weights: what is below hangs on how many threads add up
-_NARROWEST, _WIDEST = 1e4, 0.05  # one over the variance of the weights: where the prior begins to be all, and nothing
+WAYS_TO_FILL = 64  # completions of a case: all if there are no more, else as many samples
+_AT_ONCE = 1024  # cases with missing cells
+_HOLE = np.uint16(2**16 - 1)  # not a state
+_LEAST = -30.0  # the least log probability, and that of all states if a member holds a case impossible (NaN)
+_MOST_LOGS = 2**23  # log probabilities of all terms, which limit the number of cases to which weights are fitted
+_ENOUGH_CASES = 10  # per cell of the features that are tested first
+_ROUNDS, _ENOUGH = 30, 1e-5  # Newton steps; the least gain of a step per case
+_DIGITS = 6  # of weights: further ones depend on the number of threads
+_NARROWEST, _WIDEST = 1e4, 0.05  # bounds of the precision of the weights' prior
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Members that are multiplied, each to the power of its weight; and the terms of single features.
+    """A product of members, each to the power of its weight, and of terms of single features.
 
-    `mixture` is the ordinary mixture of the same members: in it weights that are positive are shares. `naive` is the
-    naive Bayes network, each node of which is taken to the power in `powers`. `features` says what missing cells
-    may hold: a mixture of all variables, or of all but the target.
+    `mixture` is the ordinary mixture of the same members, weighted by their positive weights. `naive` is the naive
+    Bayes network, whose nodes are taken to the powers in `powers`. `features` is the distribution of missing cells: a
+    mixture of all variables, or of all but the target.
     """
 
     mixture: Mixture
@@ -102,9 +102,9 @@ class Forest:
     features: Mixture
 
     def log_posteriors(self, table: Table, target: int) -> Floats:
-        """log p(target | everything else) of each case: where cells are missing, the mean over what they may hold.
+        """log p(target | everything else) of each case; with missing cells, probabilities are means over completions.
 
-        To multiply what members say of a case with holes would be too sure: each would have summed by itself.
+        Multiplying the predictions of members that each sum over missing cells would be overconfident.
         """
         n_states = np.array([variable.n_states for variable in self.naive.variables])
         holes = table.codes >= n_states[:, None]
@@ -129,7 +129,7 @@ class Forest:
         return found
 
     def _pooled(self, codes: NDArray[Any], target: int) -> Floats:
-        """The same for cases in which nothing is missing."""
+        """The same for cases without missing cells."""
         table = Table(self.naive.variables, np.ascontiguousarray(codes))
         total = np.zeros((table.n_cases, self.naive.variables[target].n_states))
         for member, weight in zip(self.mixture.members, self.weights, strict=True):
@@ -144,9 +144,9 @@ class Forest:
     def _mean(
         self, codes: NDArray[Any], holes: NDArray[np.bool_], n_ways: Floats, target: int, is_few: bool
     ) -> tuple[Floats, int]:
-        """The same for cases with holes: over all ways to fill them, or some that are drawn, by what features tell.
+        """The same for cases with missing cells: the mean over completions by their probabilities, or over samples.
 
-        And how many were too large to draw exactly.
+        Also return the number of cases that were too large for exact sampling.
         """
         n_large = 0
         sizes = n_ways.astype(np.int64) if is_few else np.full(codes.shape[1], WAYS_TO_FILL)
@@ -167,7 +167,7 @@ class Forest:
         return found, n_large
 
     def _log_features(self, codes: NDArray[Any], target: int) -> Floats:
-        """The log probability of all but the target in each case."""
+        """The log probability of all variables but the target in each case."""
         if len(self.features.variables) == len(codes):
             joint = log_joint(self.features, Table(self.features.variables, codes), target)
             found: Floats = np.logaddexp.reduce(joint, axis=1)
@@ -175,8 +175,8 @@ class Forest:
         return self.features.log_probabilities(Table(self.features.variables, np.delete(codes, target, axis=0)))
 
     def _drawn(self, codes: NDArray[Any], target: int) -> tuple[NDArray[Any], int]:
-        """Each case WAYS_TO_FILL times, with what it lacks; and how many cases were too large to do so exactly."""
-        members = Mixture(self.features.members, self.features.weights)  # not in groups, which are larger
+        """Sample WAYS_TO_FILL completions of each case; also return how many cases were too large to do so exactly."""
+        members = Mixture(self.features.members, self.features.weights)  # without groups, whose networks are larger
         if len(members.variables) == len(codes):
             codes[target] = _HOLE
             filled, n_large = drawn_often(members, codes, WAYS_TO_FILL, 1)
@@ -187,7 +187,7 @@ class Forest:
 
 
 def _term(naive: Network, place: int, codes: NDArray[Any], target: int) -> Floats:
-    """What a node of the naive network says of each state of the target: (cases, states)."""
+    """The log probabilities by a node of the naive network for each state of the target: (cases, states)."""
     node = naive.nodes[place]
     assert node is not None
     logs: Floats = np.log(node.probabilities)
@@ -207,11 +207,11 @@ def grow(
     candidates: float | None = None,
     features: Mixture | None = None,
 ) -> Forest:
-    """A forest of so many members for one target; the other arguments are those of `learn`.
+    """Learn a forest of `n_members` members for one target; the other arguments are those of `learn`.
 
-    `candidates`: the share of the other variables, drawn for each member, that may be parents; None takes all.
-    `features`: as many networks of the other variables, which come first; those in which the target is the last to be
-    learned take these for the rest. Without them, the others are independent there.
+    `candidates`: the share of the other variables, drawn for each member, that may be parents; None: all.
+    `features`: a mixture of as many networks of the other variables, which come first; members for the target alone
+    take their other nodes from these. Without it, the other variables are independent in such members.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -238,7 +238,7 @@ def grow(
     ]
     naive, places, terms = growing.naive()
     weights = np.append(np.full(len(sets), 1 / len(sets)), np.zeros(len(terms)))
-    if n_members > 1 and table.n_cases > 1:  # else all cases were seen
+    if n_members > 1 and table.n_cases > 1:  # else there are no out-of-sample cases
         weights = _weights([*(own for _, own in sets), *terms], growing.states, len(sets))
     of_each = np.repeat(weights[: len(sets)] / sizes, sizes)
     powers = np.zeros(table.n_variables)
@@ -255,7 +255,7 @@ def grow(
 
 
 def _check_features(features: Mixture, table: Table, n_members: int, target: str) -> None:
-    """Raise a ValueError unless its networks are of the variables before the target, which keep their places."""
+    """Raise a ValueError unless there is one network per member, of all variables but the target, the last one."""
     if (*features.names, target) != tuple(table.names) or len(features.members) != n_members:
         raise ValueError(
             f"the features are {many(len(features.members), 'network')} of {many(len(features.names), 'variable')}, "
@@ -265,7 +265,7 @@ def _check_features(features: Mixture, table: Table, n_members: int, target: str
 
 
 def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: float | None) -> list[Way]:
-    """Those of the list, with what was asked for otherwise."""
+    """The ways to learn sets, with the settings that differ from the defaults."""
     if shared := parting_or_sharing(search):
         raise ValueError(
             f"the operators {', '.join(shared)} do not go with forests, which average leaves: leave them out"
@@ -283,9 +283,9 @@ def _ways(search: Settings, structure_prior: str | StructurePrior, candidates: f
 
 
 def _weights(logs: Sequence[Floats], states: Ints, n_sets: int) -> Floats:
-    """Those of all terms: first sets of members, then the shares of the target's states, then single features.
+    """The weights of all terms: first sets of members, then the target's marginal distribution, then single features.
 
-    With weights of 0 the shares are what is said, and a member says by how much it differs from them.
+    Members are fitted as differences from the marginal, so with weights of 0 this is the prediction.
     """
     places = np.arange(len(logs))
     ratios = np.stack([own[:, 1:] - own[:, :1] for own in logs], axis=2)
@@ -296,7 +296,7 @@ def _weights(logs: Sequence[Floats], states: Ints, n_sets: int) -> Floats:
 
 
 def _mixture(networks: Sequence[Network], weights: Floats, table: Table, seed: int) -> Mixture:
-    """The ordinary mixture of the members."""
+    """The ordinary mixture of the members, by their positive weights."""
     shares = np.maximum(weights, 0)
     shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
     told = {
@@ -312,7 +312,7 @@ def _mixture(networks: Sequence[Network], weights: Floats, table: Table, seed: i
 
 
 def _grouped(mixture: Mixture, features: Mixture, is_whole: NDArray[np.bool_]) -> Mixture:
-    """The mixture as one of all variables: weights and groups are those of the features, if not all was learned."""
+    """The mixture with the weights and groups of the features, except for networks of all variables."""
     every = np.arange(len(is_whole))
     weights = np.where(is_whole, 1 / len(every), features.weights)
     groups = np.where(is_whole, len(every) + every, features.groups)
@@ -322,7 +322,7 @@ def _grouped(mixture: Mixture, features: Mixture, is_whole: NDArray[np.bool_]) -
 
 @dataclass(frozen=True, eq=False)
 class _Growing:
-    """What all members are learned from, and with."""
+    """The data and settings from which all members are learned."""
 
     table: Table
     name: str
@@ -331,7 +331,7 @@ class _Growing:
     constraints: Constraints
     n_sets: int
     features: Mixture | None
-    counters: dict[int, CpuCounter] = field(default_factory=dict)  # with so many copies of the target
+    counters: dict[int, CpuCounter] = field(default_factory=dict)  # by their number of copies of the target
 
     @cached_property
     def target(self) -> int:
@@ -339,7 +339,7 @@ class _Growing:
 
     @cached_property
     def asked(self) -> Ints:
-        """The cases that are asked about, of those that a member did not see."""
+        """The cases to whose out-of-sample predictions the weights are fitted."""
         n_logs = self.table.variables[self.target].n_states * (self.n_sets + self.table.n_variables)
         drawn = np.random.default_rng([self.seed, 1]).permutation(self.table.n_cases)
         return np.sort(drawn[: max(1, _MOST_LOGS // n_logs)])
@@ -351,14 +351,14 @@ class _Growing:
         return states
 
     def members(self, number: int, way: Way, first: int, size: int) -> tuple[list[Network], Floats]:
-        """So many networks from the first on that are learned in one way, and what they say of cases they did not see.
+        """Learn a set of networks in one way, from member number `first` on, and predict their out-of-sample cases.
 
-        That is the log probability of each state of the target, (cases, states).
+        Predictions are the log probabilities of the target's states, (cases, states).
         """
         random = np.random.default_rng([self.seed, 0, number])
         part_of = random.permutation(self.table.n_cases) % size
         parts = [np.flatnonzero(part_of == part) for part in range(size)]
-        parts = [part if len(part) < len(part_of) else part[:0] for part in parts]  # some case must be seen
+        parts = [part if len(part) < len(part_of) else part[:0] for part in parts]  # at least one case must be seen
         networks = self._learned(way, parts, random)
         unseen = [np.flatnonzero(part_of[self.asked] == part) for part in range(size)]
         cases = [rows_of(self.table, self.asked[rows]) for rows in unseen]
@@ -378,7 +378,7 @@ class _Growing:
         return [self._finished(*own, LEAVES[best]) for own in zip(networks, on_arcs, numbers, strict=True)], said
 
     def _learned(self, way: Way, parts: Sequence[Ints], random: np.random.Generator) -> list[Network]:
-        """A network for each part, from all other cases."""
+        """Learn one network for each part, from all other cases."""
         children, every = self.table.names if way.whole else (self.name,), np.arange(self.table.n_cases)
         constraints, samples = [], []
         for part in parts:
@@ -402,12 +402,12 @@ class _Growing:
         ]
 
     def _go_together(self, search: Settings) -> bool:
-        """Whether one search can learn all graphs of a set: limits are for each, a prior network knows no copies."""
+        """Return whether one search can learn a set: limits apply to each graph, and prior networks lack copies."""
         is_free = isinstance(search, LeafSearch) and search.max_steps is None and search.seconds is None
         return is_free and not isinstance(self.parameters, PriorNetwork) and not self.constraints.tied
 
     def _learned_together(self, way: Way, samples: Sequence[Sample]) -> list[Network]:
-        """The same for graphs of the target, by one search."""
+        """The same for graphs of the target alone, by one search."""
         if (counter := self.counters.get(len(samples))) is None:
             counter = CpuCounter(self.table, Workers(way.search.threads)).copying([self.target] * len(samples))
             self.counters[len(samples)] = counter
@@ -432,7 +432,7 @@ class _Growing:
         return self.constraints.resolve(self.table)
 
     def _with_node(self, node: Node, **others: Any) -> Network:
-        """A network in which only the target has a node, which fits."""
+        """A network in which only the target has a node, which is not checked."""
         nodes = tuple(node if place == self.target else None for place in range(self.table.n_variables))
         return Network.with_nodes_later(self.table.variables, lambda: nodes, **others)
 
@@ -442,7 +442,7 @@ class _Growing:
         return node
 
     def _on_arcs(self, network: Network, cases: Table) -> Ints:
-        """How often each state of the target occurs on each arc of its graph, and last among all cases."""
+        """The counts of the target's states on each arc of its graph, and last among all cases."""
         return counts_of(self._node(network), self.target, cases)[0]
 
     def _leaves_of(self, network: Network, cases: Table) -> NDArray[np.integer[Any]]:
@@ -450,14 +450,14 @@ class _Growing:
         return routes.leaves_of(cases.codes, *self._node(network).flat[:3], 0)
 
     def _logs(self, network: Network, on_arcs: Ints, part: Ints) -> Floats:
-        """What a graph that did not see a part of the cases says, with each kind of leaves: (kinds, leaves, states)."""
+        """The log probabilities in a graph's leaves, without a part of the cases: (kinds of leaves, leaves, states)."""
         seen = on_arcs - self._on_arcs(network, rows_of(self.table, part))
         means = every_kind_of_node(network, self.target, seen, LEAVES)
         logs: Floats = np.log(means.T).reshape(len(LEAVES), -1, self._node(network).n_states)
         return logs
 
     def _finished(self, network: Network, on_arcs: Ints, number: int, leaves: Leaves) -> Network:
-        """The network with leaves that all cases fill, and with the features, which it lacks."""
+        """The network with leaves fitted to all cases, and with nodes of the features, which it lacks."""
         node = self._node(network)
         if leaves is None:
             means = averaged_means(network, self.target, node, on_arcs)
@@ -473,12 +473,12 @@ class _Growing:
 
     @cached_property
     def alone(self) -> list[Node]:
-        """Nodes without parents, of all variables."""
+        """Nodes without parents, for all variables."""
         pairs = zip(self.table.variables, self.table.codes, strict=True)
         return independent([np.bincount(codes, minlength=variable.n_states) for variable, codes in pairs])
 
     def _start(self, rules: ParentRules, first: int, random: np.random.Generator) -> DecisionGraph | None:
-        """A complete tree of so many features, drawn, to begin with; as far as there are cases for it."""
+        """A complete tree of up to `first` random features to begin with, as far as there are enough cases."""
         if not first or rules.is_static:
             return None
         n_states = [variable.n_states for variable in self.table.variables]
@@ -491,14 +491,14 @@ class _Growing:
         return DecisionGraph.complete(drawn, n_states) if drawn else None
 
     def _uniform(self, graph: DecisionGraph) -> Node:
-        """A node with that graph, in which all states are equally probable."""
+        """A node with this graph and uniform distributions."""
         r = self.table.variables[self.target].n_states
         return Node(tuple(sorted(graph.tested)), graph, np.full((graph.n_leaves, r), 1 / r))
 
     def naive(self) -> tuple[Network, list[int], list[Floats]]:
-        """The naive Bayes network; those of its nodes that have a term, and what these say of the cases asked about.
+        """The naive Bayes network, those of its nodes that are terms, and their log probabilities of `asked` cases.
 
-        A feature has one if, with the shares of the target's states, it predicts unseen cases better than these alone.
+        A feature is a term if, with the target's marginal, it predicts out-of-sample cases better than this alone.
         """
         table, target = self.table, self.target
         n_states = [variable.n_states for variable in table.variables]
@@ -524,7 +524,7 @@ class _Growing:
 
 
 def _towards_all(counts: NDArray[Any]) -> Floats:
-    """Exponents of a variable, for each state of another: as many cases as a leaf's prior has, as in all of them."""
+    """Exponents for each state of another variable: worth as many cases as a leaf's prior, with the marginal shares."""
     prior = Symmetric()
     means = counts.sum(axis=-2, keepdims=True) + prior.exponent(counts.shape[-1])
     found: Floats = prior.cases * means / means.sum(axis=-1, keepdims=True) + np.zeros(counts.shape)
@@ -532,11 +532,11 @@ def _towards_all(counts: NDArray[Any]) -> Floats:
 
 
 def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any]) -> Floats:
-    """Weights with which a sum of logs, (cases, states but the first, terms), predicts the states of cases best.
+    """Fit the weights of terms, as log ratios (cases, states but the first, terms), to the states of cases.
 
-    The logs are those of probabilities beside that of the first state. The weights of each group are normal around
-    where they begin, with a variance that is chosen to make the cases most probable (MacKay's evidence, re-estimated
-    after each of Newton's steps).
+    Ratios are those to the probability of the first state. The weights of each group have a normal prior around
+    `begin`, whose variance maximizes the probability of the cases (MacKay's evidence, re-estimated after each Newton
+    step).
 
     >>> sure = np.log([[4], [4], [4], [0.25], [0.25], [0.25]])
     >>> random = np.log([[4], [0.25], [1], [1], [4], [0.25]])
@@ -550,17 +550,17 @@ def pool_weights(logs: Floats, states: Ints, begin: Floats, group: NDArray[Any])
     weights, strength = begin.copy(), np.full(numbers.max() + 1, 10.0)
 
     def looked_at(weights: Floats) -> tuple[float, Floats]:
-        """What the cases cost, and the probabilities of all states but the first in them."""
+        """Minus the log likelihood of the cases, and their probabilities of all states but the first."""
         sums = (flat @ weights).reshape(n, r)
         totals = np.logaddexp(0.0, sums[:, 0]) if r == 1 else np.logaddexp.reduce(sums, axis=1, initial=0.0)
         return float(totals.sum() - observed @ weights), np.exp(sums - totals[:, None])
 
     def away(weights: Floats) -> float:
-        """What the prior costs."""
+        """Minus the log prior, up to a constant."""
         return float(strength[numbers] @ (weights - begin) ** 2 / 2)
 
     def bend_of(p: Floats) -> Floats:
-        """How the cost of the cases bends."""
+        """The Hessian of minus the log likelihood."""
         if r == 1:
             return (flat * (p * (1 - p))).T @ flat
         mean = np.einsum("nr,nrt->nt", p, logs)

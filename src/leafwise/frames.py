@@ -1,6 +1,6 @@
-"""Tables, answers and predictions as frames: Arrow's by its PyCapsule stream, and through it pandas' and polars'.
+"""Tables, answers and predictions as frames: of Arrow via its PyCapsule stream, and thereby of pandas and polars.
 
-Knows NumPy; Arrow and the others are imported when a frame is asked for.
+Knows NumPy; Arrow and the others are imported when a frame is made.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """A column of labels: one code a row, and the labels; `missing`: the code that stands for a missing cell."""
+    """A column of labels: one code per row, and the labels; `missing`: the code of missing cells."""
 
     codes: NDArray[Any]
     labels: Sequence[str]
@@ -32,7 +32,7 @@ Columns = Mapping[str, "Categories | NDArray[Any] | Sequence[str]"]
 
 
 def arrow_table(columns: Columns) -> "pa.Table":
-    """Columns as a table of Arrow's.
+    """Convert columns to an Arrow table.
 
     >>> arrow_table({"a": ["x", "y"], "p": np.array([0.25, 0.75])}).to_pydict()
     {'a': ['x', 'y'], 'p': [0.25, 0.75]}
@@ -54,30 +54,30 @@ def _dictionary(column: Categories) -> "pa.DictionaryArray":
 
 
 class Framed(ABC):
-    """What turns into frames, and goes straight into them: `polars.DataFrame(answer)`, `pyarrow.table(answer)`."""
+    """What can be converted to frames, and passed to their constructors: `polars.DataFrame(answer)`."""
 
     @abstractmethod
     def frame_columns(self) -> Columns:
         """The columns of the frame."""
 
     def to_arrow(self) -> "pa.Table":
-        """As a table of pyarrow's."""
+        """Convert to a pyarrow table."""
         return arrow_table(self.frame_columns())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """As a data frame of pandas', labels being categorical."""
+        """Convert to a pandas data frame with categorical labels."""
         _check_installed("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "pl.DataFrame":
-        """As a data frame of polars', labels being categorical."""
+        """Convert to a polars data frame with categorical labels."""
         _check_installed("polars")
         import polars
 
         return polars.DataFrame(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's PyCapsule stream."""
+        """Export as an Arrow PyCapsule stream."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
@@ -89,7 +89,7 @@ def _check_installed(package: str) -> None:
 
 
 def html_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A small table for notebooks.
+    """Format a small HTML table for notebooks.
 
     >>> html_table("<b>", ["a"], [["1"]])
     '<p>&lt;b&gt;</p><table><tr><th>a</th></tr><tr><td>1</td></tr></table>'
