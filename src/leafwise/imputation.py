@@ -1,6 +1,6 @@
-"""Filling in missing cells: drawn, the most probable state of each, or the probabilities of all its states.
+"""Imputation of missing cells: draws, most probable states, or the probabilities of all states.
 
-Knows networks, mixtures, how new data are read, and cases with holes.
+Knows networks, mixtures, the reading of new data, and inference for cases with missing cells.
 """
 
 import warnings
@@ -22,18 +22,18 @@ from leafwise.table import Table, Variable, code_type, index_of, many
 
 Floats = NDArray[np.float64]
 DRAW, MOST_PROBABLE, MEAN_PROBABILITIES = HOW = ("draw", "most probable", "mean probabilities")
-_SWEEPS = 100  # of Gibbs sampling, for cases that are too large for an exact answer; as many before these count
+_SWEEPS = 100  # of Gibbs sampling, for cases that are too large for exact inference, after as many of burn-in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellProbabilities(Framed):
-    """For every case and variable the probability of each state: 1 for what the case shows."""
+    """The probability of each state of every variable in every case: 1 for observed states."""
 
     variables: tuple[Variable, ...]
-    probabilities: tuple[Floats, ...]  # of each variable: (cases, states)
+    probabilities: tuple[Floats, ...]  # one array per variable, (cases, states)
 
     def of(self, name: str) -> Floats:
-        """Those of a variable, (cases, states)."""
+        """The probabilities of a variable's states, (cases, states)."""
         return self.probabilities[index_of(name, [variable.name for variable in self.variables])]
 
     def frame_columns(self) -> Columns:
@@ -56,18 +56,18 @@ def impute(
     unseen: str = "error",
     **reading: Unpack[Reading],
 ) -> "Table | CellProbabilities":
-    """Fill in the missing cells of a file, a frame, an array or a Table, given what their rows show.
+    """Fill in the missing cells of a file, a frame, an array or a Table, given the observed cells of their rows.
 
-    `how`: "draw" draws the cells of a row together, from their distribution: with several seeds this is multiple
-    imputation. "most probable" takes the most probable state of each cell. "mean probabilities" gives the probability
-    of each state instead, of which the draws would be the mean.
-    `unseen`: what a label is that the network does not know: "error", or "missing".
+    `how`: "draw" draws the missing cells of a row from their joint distribution; with several seeds, this is multiple
+    imputation. "most probable" takes the most probable state of each cell. "mean probabilities" returns the marginal
+    probabilities of all states instead, which are the expectations of the draws.
+    `unseen`: how labels that the network does not know are treated: "error", or "missing".
     `reading`: other arguments of `read`, such as `na`.
 
-    All is exact but for rows that are too large for that: these are drawn by Gibbs sampling, and an `Approximate`
-    warning says so. Numbers come as the bins that the network knows; columns that it does not know are left out. The
-    groups of a mixture weigh what they say of what a row shows; where one cannot tell, they have the weights of the
-    mixture.
+    Results are exact, except for rows that are too large for exact inference; for these, Gibbs sampling is used, with
+    an `Approximate` warning. Numbers are returned as bins of the network; columns that it does not know are left out.
+    The groups of a mixture are weighted by the likelihood of a row's observed cells; if the row is too large for one
+    of them, by the weights of the mixture.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -129,11 +129,11 @@ def _filled(network: Network | Mixture, codes: Codes, how: str, seed: int) -> "T
 
 @dataclass(frozen=True, eq=False)
 class _Cases:
-    """Cases with holes as one network sees them."""
+    """Cases with missing cells, encoded for one network."""
 
     holes: Holes
     codes: Codes
-    small: NDArray[np.bool_]  # which of them have an exact answer; the others are drawn by Gibbs sampling
+    small: NDArray[np.bool_]  # the cases small enough for exact inference; Gibbs sampling is used for the others
 
     @classmethod
     def of(cls, network: Network, codes: Codes) -> "_Cases":
@@ -141,11 +141,11 @@ class _Cases:
         return cls(holes, codes, holes.are_small(codes))
 
     def take(self, cases: NDArray[np.int64]) -> "_Cases":
-        """Some of them."""
+        """A selection of the cases."""
         return _Cases(self.holes, np.ascontiguousarray(self.codes[:, cases]), self.small[cases])
 
     def draw(self, seed: int, numbers: NDArray[np.int64] | None = None) -> Codes:
-        """The cases, completed; `numbers` as in `Holes.draw`."""
+        """Complete the cases by drawing their missing cells; `numbers` as in `Holes.draw`."""
         completed, large = self.codes.copy(), ~self.small
         own = None if numbers is None else numbers[self.small]
         completed[:, self.small] = self.holes.draw(np.ascontiguousarray(self.codes[:, self.small]), seed, own)
@@ -154,11 +154,11 @@ class _Cases:
         return completed
 
     def marginals(self, seed: int) -> dict[int, Floats]:
-        """For each variable with missing cells their distributions, one row a cell."""
+        """The distributions of missing cells, by variable, one row per cell."""
         codes, variables = self.codes, self.holes.network.variables
         missing = codes >= np.array([variable.n_states for variable in variables])[:, None]
         rows = {k: np.zeros((int(missing[k].sum()), v.n_states)) for k, v in enumerate(variables)}
-        place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
+        place = np.cumsum(missing, axis=1) - 1  # the index of each missing cell among those of its variable
         small, large = np.flatnonzero(self.small), np.flatnonzero(~self.small)
         exact = self.holes.marginals(np.ascontiguousarray(codes[:, small]))
         impossible = np.flatnonzero(np.isneginf(exact.log_probabilities))
@@ -184,25 +184,25 @@ def _impossible(case: int, model: str) -> ValueError:
 
 
 def _tell_large(small: NDArray[np.bool_], n_cases: int, what: str) -> None:
-    """Warn where some of the cases have no exact answer."""
+    """Warn if some of the cases are too large for exact inference."""
     if not small.all():
         warnings.warn(
             f"{many(int((~small).sum()), 'row')} of {n_cases:,} are too large for an exact answer{what}, which is off "
             f"where missing cells nearly decide each other",
             Approximate,
-            stacklevel=6,  # who called impute
+            stacklevel=6,  # the caller of impute
         )
 
 
 def _cases(network: Network, codes: Codes) -> _Cases:
-    """All cases; it is said that some are too large."""
+    """All cases, with a warning if some are too large."""
     cases = _Cases.of(network, codes)
     _tell_large(cases.small, codes.shape[1], ", and were drawn by Gibbs sampling")
     return cases
 
 
 def _components(mixture: Mixture, codes: Codes) -> list[tuple[_Cases, float]]:
-    """The cases as each group sees them, and its weight: the causes that the group has besides are missing."""
+    """The cases encoded for each group, with its weight; the hidden causes of the group are missing."""
     found = []
     for network, weight in mixture.components:
         if weight > 0:
@@ -213,9 +213,10 @@ def _components(mixture: Mixture, codes: Codes) -> list[tuple[_Cases, float]]:
 
 
 def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
-    """The weight of each group given what a case shows, (groups, cases); its own where some group cannot tell.
+    """The posterior weights of groups, (groups, cases), and which cases are small enough for all groups.
 
-    And which cases all of them can tell. `numbers` are those of the cases, to name one that no group allows.
+    In other cases, groups have their prior weights. `numbers` are those of the cases, for the error if one is
+    impossible under all groups.
     """
     logs = np.zeros((len(parts), len(numbers)))
     for row, (cases, _) in zip(logs, parts, strict=True):
@@ -230,7 +231,7 @@ def _shares(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64]) -> tu
 
 
 def _shares_told(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64], n_cases: int) -> Floats:
-    """The same; it is said that some cases are too large for some group."""
+    """The posterior weights of groups, with a warning if cases are too large for some group."""
     shares, known = _shares(parts, numbers)
     _tell_large(
         known,
@@ -242,7 +243,7 @@ def _shares_told(parts: list[tuple[_Cases, float]], numbers: NDArray[np.int64], 
 
 
 def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
-    """The cases, completed; by a mixture, each by a group that is drawn by its weight given what the case shows."""
+    """Complete the cases by draws; under a mixture, each by a group that is drawn by its posterior weight."""
     if isinstance(network, Network):
         return _cases(network, codes).draw(seed)
     holed = _with_holes(network, codes)
@@ -259,10 +260,10 @@ def _drawn(network: Network | Mixture, codes: Codes, seed: int) -> Codes:
 
 
 def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> tuple[Codes, int]:
-    """Cases with holes, each so many times, one behind the other; and how many are too large for an exact answer.
+    """Complete each case `times` times, consecutively; also count the cases too large for exact inference.
 
-    Groups have their shares of the draws, by their weights given what a case shows. What is drawn for a case depends on
-    no other case, but for those that are too large: these are drawn together, by Gibbs sampling.
+    The draws for a case are divided among groups in proportion to their posterior weights. They do not depend on other
+    cases, except for those that are too large, which are drawn together by Gibbs sampling.
     """
     parts = _components(mixture, codes)
     shares, known = _shares(parts, np.arange(codes.shape[1]))
@@ -277,15 +278,15 @@ def drawn_often(mixture: Mixture, codes: Codes, times: int, seed: int) -> tuple[
 
 
 def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int, Floats]:
-    """For each variable with missing cells their distributions, one row a cell; by a mixture, those of all groups."""
+    """The distributions of missing cells, by variable, one row per cell; under a mixture, averaged over groups."""
     if isinstance(network, Network):
         return _cases(network, codes).marginals(seed)
     holed = _with_holes(network, codes)
     parts, total = _components(network, codes[:, holed]), dict[int, Floats]()
     missing = codes[:, holed] >= np.array([variable.n_states for variable in network.variables])[:, None]
-    place = np.cumsum(missing, axis=1) - 1  # of each missing cell among those of its variable
+    place = np.cumsum(missing, axis=1) - 1  # the index of each missing cell among those of its variable
     for share, (cases, _) in zip(_shares_told(parts, holed, codes.shape[1]), parts, strict=True):
-        asked = np.flatnonzero(share > 0)  # others are impossible under this group
+        asked = np.flatnonzero(share > 0)  # the others are impossible under this group
         for k, rows in cases.take(asked).marginals(seed).items():
             if k < len(codes):
                 here = asked[missing[k, asked]]
@@ -295,13 +296,13 @@ def _marginals(network: Network | Mixture, codes: Codes, seed: int) -> dict[int,
 
 
 def _with_holes(mixture: Mixture, codes: Codes) -> NDArray[np.int64]:
-    """The cases in which a cell is missing."""
+    """The indices of the cases with missing cells."""
     n_states = np.array([variable.n_states for variable in mixture.variables])
     return np.flatnonzero((codes >= n_states[:, None]).any(axis=0))
 
 
 def _chain(holes: Holes, codes: Codes, seed: int) -> tuple[Codes, Floats]:
-    """Cases as a Gibbs chain leaves them, and the mean distributions of their missing cells."""
+    """The cases completed by Gibbs sampling, and the mean distributions of their missing cells."""
     shown = np.ascontiguousarray(codes)
     n_states = np.array([variable.n_states for variable in holes.network.variables])[:, None]
     begun = np.where(shown < n_states, shown, 0).astype(shown.dtype)

@@ -1,4 +1,4 @@
-"""Tables that do not say everything: holes to be inferred, and hidden causes. Here the rounds over them are set up.
+"""Setup of searches over incomplete tables: missing cells to be inferred, and hidden causes.
 
 Knows tables, searches, and the counter on this machine.
 """
@@ -27,21 +27,21 @@ from leafwise.workers import Workers
 
 Hidden = int | Sequence[int] | str | None
 Codes = NDArray[Any]
-State = Mapping[str, Any] | None  # of a search that is to be gone on with
+State = Mapping[str, Any] | None  # of a search to be resumed
 
 DEFAULT_COMPLETIONS = 5
-_MOST_HIDDEN = MOST_STATES - 1  # one more code says that the state is not known
+_MOST_HIDDEN = MOST_STATES - 1  # one more code marks an unknown state
 
 
 @dataclass(frozen=True)
 class Completing:
-    """What is not there, and how it is completed."""
+    """What is unobserved, and how cases are completed."""
 
-    hidden: Hidden  # numbers of states of hidden causes
+    hidden: Hidden  # the numbers of states of hidden causes
     completions: int
     seed: int
-    infers: bool  # whether missing cells are holes, and no state
-    start: Network | None  # the network to begin with
+    infers: bool  # whether missing cells are inferred, instead of being a state
+    start: Network | None  # the initial network
 
     def __post_init__(self) -> None:
         for name, least in (("completions", 1), ("seed", 0)):
@@ -77,12 +77,12 @@ def _is_count(value: object) -> bool:
 def begin_incomplete(
     problem: Problem, table: Table, how: Completing, search: Settings, workers: Workers, state: State = None
 ) -> Resumable:
-    """The search for a network of all that the table shows, and of what is hidden; holes are inferred."""
+    """Begin or resume a search over an incomplete table: missing cells are inferred, and hidden causes added."""
     _refuse(problem, how)
     variables = tuple(map(_shown, table.variables)) if how.infers else table.variables
     known = replace(problem, variables=variables)
     if how.hidden == "auto":
-        settings: Any = search  # all of them have seconds
+        settings: Any = search  # every kind of settings has the field `seconds`
 
         def begin(n: int, seconds: float | None, state: State) -> Resumable:
             return _begin(known, table.codes, [n] * (n > 0), how, replace(settings, seconds=seconds), workers, state)
@@ -103,7 +103,7 @@ def _refuse(problem: Problem, how: Completing) -> None:
 
 
 def _shown(variable: Variable) -> Variable:
-    """The variable without a state for missing cells."""
+    """The variable without its state for missing cells."""
     if not variable.missing:
         return variable
     if variable.n_states == 1:
@@ -125,7 +125,7 @@ def _begin(
     workers: Workers,
     state: State,
 ) -> Resumable:
-    """The search with hidden causes of so many states; the ordinary one where nothing is missing at all."""
+    """Begin a search with hidden causes of these numbers of states; an ordinary search if nothing is missing."""
     problem, codes = _with_causes(problem, codes, causes)
     variables = problem.variables
 
@@ -149,7 +149,7 @@ def _begin(
 
 
 def refuse_tables(search: Settings) -> None:
-    """Refuse a search that cannot go over completed cases."""
+    """Raise an error for searches that do not support completed cases."""
     if isinstance(search, TableArcSearch | RecoverySearch):
         raise AdvisedError(
             "a search with complete tables takes no ",
@@ -160,7 +160,7 @@ def refuse_tables(search: Settings) -> None:
 
 
 def _with_causes(problem: Problem, codes: Codes, causes: list[int]) -> tuple[Problem, Codes]:
-    """The problem with hidden causes, which any graph may test, and whose own graphs test only those before them."""
+    """Add hidden causes, which any graph may test, to a problem; their own graphs may test only earlier causes."""
     new = hidden_variables(causes, [variable.name for variable in problem.variables])
     variables = (*problem.variables, *new)
     hidden = np.flatnonzero([variable.hidden for variable in variables])

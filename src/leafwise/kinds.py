@@ -1,7 +1,7 @@
-"""What the columns of a table are: states, numbers to cut into bins, or what cannot be either as it is.
+"""Kinds of columns (states, bins, constants, dates, identifiers, free text), and the variables made of them.
 
-Knows columns, `binning`, `discretization` and dates. Here a column becomes a variable, and gets a reason where it does
-not: identifiers, free text and dates are never states unless somebody says so.
+Identifiers, free text and dates are never states unless the user says so. Knows columns, `binning`, `discretization`
+and dates.
 """
 
 import re
@@ -26,28 +26,28 @@ STATES, BINS, CONSTANT, DATES, IDENTIFIER, FREE_TEXT = (
 )  # fmt: skip
 Integers = NDArray[np.int64]
 Bins = str | int | Mapping[str, str | int | None] | None
-_FEW = 20  # values that may be states, however rare each is
-_CASES_A_VALUE = 4  # on average, from which on more are
-_FEW_WHOLE = 5  # whole numbers that are states in any case
-_LEAST_ROWS = 10  # to see that values tell rows apart
-_WORDS, _SIGNS = 4, 40  # that a text has on average, from which on it is free
-_LOOKED_AT = 1000  # texts
-_MOST_WORDS = 3  # among numbers
-_FIRST_CASES = 1000  # that may tell columns apart
+_FEW = 20  # most distinct numbers that are states; beyond this, texts must be frequent
+_CASES_A_VALUE = 4  # least mean number of cases per value to be frequent
+_FEW_WHOLE = 5  # most distinct whole numbers that are states even if rare
+_LEAST_ROWS = 10  # to conclude that values identify rows
+_WORDS, _SIGNS = 4, 40  # free text has on average at least so many words, or more characters than this
+_LOOKED_AT = 1000  # labels examined
+_MOST_WORDS = 3  # labels that are not numbers, in a column of numbers
+_FIRST_CASES = 1000  # compared first when looking for copies
 _NAME_OF_KEY = re.compile(r"(?i:(?:^|[^a-z])(?:id|index|key|uuid|guid)(?:[^a-z]|$))|[a-z](?:Id|ID)$")
 
 
 @dataclass(frozen=True)
 class Choices:
-    """How columns become variables, as far as somebody says."""
+    """What the user specifies about how columns become variables."""
 
     bins: Bins = "auto"
     binning: str | None = None
     states: frozenset[str] = frozenset()  # columns whose values are states, whatever they look like
     dates: str = "error"
     target: str | None = None
-    towards: States | None = None  # what is learned, where that is none of the columns
-    keys: bool = True  # whether distinct whole numbers may be names of rows
+    towards: States | None = None  # the target's states, if it is none of the columns
+    keys: bool = True  # whether distinct whole numbers may identify rows
 
     def __post_init__(self) -> None:
         if self.binning not in (None, *BINNINGS):
@@ -58,19 +58,19 @@ class Choices:
             _check_bins(self.bins, n_bins)
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Raise a ValueError unless the columns that are named are there."""
+        """Raise a ValueError unless all named columns exist."""
         unknown = [name for name in self.bins if name not in names] if isinstance(self.bins, Mapping) else []
         if unknown:
             raise ValueError(f"bins name {some(unknown, 3)}, but the columns are {some(names, 5)}: correct the names")
         if self.target is not None:
-            index_of(self.target, names)  # which answers an unknown one with those that look like it
+            index_of(self.target, names)  # its error suggests similar names
 
     def bins_of(self, name: str) -> str | int | None:
-        """How many bins a column is cut into, if it is."""
+        """The requested number of bins of a column: a number, "auto", or None for states."""
         return self.bins.get(name, "auto") if isinstance(self.bins, Mapping) else self.bins
 
     def names(self, name: str) -> bool:
-        """Whether the bins of this very column were given."""
+        """Whether bins were requested for this column by name."""
         return isinstance(self.bins, Mapping) and self.bins.get(name) is not None
 
 
@@ -87,29 +87,29 @@ def _check_bins(bins: Bins, n_bins: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Understood:
-    """A column as it was understood, and the variable it became, or none."""
+    """How a column was interpreted, and the variable made of it, if any."""
 
     column: Column
-    counts: Integers  # how often each label occurs, and last how many cells are missing
+    counts: Integers  # of each label, and last of missing cells
     kind: str
     variable: Variable | None = None
     states: Integers | None = None  # of each label, and last of a missing cell
     copy_of: str | None = None
-    words: tuple[str, ...] = ()  # the few labels that keep it from being numbers
+    words: tuple[str, ...] = ()  # the few labels because of which it is not numeric
 
     @property
     def n_values(self) -> int:
-        """How many distinct values it has."""
+        """The number of distinct values."""
         return int(np.count_nonzero(self.counts[:-1]))
 
     @property
     def n_missing(self) -> int:
-        """How many cells are missing."""
+        """The number of missing cells."""
         return int(self.counts[-1])
 
 
 def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
-    """What each column is, and the variables they become."""
+    """Determine the kind of each column, and make the variables."""
     choices.check_names([column.name for column in columns])
     kinds = [_kind(column, count_labels(column), choices) for column in columns]
     cuts = _all_cuts(kinds, choices)
@@ -124,20 +124,20 @@ def understand(columns: Sequence[Column], choices: Choices) -> list[Understood]:
 
 
 def to_be_cut(columns: Sequence[Column], choices: Choices) -> list[str]:
-    """The names of columns that would be cut into bins, for which each cell of them matters."""
+    """The names of the columns that would be binned, for which all of their cells are needed."""
     kinds = [_kind(column, count_labels(column), choices) for column in columns]
     return [kind.column.name for kind in kinds if kind.numbers is not None]
 
 
 def count_labels(column: Column) -> Integers:
-    """How often each label occurs, and last how many cells are missing."""
+    """The counts of each label, and last of missing cells."""
     if column.counts is not None:
         return column.counts
     return np.roll(np.bincount(column.codes.astype(np.int64) + 1, minlength=len(column.labels) + 1), -1)
 
 
 def words_among_numbers(column: Column, counts: Integers) -> tuple[str, ...]:
-    """The few labels that are no numbers, such as unknown or inf, in a column of many numbers; else none."""
+    """The few labels that are not numbers, such as unknown or inf, in a column of many numbers; else none."""
     if column.numbers is not None or column.declared:
         return ()
     words: list[str] = []
@@ -158,7 +158,7 @@ class _Kind:
     column: Column
     counts: Integers
     kind: str
-    numbers: Numbers | None = None  # to cut
+    numbers: Numbers | None = None  # to be binned
     n_bins: str | int | None = None
     is_date: bool = False
 
@@ -186,7 +186,7 @@ def _kind(column: Column, counts: Integers, choices: Choices) -> _Kind:
 
 
 def _kind_of_texts(n: int, n_values: int, texts: list[str]) -> str:
-    """States, unless nearly every row has a value of its own: then the name of something, or sentences."""
+    """States, unless all values are distinct or many are rare: then identifiers or free text."""
     words = sum(len(text.split()) for text in texts) / len(texts)
     is_long = words >= _WORDS or sum(map(len, texts)) / len(texts) > _SIGNS
     if n_values == n and n >= (3 if is_long else _LEAST_ROWS):
@@ -215,7 +215,7 @@ def _kind_of_numbers(column: Column, counts: Integers, choices: Choices, spelled
 
 
 def _numbers(column: Column, counts: Integers, spelled: NDArray[np.float64]) -> Numbers:
-    """The distinct numbers that occur, and where each case's is among them."""
+    """The distinct numbers that occur, and the index of each case's number among them."""
     seen = np.flatnonzero(counts[:-1])
     values, inverse = np.unique(spelled[seen], return_inverse=True)
     place = np.full(len(counts), -1, np.int64)
@@ -224,7 +224,7 @@ def _numbers(column: Column, counts: Integers, spelled: NDArray[np.float64]) -> 
 
 
 def _tells_rows_apart(name: str, numbers: Numbers) -> bool:
-    """Whether distinct whole numbers count the rows, rise or fall with them, or are called a key."""
+    """Whether distinct whole numbers identify rows: consecutive, monotonic, or in a column named like a key."""
     values, places = numbers.values, numbers.places[numbers.places >= 0]
     if name == UNNAMED:
         return True
@@ -253,7 +253,7 @@ def _kind_of_dates(column: Column, counts: Integers, choices: Choices) -> _Kind:
 
 
 def _all_cuts(kinds: Sequence[_Kind], choices: Choices) -> dict[str, tuple[float, ...]]:
-    """The cut points of every column that is cut, by name."""
+    """The cut points of every binned column, by name."""
     cut = {kind.column.name: kind for kind in kinds if kind.numbers is not None}
     cuts = {name: _equal_parts(kind, choices.binning) for name, kind in cut.items()}
     towards = {
@@ -288,7 +288,7 @@ def _equal_parts(kind: _Kind, binning: str | None) -> tuple[float, ...]:
 
 
 def _view(kind: _Kind, cuts: tuple[float, ...] | None) -> States:
-    """A column as others are cut towards it: its states, or equal parts; missing cells are one more."""
+    """The states of a column for binning others: its labels or provisional bins, and one for missing cells."""
     n = len(kind.counts) - 1
     codes = np.where(kind.column.codes < 0, n, kind.column.codes).astype(np.int64)
     if kind.numbers is not None and cuts is not None:
@@ -300,7 +300,7 @@ def _view(kind: _Kind, cuts: tuple[float, ...] | None) -> States:
 
 
 def _variable(kind: _Kind, cuts: tuple[float, ...]) -> tuple[Variable | None, Integers | None]:
-    """The variable of a column, and the state of each of its labels (the last entry: of a missing cell)."""
+    """The variable of a column, and the state of each of its labels, and last of a missing cell."""
     if kind.is_refused:
         return None, None
     column, counts = kind.column, kind.counts
@@ -322,7 +322,7 @@ def _variable(kind: _Kind, cuts: tuple[float, ...]) -> tuple[Variable | None, In
 
 
 def _natural(texts: list[str], *, numeric: bool, ordered: bool) -> tuple[tuple[str, ...], Integers]:
-    """Labels in natural order, and the state of each text."""
+    """The labels, in natural order unless `ordered`, and the state of each text."""
     spelled = [plain_label(text) for text in texts] if numeric else as_booleans(texts)
     labels = list(dict.fromkeys(spelled))
     if not ordered:
@@ -334,7 +334,7 @@ def _natural(texts: list[str], *, numeric: bool, ordered: bool) -> tuple[tuple[s
 
 
 def as_booleans(texts: Sequence[str]) -> Sequence[str]:
-    """Booleans have one spelling, whatever wrote them: True and FALSE are true and false.
+    """Normalise the spelling of booleans, if there are no other texts: True and FALSE become true and false.
 
     >>> as_booleans(["True", "False"]), as_booleans(["True", "Maybe"])
     (['true', 'false'], ['True', 'Maybe'])
@@ -358,7 +358,7 @@ def _check_labels(name: str, labels: tuple[str, ...], has_missing: bool, *, nume
 
 
 def some(texts: Sequence[str], most: int) -> str:
-    """A few texts of many, in quotes."""
+    """The first few texts, quoted, and the number of others."""
     rest = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most]) + rest
 
@@ -367,13 +367,13 @@ def some(texts: Sequence[str], most: int) -> str:
 
 
 def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
-    """Columns that tell the same cases apart as an earlier one, whatever their labels, and the earlier one's names."""
+    """The columns that partition the cases in the same way as an earlier one, whatever their labels, with its name."""
     first: dict[bytes, str] = {}
     copies = {}
     looks = [
         (np.sort(kind.counts[:-1][kind.counts[:-1] > 0]).tobytes(), _pattern(kind, _FIRST_CASES)) for kind in understood
     ]
-    often = Counter(looks)  # copies have the same counts and first cases, and few others do
+    often = Counter(looks)  # copies have the same counts and first cases; few other columns do
     for kind, own in zip(understood, looks, strict=True):
         pattern = _pattern(kind) if often[own] > 1 else None
         if pattern is not None:
@@ -384,19 +384,21 @@ def _copies(understood: Sequence[_Kind]) -> dict[str, str]:
 
 
 def _pattern(kind: _Kind, most: int | None = None) -> bytes | None:
-    """A digest of what a column tells apart, in its first cases or all: labels in order of appearance, many numbers by
-    rank; None if nothing."""
+    """A digest of how a column partitions its first cases, or all: labels in order of appearance, many numbers by rank.
+
+    None for constants, and for texts nearly all of which differ.
+    """
     n_values, n = int(np.count_nonzero(kind.counts[:-1])), len(kind.column.codes)
     if n_values < 2:
         return None
     if 2 * n_values <= n:
         codes = kind.column.codes[:most].astype(np.int64)
         last = np.full(len(kind.counts), n, np.int64)
-        last[codes[::-1]] = np.arange(len(codes))[::-1]  # the last that is written is the first case
+        last[codes[::-1]] = np.arange(len(codes))[::-1]  # the first occurrence is written last
         rank = np.empty(len(last), np.int32)
         rank[np.argsort(last, kind="stable")] = np.arange(len(last))
         rank[-1] = -1
         return blake2b(rank[codes].tobytes()).digest()
-    if kind.numbers is None:  # nearly all texts differ: so do those of any other such column
+    if kind.numbers is None:  # nearly all texts differ, as in any other such column
         return None
     return blake2b(kind.numbers.places[:most].tobytes(), person=b"numbers").digest()

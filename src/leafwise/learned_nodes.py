@@ -1,6 +1,6 @@
-"""What a search has learned, as arrays: the graphs, parents and leaves of all variables, checked at once.
+"""The result of a search as arrays: the graphs, parents and leaves of all variables, validated together.
 
-Knows networks, and nothing of how one is learned.
+Knows networks, not how they are learned.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LearnedGraphs:
-    """The decision graphs of all variables; a variable may have none.
+    """The decision graphs of all variables, in flat arrays; a variable may have none.
 
     >>> graphs = LearnedGraphs(*map(np.array, ([0, 3, 3, 4], [1, LEAF, LEAF, LEAF], [0, 2, 2, 2, 2], [1, 2])))
     >>> graphs.made() == {0: DecisionGraph.complete([1], [2, 2]), 2: DecisionGraph.single()}
@@ -33,13 +33,13 @@ class LearnedGraphs:
     """
 
     begin: Integers  # variable v has the nodes from begin[v] to begin[v + 1]
-    tests: Integers  # a variable, or LEAF
-    first: Integers  # for each node, and one more: where its children begin in
-    children: Integers  # ... nodes, numbered from the root of their graph
+    tests: Integers  # of each node: a variable, or LEAF
+    first: Integers  # node k has the children from first[k] to first[k + 1]
+    children: Integers  # nodes, numbered from the root of their graph
 
     @classmethod
     def of(cls, graphs: Mapping[int, DecisionGraph], n_variables: int) -> "LearnedGraphs":
-        """These graphs, each of the variable named."""
+        """Make the arrays from graphs by variable."""
         own = [graphs[variable] for variable in range(n_variables) if variable in graphs]
         sizes = [len(graphs[variable].tests) if variable in graphs else 0 for variable in range(n_variables)]
         rows = [row for graph in own for row in graph.children]
@@ -51,7 +51,7 @@ class LearnedGraphs:
         )
 
     def made(self) -> dict[int, DecisionGraph]:
-        """The graph of each variable that has one."""
+        """The graphs by variable."""
         begin, tests, first, children = (a.tolist() for a in (self.begin, self.tests, self.first, self.children))
         rows = [tuple(children[a:b]) for a, b in pairwise(first)]
         return {
@@ -61,7 +61,7 @@ class LearnedGraphs:
         }
 
     def graph(self, variable: int) -> DecisionGraph:
-        """The graph of one variable, which has one."""
+        """The graph of one variable, which must have one."""
         begin, end = int(self.begin[variable]), int(self.begin[variable + 1])
         first, tests = self.first[begin : end + 1].tolist(), self.tests[begin:end].tolist()
         children = self.children[first[0] : first[-1]].tolist()
@@ -71,27 +71,27 @@ class LearnedGraphs:
 
     @cached_property
     def owners(self) -> Integers:
-        """For each node, whose graph it is in."""
+        """The variable of each node."""
         return np.arange(len(self.begin) - 1).repeat(self.begin[1:] - self.begin[:-1])
 
     @cached_property
     def tested(self) -> Integers:
-        """n_variables * i + j where the graph of i tests j, sorted."""
+        """The numbers n_variables * i + j for which the graph of i tests j, sorted."""
         is_test = self.tests >= 0
         return _distinct(self.owners[is_test] * (len(self.begin) - 1) + self.tests[is_test])
 
     @cached_property
     def owners_of_leaves(self) -> Integers:
-        """For each leaf, whose graph it is in."""
+        """The variable of each leaf."""
         owners: Integers = self.owners[self.tests == LEAF]
         return owners
 
     def are_valid(self, n_states: Integers) -> bool:
-        """Whether `DecisionGraph.validate` lets all of them pass."""
+        """Whether all graphs pass `DecisionGraph.validate`."""
         tests, owners = self.tests, self.owners
         if not ((tests >= LEAF) & (tests < len(n_states))).all():
             return False
-        n_children = np.append(n_states, 0)[tests]  # the last is for leaves
+        n_children = np.append(n_states, 0)[tests]  # the last entry is for LEAF
         if self.first[0] != 0 or not (self.first[1:] == n_children.cumsum()).all():
             return False
         nodes = np.arange(len(tests))
@@ -105,7 +105,7 @@ class LearnedGraphs:
 
 
 def _distinct(numbers: Integers) -> Integers:
-    """These numbers, each once, in order; `np.unique` takes ten times as long."""
+    """Sort the numbers in place, and return the distinct ones; ten times as fast as `np.unique`."""
     numbers.sort()
     distinct: Integers = numbers[np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]]
     return distinct
@@ -113,7 +113,7 @@ def _distinct(numbers: Integers) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class LearnedNodes:
-    """What the nodes of a network are made of.
+    """The graphs, arcs and leaves of a network's nodes.
 
     >>> none = np.zeros(0, np.int64)
     >>> single = LearnedGraphs(np.array([0, 1, 1]), np.array([LEAF]), np.array([0, 0]), none)
@@ -127,11 +127,11 @@ class LearnedNodes:
     n_states: Integers  # of the variables
     graphs: LearnedGraphs
     arcs: Integers  # n_variables * i + j where j is a parent of i, sorted
-    ranks: Integers  # of the variables: parents come before their children
-    leaves: Mapping[int, tuple[Integers, Floats]]  # by number of states: counts and exponents, graph after graph
+    ranks: Integers  # of the variables, in a topological order
+    leaves: Mapping[int, tuple[Integers, Floats]]  # by number of states: counts and exponents, in order of variables
 
     def made(self) -> tuple[Node | None, ...]:
-        """The node of each variable; None for one without a graph."""
+        """Make the node of each variable; None for one without a graph."""
         graphs, n_states = self.graphs.made(), self.n_states.tolist()
         all_parents = dag.parents_at(self.arcs, len(n_states))
         nodes: dict[int, Node] = {}
@@ -145,13 +145,13 @@ class LearnedNodes:
         return tuple(map(nodes.get, range(len(n_states))))
 
     def are_sound(self) -> bool:
-        """Whether they make a network."""
+        """Whether they are the nodes of a valid network."""
         return (
             self._are_ranked() and self.graphs.are_valid(self.n_states) and self._test_parents() and self._fill_leaves()
         )
 
     def _are_ranked(self) -> bool:
-        """Whether the arcs are in order, and all lead to a higher rank, so that there is no cycle."""
+        """Whether the arcs are sorted, and all lead to a higher rank, so that there is no cycle."""
         n = len(self.n_states)
         if not dag.are_places(self.arcs, n):
             return False
@@ -159,7 +159,7 @@ class LearnedNodes:
         return len(self.ranks) == n and bool((self.ranks[parents] < self.ranks[children]).all())
 
     def _test_parents(self) -> bool:
-        """Whether no graph tests more than the parents."""
+        """Whether graphs test only parents."""
         n, tests = len(self.n_states), self.graphs.tests
         if self.arcs is self.graphs.tested:
             return True
@@ -168,7 +168,7 @@ class LearnedNodes:
         return bool(is_parent[(self.graphs.owners * n + tests)[tests != LEAF]].all())
 
     def _fill_leaves(self) -> bool:
-        """Whether every leaf has its numbers, and these are what a node may hold."""
+        """Whether every leaf has counts and exponents, with valid values."""
         due = self.n_states[self.graphs.owners_of_leaves]
         return sum(len(counts) for counts, _ in self.leaves.values()) == len(due) and all(
             counts.shape == exponents.shape == (np.count_nonzero(due == r), r)
@@ -179,7 +179,7 @@ class LearnedNodes:
 
 
 def network_of(variables: tuple[Variable, ...], nodes: LearnedNodes, **others: Any) -> Network:
-    """The network of these nodes, which are made when somebody asks for them."""
+    """The network of these nodes, which are made on first access; an error if they are not valid."""
     if np.array_equal(count_states(variables), nodes.n_states) and nodes.are_sound():
         return Network.with_nodes_later(variables, nodes.made, **others)
-    return Network(variables, nodes.made(), **others)  # which says what is wrong
+    return Network(variables, nodes.made(), **others)  # raises the error

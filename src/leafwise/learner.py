@@ -1,4 +1,4 @@
-"""learn(...): the one place where the parts are wired together."""
+"""`learn`, `start_search` and `log_score`: the module that connects data, priors, counters and searches."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -134,45 +134,47 @@ def learn(
     cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> Network | Mixture | DynamicNetwork:
-    """Learn a network from a file, a data frame, an array, a Table, or a Counter of rows that may be anywhere.
+    """Learn a network from a file, a data frame, an array, a Table, or a Counter.
 
-    `target`: learn only this variable, all others being its possible parents.
-    `search`: what to search, and how: `LeafSearch(...)` the leaves of all graphs, with which operators, in which order
-    and how long; `LeafSearchRestarts(...)` goes on from where that ends; `TableArcSearch(...)` and
-    `GraphArcSearch(...)` the arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` the
-    arcs that made the data, and then the leaves of graphs in them.
-    `prior`: "auto" is worth two cases in each leaf, spread evenly over the states, and in the leaves of what is found
-    2, 4, 8, 16 or 32, as a variable's cases ask for; "symmetric:2" is worth two everywhere, "symmetric:5" five;
-    "uniform" one for each state, as in the paper; "bdeu:10" is a uniform prior network worth 10 cases;
-    "network:FILE:10" the prior network in a file. Objects do as well: `Bdeu(10)`, `PriorNetwork(network, 10)`, and for
-    the next argument `Kappa(0.1)`.
-    `structure_prior`: "auto" lets every choice that made the structure pay for having been made among others;
-    "kappa:0.1" is a factor of 0.1 for each parameter; "uniform" charges nothing at all.
+    `target`: learn only the distribution of this variable, with all others as possible parents.
+    `search`: the search algorithm and its settings: `LeafSearch(...)` searches over the leaves of all graphs;
+    `LeafSearchRestarts(...)` continues where that ends; `TableArcSearch(...)` and `GraphArcSearch(...)` search over
+    arcs, with complete tables or with decision graphs in the nodes; `RecoverySearch(...)` first recovers the arcs that
+    generated the data, and then learns graphs that test their parents.
+    `prior`: the parameter prior: "auto" is worth two cases per leaf, spread evenly over the states, and in the leaves
+    of the result 2, 4, 8, 16 or 32, as fits a variable's cases best; "symmetric:2" is worth two everywhere,
+    "symmetric:5" five; "uniform" one per state, as in the paper; "bdeu:10" is a uniform prior network worth 10 cases;
+    "network:FILE:10" the prior network in a file. Objects are accepted, too: `Bdeu(10)`, `PriorNetwork(network, 10)`,
+    and for the next argument `Kappa(0.1)`.
+    `structure_prior`: "auto" charges every choice made in a structure by the number of alternatives; "kappa:0.1" is a
+    factor of 0.1 for each parameter; "uniform" has no charges.
     `constraints`: which parents are allowed (`Constraints`).
-    `start`: the network to begin with.
-    `hidden`: 8 adds a variable with eight states that nobody observed, and that any graph may test; (4, 4) two with
-    four; "auto" one with as many states as the score says, or none.
-    `completions`: how often each case is completed where cells are missing and inferred, or causes are hidden; `seed`
-    makes that, and mixtures, repeatable.
-    `leaves`: "plain" is the posterior mean in each leaf of the one structure that is found. "average" predicts better:
-    the mean over all prunings of each graph (`averaged`), which is then, unless something else is asked for, a tree
-    that was grown with few charges: without merges, "kappa:0.3". "stacked" does so with the structure that "plain"
-    has, holes or none: each leaf is parted by all states of the parents, and estimates from coarse to fine are mixed
+    `start`: the initial network.
+    `hidden`: 8 adds a hidden variable with eight states, which any graph may test; (4, 4) adds two with four; "auto"
+    adds one with the number of states that scores best, or none.
+    `completions`: the number of completions of each case, if missing cells are inferred or causes are hidden.
+    `leaves`: "plain" is the posterior mean in each leaf of the structure that is found. "average" predicts better: the
+    mean over all prunings of each graph (`averaged`), which is then by default a tree grown with low charges: without
+    merges, and with "kappa:0.3". "stacked" also predicts better, with the structure of "plain", even if cells are
+    missing: each leaf is split by all states of the parents, with a mixture of estimates from coarse to fine
     (`stacked`).
-    `networks`: so many networks instead of one, as a `Mixture`, which predicts better than any of them: each is learned
-    from a bootstrap sample, and groups of them share a random order of the variables and mix their nodes; what the
-    trees pay for their size, how leaves are smoothed and the weights are chosen on cases that members did not see.
-    `lags`: the rows are series, in which every slice depends on so many before it, and on itself: a `DynamicNetwork`.
-    `by` names the column that tells series apart, `time` that of whole numbers or dates in their order; without them
-    all rows are one series, as they come.
-    `weights`: how many cases each row stands for: the name of a column, which is no variable then, or numbers.
-    `checkpoint`: a file to save the search in, so that the same call goes on from there if this one is killed.
-    `every`: how many seconds at most are lost then.
-    `device`: "gpu" lets a GPU count, with the same result; it needs the extra `gpu`.
+    `weights`: the number of cases that each row represents: the name of a column, which is then no variable, or
+    numbers.
+    `networks`: learn this many networks, combined in a `Mixture`, which predicts better than any of them: each is
+    learned from a bootstrap sample, and groups of them share a random order of the variables and mix their nodes. The
+    trees' charges, the smoothing of leaves and the weights are chosen on cases that members did not see.
+    `lags`: rows are time series, in which every slice depends on this many preceding ones and on itself; the result is
+    a `DynamicNetwork`.
+    `by`: the column that identifies series; without it, all rows are one series.
+    `time`: the column of whole numbers or dates that orders the rows of a series; without it, rows are in order.
+    `seed`: the seed of completions and of mixtures.
+    `checkpoint`: a file in which the search is saved, so that the same call resumes it after an interruption.
+    `every`: the most seconds of work that are then lost.
+    `device`: "gpu" counts on a GPU, with the same result; this needs the extra `gpu`.
     `cluster`: a Dask client, or the address of a scheduler, whose workers read the files and count, with the same
-    result; it needs the extra `dask`. A Dask data frame is counted where it is.
-    `reading`: `bins`, `missing`, `ignore` and the other arguments of `read` that say how data are read. With
-    `missing="infer"`, missing cells are inferred from what their cases show: they must be missing at random.
+    result; this needs the extra `dask`. A Dask data frame is counted on its own workers.
+    `reading`: `bins`, `missing`, `ignore` and other arguments of `read`. With `missing="infer"`, missing cells are
+    inferred from the observed cells of their cases: they must be missing at random.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -238,14 +240,14 @@ def learn(
 
 
 def with_leaves(leaves: str, network: Network, data: Any, seed: int = 1) -> Network:
-    """What a search found, with such leaves."""
+    """The network that a search found, with leaves of this kind."""
     if leaves == "stacked":
         return with_stacked_leaves(network, data, seed)
     return averaged(network, data) if leaves == "average" else network
 
 
 def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
-    """Refuse what was given besides something that does without it."""
+    """Raise an error if any of the other arguments was given, as they cannot be combined with `what`."""
     for name, value in others.items():
         if value is not None:
             shown = Argument(name, "infer") if name == "missing" else Argument(name)
@@ -253,7 +255,7 @@ def _refuse_beside(what: str | Argument, others: Mapping[str, object]) -> None:
 
 
 def _refuse_shared(search: Settings, what: Argument) -> None:
-    """Refuse operators that tie distributions together, where leaves are averaged."""
+    """Raise an error for operators that part or share distributions, which cannot be combined with `what`."""
     if letters := parting_or_sharing(search):
         raise AdvisedError(f"the operators {', '.join(letters)} and ", what, " do not go together yet: leave one out")
 
@@ -277,10 +279,10 @@ def start_mixture(
     every: float = EVERY,
     **reading: Unpack[Reading],
 ) -> MixtureRun:
-    """Many networks being learned, with the arguments of `learn`; `network` is their mixture at any time.
+    """Begin to learn a mixture, with the arguments of `learn`; `network` is the mixture so far, at any time.
 
-    `candidates`: the share of the other variables, drawn for each member and variable, that may be parents; None takes
-    all, and for one target half of them for some members.
+    `candidates`: the fraction of the other variables, drawn for each member and variable, that may be parents. None:
+    all, and for a single target, half of them for some members.
     """
     check_types(search, prior, structure_prior, constraints, start)
     check_every(every)
@@ -309,7 +311,7 @@ def start_mixture(
         joint(*arguments, state=state) if target is None else TargetRun(*arguments, target=target, state=state)
     )
     if file is not None:
-        under_way = Checkpointed(under_way, file, every)  # which is all that the search is
+        under_way = Checkpointed(under_way, file, every)  # which delegates everything else to the search
     mixture: MixtureRun = under_way
     return mixture
 
@@ -317,14 +319,14 @@ def start_mixture(
 def _refuse_in_mixtures(
     networks: Argument, start: Network | None, leaves: str, search: Settings, hidden: Hidden, target: str | None
 ) -> None:
-    """What goes with one network only, or with a target, or without one."""
+    """Raise an error for arguments that mixtures do not support."""
     if start is not None or leaves != "plain":
         what = Argument("start") if start is not None else Argument("leaves", leaves)
         raise AdvisedError(what, " was given with ", networks, ", which chooses these itself: leave one out")
     _refuse_shared(search, networks)
     if hidden is not None:
         _refuse_beside(Argument("hidden", hidden), {"target": target})
-        refuse_tables(search)  # now, not when the first of them begins
+        refuse_tables(search)  # now, before the first of them begins
         if hidden == "auto":
             raise AdvisedError(
                 Argument("hidden", hidden),
@@ -342,7 +344,7 @@ def _kinds(
     hidden: Hidden,
     candidates: float | None,
 ) -> tuple[Kind, ...]:
-    """The kinds of networks among which a mixture chooses, or which it has by turns."""
+    """The kinds of members among which a mixture chooses, or which for a target alternate."""
     kinds = TRIED if target is None else FOR_A_TARGET
     if not isinstance(search, LeafSearch):
         kinds = (Kind("auto"),)
@@ -360,7 +362,7 @@ def _kinds(
 def grown_for(
     leaves: str, search: Settings, structure_prior: str | StructurePrior
 ) -> tuple[Settings, str | StructurePrior]:
-    """How to search for a network with such leaves, where nothing else was asked for."""
+    """The search and structure prior for leaves of this kind, where these have their defaults."""
     if leaves not in LEAVES:
         raise ValueError(f"leaves are {leaves!r}: give 'plain', 'average' or 'stacked'")
     if leaves == "average":
@@ -393,7 +395,7 @@ def start_search(
     cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> SearchRun:
-    """A search under way, with the arguments of `learn`: iterate for its steps; `network` is there after any of them.
+    """Begin a search, with the arguments of `learn`: iterate over its steps; `network` is the network so far.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -432,16 +434,16 @@ def start_search(
 
 
 class _Fitted:
-    """A search, the leaves of whose networks begin with as many cases as their variables ask for.
+    """A search whose networks have parameter priors fitted to each variable's cases (`empirical_bayes`).
 
-    All else is that search's own, its `nodes` too, which have the prior that it scores with.
+    Everything else is delegated to the search, including `nodes`, which have the prior used for scoring.
     """
 
     def __init__(self, search: Any) -> None:
         vars(self)["_search"] = search
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_search":  # as in a copy that is being made
+        if name == "_search":  # not set yet, while a copy is being made
             raise AttributeError(name)
         return getattr(self._search, name)
 
@@ -455,7 +457,7 @@ class _Fitted:
         return next(self._search)
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Take all remaining steps; who is told of progress is told of this."""
+        """Take all remaining steps; `progress` is called with this object."""
         self._search.run(*(() if progress is None else (lambda _: progress(self),)))
 
     @property
@@ -464,13 +466,13 @@ class _Fitted:
 
     @property
     def networks(self) -> list[tuple[Network, float, float]]:
-        """Of a search that keeps several."""
+        """The networks of a search that keeps several."""
         return [(with_fitted_priors(network), *rest) for network, *rest in self._search.networks]
 
 
 @dataclass(frozen=True)
 class _Run:
-    """All that a search needs to begin."""
+    """Everything that a search needs to begin."""
 
     problem: Problem
     table: Table
@@ -479,27 +481,27 @@ class _Run:
     workers: Workers
     target: str | None
     start: Network | None
-    completing: Completing | None  # None: nothing is missing, or hidden
+    completing: Completing | None  # None: nothing is inferred or hidden
     tied: Sequence[Sequence[Family]] = ()  # groups that share a graph
     device: str = "cpu"
 
     def begin(self, state: State) -> Resumable:
-        """The search; where another one was, if its state is given."""
+        """Begin the search, or resume one from its state."""
         if self.tied:
 
             def count(table: Table) -> Counter:
                 return _counter_of(table, self.workers, 1.0, self.device)
 
-            settings: Any = self.search  # that of leaves
+            settings: Any = self.search  # a LeafSearch
             found: Any = begin_tied(self.problem, self.table, self.tied, settings, self.workers, count)
-            tied: Resumable = found  # but for its state, which nobody asks for
+            tied: Resumable = found  # except for its state, which is not used
             return tied
         if self.completing is None:
             return single_target.begin(self.search, self.problem, self.counter, self.workers, state)
         return begin_incomplete(self.problem, self.table, self.completing, self.search, self.workers, state)
 
     def of(self, repeated: str = "") -> dict[str, str]:
-        """What it depends on, for its checkpoint; and what repeats it."""
+        """What the result depends on, for the checkpoint; `repeated` describes repetitions of the search."""
         repeated = repeated if self.completing is None else str(self.completing)
         return run_of(self.problem, self.counter, self.search, self.target, self.start, repeated)
 
@@ -521,7 +523,7 @@ def _prepared(
     cluster: Any = None,
     **reading: Unpack[Reading],
 ) -> _Run:
-    """The data read, and everything else made ready."""
+    """Read the data, and prepare everything else."""
     workers = Workers(search.threads)
     if cluster is not None or is_dask_frame(data):
         device_given = None if device == "cpu" else device
@@ -547,7 +549,7 @@ def _prepared(
         counter = _counter_of(rows, workers, unit, device)
         is_plain = isinstance(search, LeafSearch) and not infers and hidden is None
         if is_plain and table.n_cases and counter.local is not None:
-            counter.local.prepare()  # while all else is put together
+            counter.local.prepare()  # in the background
     if counter.n_cases == 0:
         raise ValueError("the table has no cases, and learning needs at least one: check the data")
     if start is not None:
@@ -576,7 +578,7 @@ def _prepared(
 
 
 def _check_completing(shares: NDArray[np.float64] | None, device: str) -> None:
-    """Refuse what knows nothing of cases that are completed."""
+    """Raise an error for fractional or large weights, and for GPUs, which completed cases do not support."""
     if shares is not None:
         raise AdvisedError(
             "the weights are not whole, or too large, and cases that are completed count as whole ones: round or "
@@ -593,7 +595,7 @@ def _check_completing(shares: NDArray[np.float64] | None, device: str) -> None:
 
 
 def _check_tied(data: Any, search: Settings, prior: ParameterPrior) -> None:
-    """Refuse what knows nothing of groups that share a graph."""
+    """Raise an error for data, searches and priors that do not support groups with a shared graph."""
     if hasattr(data, "session") or not isinstance(search, LeafSearch) or search.shares:
         raise ValueError(
             "constraints with tied are for LeafSearch over a table, without the operators R and T: leave them out"
@@ -603,7 +605,7 @@ def _check_tied(data: Any, search: Settings, prior: ParameterPrior) -> None:
 
 
 def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Counter:
-    """Who counts the rows of a table."""
+    """The counter of a table's rows on this device."""
     if device == "cpu":
         return CpuCounter(table, workers, unit)
     if device == "gpu":
@@ -614,7 +616,7 @@ def _counter_of(table: Table, workers: Workers, unit: float, device: str) -> Cou
 def _counting(
     counter: Counter, prior: str | ParameterPrior, reading: dict[str, Any]
 ) -> tuple[Counter, Table, ParameterPrior]:
-    """A counter that was given, a table of its variables without rows, and the prior for them."""
+    """The given counter, a table of its variables without rows, and the prior for them."""
     given = [name for name, value in reading.items() if value is not None]
     if given:
         raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
@@ -627,7 +629,7 @@ def _counting(
 
 
 def check_types(search: object, prior: object, structure_prior: object, constraints: object, start: object) -> None:
-    """Raise a TypeError where something else was given."""
+    """Raise a TypeError if an argument is not of its type."""
     if not hasattr(search, "begin"):
         raise TypeError(
             f"search is {search!r} ({type(search).__name__}), and must be settings such as leafwise.LeafSearch()"
@@ -658,7 +660,7 @@ def log_score(
     prior: str | ParameterPrior | None = None,
     structure_prior: str | StructurePrior | None = None,
 ) -> NodeScores:
-    """log p(data, structure), for each node by name, and `total`; priors are the network's own, or those given.
+    """log p(data, structure) of each node, by name, and `total`; priors are the network's own unless given.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -709,30 +711,30 @@ def log_score(
 
 
 def _counts(node: Node, target: int, table: Table) -> NDArray[np.int64]:
-    """How many cases of a table are in each state of a target, for each distribution of its node."""
+    """The counts of a target's states in a table, for each distribution of its node."""
     if node.own is not None:
         return counts_of(node, target, table)[1][list(node.places)]
     return counts_in_leaves(node, target, table.codes)
 
 
 def _count_candidates(rules: ParentRules) -> NDArray[np.int64]:
-    """How many variables each may test, cycles apart."""
+    """The number of variables that each graph may test, ignoring cycles."""
     n = len(rules.allowed)
-    if np.count_nonzero(rules.allowed) == n * (n - 1):  # the usual case, in a fraction of the time
+    if np.count_nonzero(rules.allowed) == n * (n - 1):  # a shortcut for the usual case
         return np.full(n, n - 1)
     counts: NDArray[np.int64] = rules.allowed.sum(axis=1, dtype=np.int64)
     return counts
 
 
 def _structure_prior(text: str | StructurePrior, search: Settings) -> StructurePrior:
-    """The structure prior of that name for a search: with complete tables, "auto" charges arcs alone."""
+    """The structure prior of this name; "auto" is "arcs" for complete tables, otherwise "choices"."""
     if text == "auto":
         text = "arcs" if isinstance(search, TableArcSearch) else "choices"
     return structure_prior_of(text)
 
 
 def _prior_for(text: str | ParameterPrior, table: Table, missing: str = "error") -> tuple[ParameterPrior, Table]:
-    """The prior of that name for the variables of a table, and the table: in a prior network's states, if it is one."""
+    """The prior of this name for a table's variables, and the table, recoded if the prior is a network."""
     prior = parameter_prior(text)
     if not isinstance(prior, PriorNetwork):
         return prior, table
@@ -740,7 +742,7 @@ def _prior_for(text: str | ParameterPrior, table: Table, missing: str = "error")
 
 
 def _exponents(network: Network, target: int, node: Node, prior: ParameterPrior) -> Any:
-    """The exponents a prior gives to the distributions of a node, wherever the node came from."""
+    """The exponents that a prior gives to the distributions of a node."""
     n_states = count_states(network.variables)
     every = [node.whole_graph.paths_to(place) for place in node.places]
     regions = [
@@ -772,7 +774,7 @@ def _graphs_of(start: Network | None, targets: tuple[int, ...]) -> dict[int, Dec
 
 
 def _is_all_in_reach(graph: DecisionGraph, n_states: list[int]) -> bool:
-    """Whether some assignment reaches every node: earlier tests may rule out all states of an arc."""
+    """Whether every node is reached by some assignment; earlier tests may rule out all states of an arc."""
     regions: list[Region | None] = [None] * len(graph.tests)
     regions[0] = Region.everything()
     for node, test in enumerate(graph.tests):
@@ -786,7 +788,7 @@ def _is_all_in_reach(graph: DecisionGraph, n_states: list[int]) -> bool:
 
 
 def _with_arcs_of(start: Network | None, rules: ParentRules, targets: tuple[int, ...], table: Table) -> ParentRules:
-    """The rules, with the arcs of the starting network there from the start; a ValueError where a rule forbids one."""
+    """The rules, with the arcs of the initial network as parents; an error if they do not allow that network."""
     if start is None:
         return rules
     is_parent = rules.is_parent.copy()

@@ -1,25 +1,25 @@
-"""What the machine has: cores and memory. Knows nothing else."""
+"""The resources of the machine: cores and memory. Knows nothing else."""
 
 import math
 import os
 from functools import cache
 from pathlib import Path
 
-_UNKNOWN_MEMORY = 4 * 2**30  # bytes, where the machine does not tell
-_CGROUPS = Path("/sys/fs/cgroup")  # where Linux tells the limits of the container that this process is in
+_UNKNOWN_MEMORY = 4 * 2**30  # bytes assumed if the memory cannot be determined
+_CGROUPS = Path("/sys/fs/cgroup")  # the limits of this process's container, on Linux
 _MEMORY_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")  # cgroups of version 2, and 1
-_CPU_QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))  # each: how much of what period
+_CPU_QUOTAS = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))  # each: quota and period
 
 
 def n_cores() -> int:
-    """The cores that this process may use, and no more than its container gives it time on."""
+    """The number of cores that this process may use, limited by its container's CPU quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _cpu_quota() or cores)
 
 
 @cache
 def n_bytes() -> float:
-    """The memory that this machine has, or allows the container that this process is in."""
+    """The bytes of memory of this machine, or the limit of this process's container if that is lower."""
     try:
         found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))]
     except (AttributeError, OSError, ValueError):
@@ -29,7 +29,7 @@ def n_bytes() -> float:
 
 @cache
 def _cpu_quota() -> int:
-    """How many cores the container gives time on, rounded up; 0: as many as there are."""
+    """The container's CPU quota in cores, rounded up; 0: none."""
     for files in _CPU_QUOTAS:
         quota = [word for file in files for word in _limit(file).split()]
         if len(quota) == 2 and all(word.isdecimal() for word in quota):
@@ -38,7 +38,7 @@ def _cpu_quota() -> int:
 
 
 def _limit(file: str) -> str:
-    """What a file about the container says; nothing if there is none."""
+    """The content of a cgroup file; empty if it cannot be read."""
     try:
         return (_CGROUPS / file).read_text(encoding="ascii").strip()
     except OSError:

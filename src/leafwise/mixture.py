@@ -1,6 +1,6 @@
-"""Mixture: several networks over the same variables, each with a weight. Immutable.
+"""Mixture: a weighted mixture of networks over the same variables. Immutable.
 
-Knows networks; what it is asked reaches up to those who answer, as in `Network`.
+Knows networks; methods that answer queries import the modules that implement them, as in `Network`.
 """
 
 import math
@@ -33,11 +33,11 @@ _SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mixture:
-    """Networks over the same variables, and weights that sum to one: a case's probability is the weighted mean.
+    """Networks over the same variables, with weights that sum to one: the probability of a case is the weighted mean.
 
-    Where several members are of one group, their nodes are mixed: every variable takes its distribution from one of
-    them, drawn by their weights, so that a group of k networks of n variables stands for k**n of them. The arcs of a
-    group must have no cycle, as where all its members have one order of the variables.
+    If a group has several members, their nodes are mixed: every variable takes its distribution from one of them,
+    drawn by their weights, so that a group of k networks over n variables represents k**n networks. All arcs of a
+    group together must be acyclic, as they are if its members share an order of the variables.
 
     >>> from leafwise.examples import alarm
     >>> mixture = Mixture((alarm(), alarm().do({"BP": "LOW"})), (0.75, 0.25))
@@ -50,10 +50,10 @@ class Mixture:
     members: tuple[Network, ...]
     weights: tuple[float, ...]
     learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
-    groups: tuple[int, ...] = ()  # of each member, a number; without them each is a group of its own
+    groups: tuple[int, ...] = ()  # the number of each member's group; by default, each is its own group
 
     def __post_init__(self) -> None:
-        """Refuse members that do not fit together, and weights that are none."""
+        """Raise an error for members that do not match, and for invalid weights or groups."""
         object.__setattr__(self, "members", tuple(self.members))
         object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
         object.__setattr__(self, "learned", MappingProxyType(dict(self.learned)))
@@ -87,9 +87,10 @@ class Mixture:
 
     @cached_property
     def components(self) -> "tuple[tuple[Network, float], ...]":
-        """A network for each group, and its weight: those of several members have a hidden cause for each variable.
+        """An equivalent network for each group, and its weight.
 
-        The cause of a variable says from which member it takes its distribution. These variables come last.
+        For several members, each variable has a hidden cause that selects the member from which it takes its
+        distribution. The causes come after all variables.
         """
         return tuple((switched(members, weights), float(weights.sum())) for members, weights in self._grouped())
 
@@ -104,17 +105,17 @@ class Mixture:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables' names."""
+        """The names of the variables."""
         return self.members[0].names
 
     @property
     def n_leaves(self) -> int:
-        """The leaves of all members."""
+        """The number of leaves of all members."""
         return sum(member.n_leaves for member in self.members)
 
     @property
     def n_parameters(self) -> int:
-        """The free parameters of all members' leaves."""
+        """The number of free parameters of all members."""
         return sum(member.n_parameters for member in self.members)
 
     def __len__(self) -> int:
@@ -124,7 +125,7 @@ class Mixture:
         return iter(self.members)
 
     def arc_shares(self) -> Floats:
-        """For each pair of variables the weight of the members with an arc from the first to the second."""
+        """For each pair of variables, the total weight of the members with an arc from the first to the second."""
         shares = np.zeros((len(self.variables), len(self.variables)))
         for member, weight in zip(self.members, self.weights, strict=True):
             for parent, child in member.arcs:
@@ -150,9 +151,9 @@ class Mixture:
         return _log_sum(logs, total)
 
     def query(self, targets: str | Sequence[str], *, given: "Given | None" = None, **options: Any) -> "Answer":
-        """The distributions of targets given evidence: those of the members, weighed by what they say of the evidence.
+        """The distributions of targets given evidence: means over groups, weighted by their posterior weights.
 
-        The options are those of `leafwise.query`, with a method that tells the probability of the evidence.
+        The options are those of `leafwise.query`, with a method that computes the probability of the evidence.
         """
         from leafwise.inference.query import Answer
 
@@ -184,13 +185,13 @@ class Mixture:
     def _answers(
         self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
     ) -> "dict[int, Answer]":
-        """The answers of the components that hold the evidence possible."""
+        """The answers of the components under which the evidence is possible."""
         from leafwise.inference.evidence import mapping_of
         from leafwise.inference.exact import Impossible
 
         given = mapping_of(given)
         for name in [*([targets] if isinstance(targets, str) else targets), *given]:
-            index_of(name, self.names)  # not a cause that only a group has
+            index_of(name, self.names)  # an error for the hidden causes of groups
         found: dict[int, Answer] = {}
         refusal: Impossible | None = None
         for place, (network, _weight) in enumerate(self.components):
@@ -203,17 +204,17 @@ class Mixture:
         return found
 
     def _possible(self, given: "Given", options: dict[str, Any]) -> tuple[tuple[Network, ...], Floats]:
-        """The components that hold the evidence possible, and their weights given it."""
+        """The components under which the evidence is possible, and their posterior weights."""
         found = self._answers(self.names[0], given, options)
         return tuple(self.components[place][0] for place in found), self._posterior(found)[0]
 
     def explain(
         self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
     ) -> "Explanation":
-        """The most probable states of everything given evidence that are found from those of the members.
+        """Approximate the most probable states of all variables given evidence, by local search.
 
-        A sum of networks has no exact way: the best of the members' explanations is changed, variable by variable, as
-        long as that makes it more probable. For one target `query` gives the exact answer; for several it is refused.
+        The best of the members' explanations is changed, one variable at a time, as long as its probability
+        increases. Explanations of targets are refused; for a single one, `query` gives the exact answer.
         """
         from leafwise.inference.explanation import Explanation
 
@@ -229,7 +230,7 @@ class Mixture:
         return Explanation(states, log_probability, log_probability - (log_evidence or 0.0), "search", note)
 
     def _explained(self, given: "Given | None", options: dict[str, Any]) -> NDArray[np.int64]:
-        """One case, as a column: the best that changing one variable at a time leads to."""
+        """The result of the local search, as one column of codes."""
         from leafwise.inference.evidence import weights_of
 
         known = weights_of(self.members[0], given)
@@ -246,13 +247,13 @@ class Mixture:
             near = best.repeat(len(open_states) + 1, axis=1)
             for place, (v, state) in enumerate(open_states):
                 near[v, place + 1] = state
-            at = int(self.log_probabilities(self._cases(near)).argmax())  # the first of equals: to stay is one of them
+            at = int(self.log_probabilities(self._cases(near)).argmax())  # the first of equals; 0 is no change
             if at == 0:
                 return best
             best = near[:, [at]]
 
     def _explanations(self, given: "Given | None", options: dict[str, Any]) -> list[Mapping[str, str]]:
-        """Those of the members that hold the evidence possible."""
+        """The explanations of the members under which the evidence is possible."""
         from leafwise.inference.exact import Impossible
 
         found: list[Mapping[str, str]] = []
@@ -270,12 +271,12 @@ class Mixture:
         return Table(self.variables, np.ascontiguousarray(codes, dtype=code_type(self.variables)))
 
     def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> Table:
-        """Cases drawn, as by `leafwise.sample`: each from a group, or member, that is drawn by its weight."""
+        """Draw cases, as by `leafwise.sample`, each from a group that is drawn by its weight given the evidence."""
         from leafwise.inference.evidence import mapping_of
         from leafwise.inference.sampling import sample
 
         given = mapping_of(given)
-        sample(self.members[0], n_cases, seed)  # which says what is wrong with the numbers
+        sample(self.members[0], n_cases, seed)  # raises an error for invalid numbers
         networks, weights = tuple(one for one, _ in self.components), np.array([own for _, own in self.components])
         if given:
             networks, weights = self._possible(given, options)
@@ -293,20 +294,21 @@ class Mixture:
     def predict(self, data: Any, target: str, **options: Any) -> "Predictions":
         """The distribution of a target in every case, as by `leafwise.predict`.
 
-        Members are weighed by what they say of the rest of the case; where one target was learned, by their weights.
+        Groups are weighted by their posterior weights given the rest of the case; if only one target was learned, by
+        their weights.
         """
         from leafwise.predictions import predict_by_mixture
 
         return predict_by_mixture(self, data, target, **options)
 
     def plot(self) -> "Picture":
-        """A picture of what the members agree on: lines between variables, the wider the more members connect them."""
+        """A picture of the arcs of most members: the more members connect two variables, the wider is the line."""
         from leafwise.report.arc_shares import shares_picture
 
         return shares_picture(self.names, self.arc_shares())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the mixture to one .json or .json.gz file, from which it loads back identical."""
+        """Write the mixture to a .json or .json.gz file, from which it loads identically."""
         from leafwise.formats.files import save_mixture
 
         check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
@@ -314,7 +316,7 @@ class Mixture:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, most_bytes: int | None = None) -> "Mixture":
-        """Read a mixture from a file."""
+        """Read a mixture from a file; a single network becomes a mixture of one."""
         from leafwise.formats.files import load_model
 
         check_type(path, (str, os.PathLike), "what to load", "a path: use for example 'model.json'.")
@@ -329,7 +331,7 @@ class Mixture:
         return f"Mixture({', '.join(sizes + learned)})"
 
     def __eq__(self, other: object) -> bool:
-        """Equal members, weights and history."""
+        """Equal members, weights, groups and history."""
         if not isinstance(other, Mixture):
             return NotImplemented
         same = (self.members, self.weights, self.groups) == (other.members, other.weights, other.groups)
@@ -340,11 +342,11 @@ class Mixture:
         return hash((self.members, self.weights))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How to pickle: a read-only mapping cannot be."""
+        """Pickle `learned` as a dict, since a read-only mapping cannot be pickled."""
         return Mixture, (self.members, self.weights, dict(self.learned), self.groups)
 
     def _table(self, data: Any, options: dict[str, Any]) -> Table:
-        """The data in the members' states, read once; the options of reading are used up."""
+        """The data in the members' states, read once; options for reading are removed from `options`."""
         if isinstance(data, Table):
             return data
         from leafwise.encoding import read_new
@@ -353,7 +355,7 @@ class Mixture:
         return read_new(data, self.variables, **reading)
 
     def _posterior(self, answers: "Mapping[int, Answer]") -> tuple[Floats, float]:
-        """The weights of members given the evidence, and its log probability."""
+        """The posterior weights of components given the evidence, and its log probability."""
         if any(answer.log_evidence is None for answer in answers.values()):
             raise ValueError(
                 "this method does not tell the probability of the evidence, by which a mixture weighs its members: "
@@ -367,15 +369,15 @@ class Mixture:
 
 
 def _all_parents(networks: Sequence[Network]) -> list[list[int]]:
-    """The parents of each variable in any of the networks, sorted."""
+    """The union of each variable's parents in all networks, sorted."""
     every = zip(*(network.nodes for network in networks), strict=True)
     return [sorted({parent for node in nodes if node is not None for parent in node.parents}) for nodes in every]
 
 
 def switched(networks: Sequence[Network], weights: Floats) -> Network:
-    """One network for several: a hidden cause of each variable says from which of them it takes its distribution.
+    """Combine networks into one, in which a hidden cause of each variable selects the network of its distribution.
 
-    The causes come after the variables of the networks. One network is itself.
+    The causes come after the variables of the networks. A single network is returned as it is.
 
     >>> from leafwise.examples import alarm
     >>> both = switched((alarm(), alarm().do({"BP": "LOW"})), np.array([0.6, 0.2]))

@@ -1,6 +1,6 @@
 """Network: variables, and for each a decision graph with a distribution in every leaf. Immutable.
 
-Knows tables' variables and decision graphs, and nothing of how a network is learned.
+Knows variables and decision graphs, not how networks are learned.
 """
 
 import math
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from leafwise.table import Table
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
-_LOST = 1e-9  # of numbers that were added up in another order
+_LOST = 1e-9  # relative difference of numbers that were summed in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,13 @@ class Node:
     [[0.67, 0.33]]
     """
 
-    parents: tuple[int, ...]  # sorted; all that the graph tests, and perhaps more
+    parents: tuple[int, ...]  # sorted; all tested variables, and perhaps more
     graph: DecisionGraph
     probabilities: NDArray[np.float64]  # (n_leaves, n_states)
     counts: NDArray[Any] | None = None  # integers, or expected counts; None: the distribution was given, not learned
     exponents: NDArray[np.float64] | None = None  # Dirichlet exponents, of the same shape
-    own: OwnTests | None = None  # where the graph also tests the variable itself; graph and probabilities are then its
-    # form over the parents alone, made when somebody asks for it: a ValueError where that is too large
+    own: OwnTests | None = None  # tests of the variable itself, if any; graph and probabilities are then the expanded
+    # form over the parents alone, made on first access; a ValueError if that is too large
 
     def __post_init__(self) -> None:
         """Freeze private copies of the arrays, and check what can be checked without the variables."""
@@ -76,29 +76,29 @@ class Node:
         counts: NDArray[Any],
         exponents: NDArray[np.float64],
     ) -> "Node":
-        """A node whose probabilities are the posterior means (counts + exponents) / their sum over the leaf."""
+        """Make a node whose probabilities are the posterior means: counts + exponents, normalised in each leaf."""
         return cls(parents, graph, _posterior_means(counts, exponents), counts, exponents)
 
     @classmethod
     def with_means(
         cls, parents: tuple[int, ...], graph: DecisionGraph, counts: NDArray[Any], means: NDArray[np.float64]
     ) -> "Node":
-        """A node with these probabilities: its exponents are what, with the counts, makes them."""
+        """Make a node with these probabilities, and with exponents for which they are the posterior means."""
         sizes = (counts / means).max(axis=1, keepdims=True) + means.shape[1]
         return cls.learned(parents, graph, counts, means * sizes - counts)
 
     @classmethod
     def with_own_tests(cls, own: OwnTests, parents: tuple[int, ...] | None = None) -> "Node":
-        """A node whose graph also tests its own variable; the parents are those that it tests, or more."""
+        """Make a node whose graph also tests its own variable; the parents are those that it tests, or more."""
         node = object.__new__(cls)
         vars(node).update(parents=own.parents if parents is None else parents, counts=None, exponents=None, own=own)
         _check_parents(node)
         return node
 
-    if not TYPE_CHECKING:  # else every name would do as an attribute
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """The graph over the parents alone, and its probabilities, the first time."""
+            """Make the graph over the parents alone, and its probabilities, on first access."""
             own = vars(self).get("own")
             if name not in ("graph", "probabilities") or own is None:
                 raise AttributeError(f"a node has no attribute {name!r}", name=name, obj=self)
@@ -114,7 +114,7 @@ class Node:
         counts: NDArray[Any],
         exponents: NDArray[np.float64],
     ) -> "list[Node]":
-        """Many nodes of equally many states, as by `learned`: what their leaves hold comes one below the other.
+        """Make many nodes with the same number of states, as by `learned`; the rows of their leaves are concatenated.
 
         >>> two = Node.all_learned([(), ()], [DecisionGraph.single()] * 2, np.array([[1, 1], [0, 2]]), np.ones((2, 2)))
         >>> [node.probabilities.tolist() for node in two]
@@ -138,13 +138,13 @@ class Node:
         return nodes
 
     def relearned(self, counts: NDArray[Any], exponents: NDArray[np.float64]) -> "Node":
-        """The same graph with other counts and exponents, a row for each distribution (`places`)."""
+        """The same graph with other counts and exponents, one row for each distribution (`places`)."""
         if self.own is None:
             return Node.learned(self.parents, self.graph, counts, exponents)
         return Node.with_own_tests(OwnTests.learned(self.own.graph, counts, exponents, self.own.target), self.parents)
 
     def renumbered(self, number: Callable[[int], int]) -> "Node":
-        """The same for variables that have other numbers, in the same order."""
+        """The node for variables with other numbers, in the same order."""
         parents = tuple(map(number, self.parents))
         if self.own is None:
             return replace(self, parents=parents, graph=self.graph.renumbered(number))
@@ -153,46 +153,46 @@ class Node:
 
     @property
     def n_states(self) -> int:
-        """How many states the node's variable has."""
+        """The number of states of the node's variable."""
         return int(self.probabilities.shape[1]) if self.own is None else self.own.n_states
 
     @cached_property
     def flat(self) -> "FlatGraphs":
-        """The graph in the form that compiled loops take."""
+        """The graph in the form used by compiled code."""
         from leafwise.kernels.questions.routes import (
-            flatten,  # and with it the compiler, which reading a network does not need
+            flatten,  # imports the compiler, which reading a network does not need
         )
 
         return flatten([self.graph])
 
     @property
     def whole_graph(self) -> DecisionGraph:
-        """The graph with its own-value tests, where it has some."""
+        """The graph with its own-value tests, if it has any."""
         return self.graph if self.own is None else self.own.graph
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The nodes of the whole graph that hold a distribution: leaves, and own-value tests."""
+        """The nodes of the whole graph that have a distribution: leaves, and own-value tests."""
         return self.graph.leaves if self.own is None else self.own.places
 
     @property
     def leaf_rows(self) -> Sequence[int]:
-        """Where the leaves of the whole graph are among the rows of its distributions."""
+        """The rows of the whole graph's leaves among those of its distributions."""
         return range(len(self.probabilities)) if self.own is None else self.own.leaf_rows
 
     @property
     def n_tests(self) -> int:
-        """How many tests there are, own-value tests included."""
+        """The number of tests, including own-value tests."""
         return self.whole_graph.n_tests
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves there are: with own-value tests those below them, not their combinations."""
+        """The number of leaves; with own-value tests, those below them, not their combinations."""
         return self.whole_graph.n_leaves
 
     @property
     def n_parameters(self) -> int:
-        """How many free parameters the leaves, and the switches of own-value tests, hold."""
+        """The number of free parameters of leaves, and of the switches of own-value tests."""
         return self.graph.n_parameters(self.n_states) if self.own is None else self.own.n_parameters
 
     def __eq__(self, other: object) -> bool:
@@ -211,16 +211,16 @@ class Node:
 
 
 class TiedLeaf(NamedTuple):
-    """One of several leaves that share a distribution: place s of it is the probability of state `states[s]` here."""
+    """One of several leaves that share a distribution: its entry s is the probability of state `states[s]` here."""
 
     variable: int
     leaf: int  # the row of the node's probabilities, or of those of its own-value tests
-    states: tuple[int, ...]  # all that the leaf is over, each once
+    states: tuple[int, ...]  # all states of the leaf, each once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network:
-    """Variables and their nodes, one each; acyclic. `network["name"]` is a variable's conditional distribution.
+    """Variables with one node each; acyclic. `network["name"]` is the conditional distribution of a variable.
 
     >>> coin = Variable("coin", ("heads", "tails"))
     >>> network = Network((coin,), (Node((), DecisionGraph.single(), np.array([[0.5, 0.5]])),))
@@ -231,14 +231,14 @@ class Network:
     """
 
     variables: tuple[Variable, ...]
-    nodes: tuple[Node | None, ...]  # None: a variable that is only given, when one target was learned
+    nodes: tuple[Node | None, ...]  # None: no distribution was learned, as for the inputs of a single target
     prior: str | None = None
     structure_prior: str | None = None
     learned: Mapping[str, Any] = field(default_factory=dict)  # how it was learned: JSON values
     ties: tuple[tuple[TiedLeaf, ...], ...] = ()  # groups of leaves that share a distribution
 
     def __post_init__(self) -> None:
-        """Refuse nodes that do not fit the variables, and cycles."""
+        """Raise an error for nodes or ties that do not fit the variables, and for cycles."""
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "learned", _read_only(self.learned))
@@ -264,9 +264,9 @@ class Network:
         learned: Mapping[str, Any] | Callable[[], Mapping[str, Any]] = MappingProxyType({}),
         **others: Any,
     ) -> "Network":
-        """A network whose nodes are made when somebody asks for them; that they will do, the caller has checked.
+        """Make a network whose nodes are made on first access; the caller has validated them.
 
-        What is told of how it was learned may come then, too.
+        `learned` may be made on first access, too.
         """
         network = cls.__new__(cls)
         vars(network).update(others, variables=tuple(variables), ties=tuple(map(tuple, ties)), _make_nodes=make_nodes)
@@ -277,21 +277,21 @@ class Network:
         _check_names(network.names)
         return network
 
-    if not TYPE_CHECKING:  # else every name would do as an attribute
+    if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """The nodes, or how it was learned, the first time."""
+            """Make `nodes` or `learned` on first access."""
             if name not in ("nodes", "learned"):
                 raise AttributeError(f"a network has no attribute {name!r}", name=name, obj=self)
             make = vars(self).get(f"_make_{name}")
-            if make is not None:  # else another thread has just made it
+            if make is not None:  # otherwise another thread has just made it
                 vars(self)[name] = make()
                 vars(self).pop(f"_make_{name}", None)
             return vars(self)[name]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables' names."""
+        """The names of the variables."""
         return tuple(variable.name for variable in self.variables)
 
     @property
@@ -330,21 +330,21 @@ class Network:
 
     @property
     def n_tests(self) -> int:
-        """The tests in all graphs."""
+        """The number of tests in all graphs."""
         return sum(node.n_tests for node in self.nodes if node is not None)
 
     @property
     def n_leaves(self) -> int:
-        """The leaves of all graphs."""
+        """The number of leaves of all graphs."""
         return sum(node.n_leaves for node in self.nodes if node is not None)
 
     @property
     def n_parameters(self) -> int:
-        """The free parameters of all leaves; those of tied leaves count once."""
+        """The number of free parameters of all leaves; those of tied leaves count once."""
         return sum(self.parameters_by_node())
 
     def parameters_by_node(self) -> list[int]:
-        """The free parameters of each node; those of tied leaves count in the node that has them first.
+        """The number of free parameters of each node; those of tied leaves count in the first node of their group.
 
         >>> fair = Node.learned((), DecisionGraph.single(), np.array([[3, 2, 2]]), np.ones((1, 3)))
         >>> dice = tuple(Variable(name, ("1", "2", "3")) for name in "ab")
@@ -362,11 +362,11 @@ class Network:
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.float64] | None, ...]:
-        """For each variable with a complete table: its probabilities, an axis for each parent and one for itself."""
+        """The complete table of each variable, one axis per parent and one for itself; None if it has no such table."""
         return tuple(None if node is None else _table(self.variables, node) for node in self.nodes)
 
     def order(self) -> tuple[int, ...]:
-        """The variables, each after its parents, the smallest first where there is a choice."""
+        """A topological order of the variables, with the smallest index first among those available."""
         return dag.topological_order(self._parents())
 
     def query(self, targets: str | Sequence[str], *, given: "Given | None" = None, **options: Any) -> "Answer":
@@ -378,13 +378,13 @@ class Network:
     def explain(
         self, targets: str | Sequence[str] | None = None, *, given: "Given | None" = None, **options: Any
     ) -> "Explanation":
-        """The most probable states of everything, or of targets, given evidence, as by `leafwise.explain`."""
+        """The most probable states of all variables, or of targets, given evidence, as by `leafwise.explain`."""
         from leafwise.inference.explanation import explain
 
         return explain(self, targets, given=given, **options)
 
     def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> "Table":
-        """Cases drawn, as by `leafwise.sample`."""
+        """Draw cases, as by `leafwise.sample`."""
         from leafwise.inference.sampling import sample
 
         return sample(self, n_cases, seed, given=given, **options)
@@ -417,7 +417,7 @@ class Network:
     def prepare(
         self, targets: str | Sequence[str], evidence_variables: str | Iterable[str] = (), *, joint: bool = False
     ) -> "PreparedQuery":
-        """A question planned once, to be asked thousands of times: the targets given states of the evidence variables.
+        """A query for targets given evidence variables, planned once for many evaluations with different states.
 
         >>> from leafwise.examples import alarm
         >>> question = alarm().prepare("LVFAILURE", ["BP", "CO"])
@@ -431,10 +431,10 @@ class Network:
         return PreparedQuery(self, targets, evidence_variables, joint=joint)
 
     def do(self, states: Mapping[str, Any]) -> "Network":
-        """The network in which these variables are set, whatever their parents say: all questions can be put to it.
+        """The network after an intervention that sets these variables, regardless of their parents.
 
-        That answers then tell what would happen assumes that arcs point from causes to effects, and that no common
-        cause was left out; see `leafwise.reversible_arcs`.
+        Its answers are causal effects only if arcs point from causes to effects, and if no common cause was omitted;
+        see `leafwise.reversible_arcs`.
 
         >>> from leafwise.examples import alarm
         >>> [len(network.nodes[35].parents) for network in (alarm(), alarm().do({"CO": "LOW"}))]
@@ -445,7 +445,7 @@ class Network:
         return do(self, states)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a file: a .json one, from which it loads back identical, or one of other programs."""
+        """Write the network to a file: .json, from which it loads identically, or a format of other programs."""
         from leafwise.formats.files import save
 
         check_type(path, (str, os.PathLike), "where to save", "a path: use for example 'model.json'.")
@@ -455,9 +455,9 @@ class Network:
     def load(
         cls, path: str | os.PathLike[str], *, most_cells: int | None = None, most_bytes: int | None = None
     ) -> "Network":
-        """Read a network from a file, whose name ends in .json, .bif or as the files of other programs do.
+        """Read a network from a file, in the format of its extension: .json, .bif or others.
 
-        `most_cells` and `most_bytes` allow small files to become larger than strangers' files may.
+        `most_cells` and `most_bytes` raise the limits on what a file may contain, which guard against untrusted files.
         """
         from leafwise.formats.files import load
 
@@ -473,16 +473,15 @@ class Network:
     def plot_node(self, name: str, *, whole: bool = False, cases: Any = None) -> "Picture":
         """A picture of a variable's decision graph: tests, arcs with their states, and a bar chart in each leaf.
 
-        A graph that is too large for a page is folded, and leaves without cases that say the same are one, unless it
-        is to be `whole`. What is folded says how many of the `cases` come there, if some are given: a Table, or what
-        `read` takes.
+        Unless `whole`, a graph that is too large for a page is folded, and equal leaves without cases are merged. If
+        `cases` are given (a Table, or an input of `read`), folded parts show how many of them they contain.
         """
         from leafwise.report.graph_picture import node_picture
 
         return node_picture(self, index_of(name, self.names), whole=whole, cases=cases)
 
     def to_dot(self, name: str | None = None) -> str:
-        """The arcs, or a variable's decision graph, in DOT, the language of the Graphviz programs."""
+        """The arcs, or a variable's decision graph, in DOT, the language of Graphviz."""
         from leafwise.report.dot import network_dot, node_dot
 
         return network_dot(self) if name is None else node_dot(self, index_of(name, self.names))
@@ -505,7 +504,7 @@ class Network:
         return network_html(self)
 
     def __eq__(self, other: object) -> bool:
-        """Equal variables, nodes and history."""
+        """Equal variables, nodes, priors, history and ties."""
         if not isinstance(other, Network):
             return NotImplemented
         return (
@@ -522,7 +521,7 @@ class Network:
         return hash((self.variables, self.nodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How to pickle: a read-only mapping cannot be."""
+        """Pickle `learned` as a dict, since a read-only mapping cannot be pickled."""
         return Network, (self.variables, self.nodes, self.prior, self.structure_prior, dict(self.learned), self.ties)
 
     def _check_acyclic(self) -> None:
@@ -536,7 +535,7 @@ class Network:
 
 
 def known_groups(network: Network) -> list[tuple[int, ...]]:
-    """The variables of which it was known that they share a graph and all that it holds, group by group."""
+    """The groups of variables that were constrained to share a graph and its distributions."""
     named = network.learned.get("tied") if network.ties else None
     if not isinstance(named, list | tuple):
         return []
@@ -548,12 +547,12 @@ def known_groups(network: Network) -> list[tuple[int, ...]]:
 
 
 def all_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
-    """The ties, and in known groups those of the switches of own-value tests, too."""
+    """The ties, and those of the switches of own-value tests in known groups."""
     switches = []
     for group in known_groups(network):
         found = [node.own for variable in group if (node := network.nodes[variable]) is not None and node.own]
         if len(found) < len(group) or any(own.parts != found[0].parts for own in found[1:]):
-            continue  # there are none, or the file is wrong
+            continue  # there are no own-value tests, or the file is inconsistent
         for row, place in enumerate(found[0].places):
             if found[0].is_switch(row):
                 switches.append(tuple(TiedLeaf(variable, row, found[0].states[place]) for variable in group))
@@ -585,7 +584,7 @@ def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] |
 
 
 def _posterior_means(counts: NDArray[Any], exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # such means are refused with their node
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a node with such means is refused
         weights = counts + exponents
         means: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
     return means
@@ -617,7 +616,7 @@ def _check_numbers(node: Node) -> None:
 
 
 def _check_parents(node: Node) -> None:
-    """Raise a ValueError unless the parents are well-formed, and all that the graph tests."""
+    """Raise a ValueError unless the parents are sorted and distinct, and include all tested variables."""
     if not node.parents and len(node.whole_graph.tests) == 1:
         return
     if node.parents != tuple(sorted(set(node.parents))):
@@ -647,14 +646,14 @@ def _check_fit(variables: tuple[Variable, ...], index: int, node: Node, n_states
 
 
 def _check_own(name: str, index: int, node: Node, own: OwnTests, n_states: list[int]) -> None:
-    """Raise a ValueError unless own-value tests are of this variable, and the node is their expanded form."""
+    """Raise a ValueError unless own-value tests are of this variable and valid, and the node is their expanded form."""
     if own.target != index:
         raise ValueError(f"the own-value tests of {name!r} are of variable {own.target}: give those of {index}.")
     try:
         own.graph.validate(n_states)
     except ValueError as error:
         raise ValueError(f"the graph of {name!r} with its own-value tests is not valid: {error}") from None
-    if "graph" not in vars(node):  # it will be made of them
+    if "graph" not in vars(node):  # made from them on first access
         return
     graph, probabilities = own.expanded()
     if node.graph != graph or not np.array_equal(node.probabilities, probabilities):
@@ -662,7 +661,7 @@ def _check_own(name: str, index: int, node: Node, own: OwnTests, n_states: list[
 
 
 def _checked_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
-    """The ties in plain tuples; a ValueError unless each joins leaves that exist, once, and say the same."""
+    """The ties as plain tuples; a ValueError unless they join existing leaves, each once, with equal distributions."""
     ties = tuple(tuple(TiedLeaf(*leaf[:2], tuple(leaf[2])) for leaf in group) for group in network.ties)
     leaves = [(leaf.variable, leaf.leaf) for group in ties for leaf in group]
     if len(set(leaves)) < len(leaves):
@@ -678,14 +677,14 @@ def _checked_ties(network: Network) -> tuple[tuple[TiedLeaf, ...], ...]:
 
 
 def _are_alike(rows: tuple[NDArray[Any] | None, ...]) -> bool:
-    """Whether rows are the same, but for what is lost to the order in which their numbers are added up."""
+    """Whether rows are equal, up to rounding of numbers that were summed in another order; or all None."""
     known = [row for row in rows if row is not None]
     spread = np.ptp(known, axis=0) if known else np.zeros(1)
     return len(known) in (0, len(rows)) and bool((spread <= _LOST * np.abs(known).max(initial=0)).all())
 
 
 def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
-    """Probabilities, counts and exponents of a tied leaf, in the order of the group."""
+    """The probabilities, counts and exponents of a tied leaf, in the order of its group."""
     there = 0 <= tied.variable < len(network.nodes)
     node = network.nodes[tied.variable] if there else None
     if node is None:
@@ -703,13 +702,13 @@ def _tied_rows(network: Network, tied: TiedLeaf) -> list[NDArray[Any] | None]:
 
 
 def _read_only(learned: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A private copy of how a network was learned."""
+    """A private, read-only copy of how a network was learned."""
     return MappingProxyType(_json_value(learned, "learned"))
 
 
 def _json_value(value: Any, where: str) -> Any:
     """A private copy made of plain JSON values (numpy's numbers become Python's, tuples lists)."""
-    if type(value) in (int, str, bool):  # what most of it is
+    if type(value) in (int, str, bool):  # the usual case
         return value
     if isinstance(value, np.generic):
         value = value.item()

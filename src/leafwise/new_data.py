@@ -1,6 +1,6 @@
-"""New data and known variables: every label in the state it had when the variables were learned.
+"""New data for known variables: every label is encoded as the state it had when the variables were learned.
 
-Knows columns, tables, numbers and dates in labels, and what missing cells may be.
+Knows columns, tables, numbers and dates in labels, and the treatment of missing cells.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ def as_known(
     unseen: str = "error",
     optional: Collection[str] = (),
 ) -> Table:
-    """The cases of a source, or of a table, in the states of these variables; optional ones may lack a column."""
+    """Encode the cases of a source, or of a table, in the states of these variables; optional ones may be absent."""
     if not variables:
         raise ValueError("variables is empty, where at least one is needed: leave it out to take them from the data")
     optional = {*optional, *(variable.name for variable in variables if variable.hidden)}
@@ -49,7 +49,7 @@ def _recoded(table: Table, name: str, optional: bool) -> Column:
 
 
 def _matched(opened: Source, variables: Sequence[Variable], optional: Collection[str]) -> list[Column]:
-    """One column a variable, by name where the source has names, else by position."""
+    """One column per variable, by name if the source has names, otherwise by position."""
     nothing = np.full(opened.n_rows, -1, np.int8)
     if opened.named:
         places = {name: index for index, name in enumerate(opened.names)}
@@ -99,9 +99,9 @@ def _met(
 
 
 def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -> tuple[Variable, NDArray[np.int64]]:
-    """The state of each label, and last of a missing cell; the variable has such a state if some cell needs it.
+    """The state of each label, and last of a missing cell; the variable is given such a state if a cell needs it.
 
-    `sums`: whether missing cells are summed over, so that unseen labels may be taken as such.
+    `sums`: whether missing cells are summed over, so that unseen labels can be treated as missing.
     """
     counts = count_labels(column)
     states = np.full(len(counts), -1, dtype=np.int64)
@@ -124,7 +124,7 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
 
 
 def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> int | None:
-    """The state of a label, spelled as known or otherwise: a number or date in its bin, 1.0 for 1, True for TRUE.
+    """The state of a label, in its known spelling or another: a number or date in its bin, 1.0 for 1, True for TRUE.
 
     >>> yes = Variable("active", ("FALSE", "TRUE"))
     >>> known_state("true", yes, {"FALSE": 0, "TRUE": 1})
@@ -143,18 +143,18 @@ def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> 
 
 
 def _boolean_state(truth: str, variable: Variable) -> int | None:
-    """That of the label which means the same: true, True, TRUE, or 1."""
+    """The state whose label is a spelling of this truth value, such as true, True, TRUE, or 1."""
     spelled = [label.lower() for label in variable.labels]
     return next((spelled.index(text) for text in (truth, str(int(truth == "true"))) if text in spelled), None)
 
 
 def _is_dated(variable: Variable) -> bool:
-    """Whether the cuts are days, which only the labels tell."""
+    """Whether the cuts are days, which only the labels show."""
     return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
 
 
 def in_bins(variable: Variable) -> str:
-    """What falls into the bins of a variable, in words."""
+    """The values of a binned variable, in words."""
     return "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
 
 
@@ -176,7 +176,7 @@ def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell of a row says nothing.
+    """Whether a cell of a row is missing: None, NA, NaN or blank.
 
     >>> [is_missing(cell) for cell in (None, float("nan"), " ", "nan", 0)]
     [True, True, True, False, False]
@@ -196,16 +196,16 @@ SUM_OVER = Advice(("missing", "unknown"), " to sum over them when a network is e
 
 
 class MissingCells(AdvisedError):
-    """Cells are missing that must not be; the first part of the message says where."""
+    """Cells are missing where none may be; the first part of the message says which."""
 
 
 class NoWholeRow(AdvisedError):
-    """No row is left once those with missing cells are dropped; the first part of the message says so far."""
+    """No row is left once those with missing cells are dropped, as the first two parts of the message say."""
 
 
 @contextmanager
 def without_inference() -> Iterator[None]:
-    """Read for those who cannot infer missing cells: the advice is what else helps."""
+    """Replace the advice to infer missing cells, for callers that cannot."""
     try:
         yield
     except MissingCells as error:
@@ -216,7 +216,7 @@ def without_inference() -> Iterator[None]:
 
 @contextmanager
 def without_sums() -> Iterator[None]:
-    """Read for those who cannot sum over missing cells: the advice is what else helps."""
+    """Replace the advice to sum over missing cells, for callers that cannot."""
     sums = "ask for log-likelihoods, which sum over them: leafwise evaluate, or log_probabilities"
     try:
         yield
@@ -229,7 +229,7 @@ def without_sums() -> Iterator[None]:
 
 @contextmanager
 def for_every_row() -> Iterator[None]:
-    """Ask for those who answer for every row: the advice to leave some out, which comes last, is left out itself."""
+    """Remove the advice to drop rows, which comes last, for callers that answer for every row."""
     try:
         yield
     except AdvisedError as error:
@@ -240,7 +240,7 @@ def for_every_row() -> Iterator[None]:
 
 
 def complete(columns: list[Column], checked: Sequence[Column], missing: str, advice: Advice) -> list[Column]:
-    """The columns where no checked one has a missing cell: an error, or the rows without any."""
+    """The columns, if no checked one has missing cells; otherwise an error, or the columns without such rows."""
     counts = {column.name: column.n_missing for column in checked}
     counts = {name: count for name, count in counts.items() if count}
     if not counts:
@@ -276,7 +276,7 @@ def assembled(
     states: Sequence[NDArray[np.int64]],
     room: NDArray[np.uint8] | None = None,
 ) -> Table:
-    """The table of variables whose columns' labels are in these states; in `room`, where the codes are bytes."""
+    """The table of variables, given the states of their columns' labels; in the array `room` if codes are bytes."""
     kind, n = code_type(variables), len(columns[0].codes)
     codes = np.empty((len(variables), n), kind) if room is None or kind != np.uint8 else room
     for row, column, found in zip(codes, columns, states, strict=True):
@@ -286,5 +286,5 @@ def assembled(
             if (found[:-1] != np.arange(len(found) - 1)).any() or column.n_missing:
                 recode(row, of_byte)
         else:
-            row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, finds the last entry
+            row[:] = found.astype(kind)[column.codes]  # code -1, a missing cell, indexes the last entry
     return Table(variables, codes)

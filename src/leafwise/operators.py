@@ -1,4 +1,4 @@
-"""Operators: the changes to the leaves of a decision graph (Section 4.1), as values that know their gain."""
+"""Operators: changes to the leaves of a decision graph (Section 4.1), as values with their gain."""
 
 from dataclasses import dataclass
 
@@ -37,9 +37,9 @@ class BinarySplit:
 
 @dataclass(frozen=True, slots=True)
 class OrderedSplit:
-    """Two new leaves: one for the states of a variable below some state, one for the others, in their order.
+    """Two new leaves: one for the states of an ordered variable below some state, one for the others.
 
-    Where missing cells are a state, it may go with either.
+    The state for missing cells, if there is one, may be in either.
     """
 
     target: int
@@ -54,23 +54,23 @@ class OrderedSplit:
 
 @dataclass(frozen=True, slots=True)
 class PartialSplit:
-    """A leaf is parted by its own value, and one of the pieces is split on a variable (Section 6).
+    """An own-value test of a leaf, and a split of one of its pieces on a variable (Section 6).
 
-    `part` holds some of the target's states; the piece is the switch (is it one of them?), the part or the rest.
+    `part` is a set of the target's states; the pieces are the switch (is the value in `part`?), the part and the rest.
     """
 
     target: int
     leaf: int
     variable: int
     part: frozenset[int]
-    piece: str  # "switch", "part" or "rest"
+    piece: str  # the one that is split: "switch", "part" or "rest"
     groups: tuple[frozenset[int], ...]
     gain: float
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two leaves become one."""
+    """Two leaves are merged into one."""
 
     target: int
     leaf: int
@@ -83,12 +83,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class RelabelledMerge:
-    """Two leaves of a variable share one distribution, each of its places being a state of one and one of the other."""
+    """Two leaves of a variable share one distribution, in which their states are paired."""
 
     target: int
     leaf: int
     other: int
-    states: tuple[tuple[int, int], ...]  # a state of `leaf`, and the one of `other` that goes with it
+    states: tuple[tuple[int, int], ...]  # pairs of a state of `leaf` and one of `other`
     gain: float
 
 

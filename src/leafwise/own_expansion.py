@@ -1,15 +1,15 @@
-"""From a graph with own-value tests to one over parents alone. Knows decision graphs."""
+"""Expansion of a graph with own-value tests into one over the parents alone. Knows decision graphs."""
 
 from collections.abc import Mapping
 
 from leafwise.decision_graph import LEAF, DecisionGraph
 
 Way = tuple[int, ...]  # the switches and leaves that an assignment of the parents reaches, as nodes of the graph
-_Known = tuple[tuple[int, int], ...]  # parents and their states, as far as they matter below
+_Known = tuple[tuple[int, int], ...]  # parents with known states, as far as they are tested again below
 
 
 def combinations(graph: DecisionGraph, target: int, most: int) -> tuple[DecisionGraph, tuple[Way, ...]]:
-    """The graph whose leaves are the ways that some assignment of the parents takes, and these ways.
+    """The graph over the parents whose leaves are the combinations of switches and leaves reached, and these.
 
     >>> graph = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))
     >>> combinations(graph, 0, 100)
@@ -20,29 +20,29 @@ def combinations(graph: DecisionGraph, target: int, most: int) -> tuple[Decision
 
 
 class TooManyCombinations(ValueError):
-    """A graph with own-value tests has none over the parents alone that is of any use."""
+    """The graph over the parents alone would be too large."""
 
 
 class _Product:
-    """All parts are walked at once: a test of a parent moves every part that waits for it.
+    """The product of all parts of a graph, which are traversed together: a parent's state advances all that test it.
 
-    What was known of the parents is forgotten when nothing below asks again, so that ways that come to the same places
-    share what follows; and a test whose outcomes are all the same is left out.
+    Known states of parents are dropped once nothing below tests them again, so that equal combinations share their
+    subgraphs; tests all of whose outcomes are the same are omitted.
     """
 
     def __init__(self, graph: DecisionGraph, target: int, most: int) -> None:
         self.graph, self.target, self.most = graph, target, most
-        self.below: list[frozenset[int]] = [frozenset()] * len(graph.tests)  # the parents tested there and below
+        self.below: list[frozenset[int]] = [frozenset()] * len(graph.tests)  # the parents tested at or below a node
         for node in reversed(range(len(graph.tests))):
             here = {graph.tests[node]} - {LEAF, target}
             self.below[node] = frozenset(here.union(*(self.below[child] for child in set(graph.children[node]))))
-        self.tests: list[int] = []  # of the new graph, children before their parents
+        self.tests: list[int] = []  # of the new graph, whose nodes come after their children
         self.children: list[tuple[int, ...]] = []
         self.ways: dict[int, Way] = {}  # of its leaves, in order of discovery
         self._known: dict[tuple[int, tuple[int, ...] | Way], int] = {}
 
     def build(self) -> int:
-        """The new root."""
+        """Build the graph, and return its root."""
         first = self._place((0,), {})
         built: dict[tuple[Way, _Known], int] = {}
         stack = [first]
@@ -68,17 +68,17 @@ class _Product:
         return built[first]
 
     def _next_test(self, way: Way) -> int:
-        """The parent that the first part asks for which is not at its end, or LEAF."""
+        """The parent tested by the first part that has not ended, or LEAF if all have."""
         return next((test for node in way if (test := self.graph.tests[node]) not in (LEAF, self.target)), LEAF)
 
     def _row_of(self, way: Way, variable: int) -> tuple[int, ...]:
         return next(self.graph.children[node] for node in way if self.graph.tests[node] == variable)
 
     def _place(self, way: Way, known: Mapping[int, int]) -> tuple[Way, _Known]:
-        """Where the parts are once these states are known, and what of them is asked for again."""
+        """The nodes that the parts reach with these known states, and those of the states that are tested again."""
         reached, left = set(), list(way)
-        passed = len(way) > 1  # then the parts of its switches are in it, too
-        for at, node in enumerate(left):  # grows while it is read
+        passed = len(way) > 1  # then it already contains the parts of its switches
+        for at, node in enumerate(left):  # which grows during the iteration
             test = self.graph.tests[node]
             if test == self.target and not (passed and at < len(way)):
                 left += dict.fromkeys(self.graph.children[node])
@@ -103,7 +103,7 @@ class _Product:
         return number
 
     def made(self, root: int) -> tuple[DecisionGraph, tuple[Way, ...]]:
-        """The graph below a root: its tests, each before its children, then its leaves as they were met."""
+        """The graph below a root: tests before their children, then leaves in order of discovery."""
         kept = {root}
         for node in range(root, -1, -1):
             if node in kept:

@@ -1,8 +1,8 @@
-"""Own-value tests (Section 6 of the paper): a decision graph that tests, besides parents, its own variable.
+"""Own-value tests (Section 6 of the paper): decision graphs that test, besides parents, their own variable.
 
-Such a test parts the states that can reach it. It keeps a switch, a distribution over the parts, and below each part
-lies a distribution over its states, so that equalities between different states can be stated. A state's probability
-is the product of the switches on its way and of the leaf's share. Knows decision graphs alone.
+Such a test partitions the states that can reach it. It has a switch, a distribution over the parts; below each part is
+a distribution over its states, so that equalities between probabilities of different states can be expressed. The
+probability of a state is the product of the switches on its path and of its leaf. Knows decision graphs alone.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.own_expansion import combinations
 
-MOST_COMBINATIONS = 2**16  # of the places that an assignment of the parents reaches, in the expanded graph
-_MOST_CELLS = 2**23  # and their rows in all
+MOST_COMBINATIONS = 2**16  # of switches and leaves reached by parent assignments, in the expanded graph
+_MOST_CELLS = 2**23  # and these times the number of states
 _SUM_TOLERANCE = 1e-6  # distributions in files are rounded
 
 Floats = NDArray[np.float64]
@@ -25,14 +25,14 @@ States = tuple[int, ...]
 
 
 def frozen(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
-    """A private copy that nobody can write to."""
+    """A private, read-only copy."""
     array = np.array(array, dtype=dtype, order="C")
     array.flags.writeable = False
     return array
 
 
 def frozen_counts(counts: NDArray[Any]) -> NDArray[Any]:
-    """The same of counts: integers, or expected counts."""
+    """A private, read-only copy of counts: integers, or expected counts."""
     return frozen(counts, np.float64 if np.asarray(counts).dtype.kind == "f" else np.int64)
 
 
@@ -45,11 +45,11 @@ def same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OwnTests:
-    """A graph that tests its own variable, the target, and its distributions, one row for each, in node order.
+    """A graph that tests its own variable, the target, and its distributions, one row each, in node order.
 
-    A distribution is at every own-value test (its switch) and at every leaf. Rows have a column for each state of the
-    target, with 0 for the states that cannot reach the place. A switch's row holds for each state the probability of
-    its part; counts and exponents are those of the states there, be it a switch or a leaf.
+    Every own-value test (its switch) and every leaf has a distribution. Rows have a column for each state of the
+    target, with 0 for the states that cannot reach the node. A switch's row contains, for each state, the probability
+    of its part; counts and exponents are those of states, for switches as for leaves.
 
     >>> graph = DecisionGraph((1, 0, 0, LEAF, LEAF), ((1, 2), (3, 4, 4), (3, 4, 4), (), ()))  # y: 0 or not, given x
     >>> counts = np.array([[6, 1, 2], [0, 3, 4], [6, 0, 0], [0, 4, 6]])
@@ -69,7 +69,7 @@ class OwnTests:
     exponents: Floats | None = None
 
     def __post_init__(self) -> None:
-        """Freeze private copies of the arrays, and check everything that needs no other variable."""
+        """Freeze private copies of the arrays, and check everything that does not depend on other variables."""
         object.__setattr__(self, "probabilities", frozen(self.probabilities, np.float64))
         if (self.counts is None) != (self.exponents is None):
             raise ValueError("own-value tests got counts or exponents alone, and take both or neither: give the other.")
@@ -81,7 +81,7 @@ class OwnTests:
 
     @classmethod
     def learned(cls, graph: DecisionGraph, counts: NDArray[Any], exponents: Floats, target: int) -> "OwnTests":
-        """Posterior means: of a leaf's states, and of a switch's parts, whose counts and exponents are sums."""
+        """Estimate posterior means: of a leaf's states, and of a switch's parts, with counts and exponents summed."""
         weights = np.asarray(counts) + np.asarray(exponents)
         if weights.ndim != 2:
             raise ValueError(f"counts and exponents have {weights.ndim} dimensions: give a row for each distribution.")
@@ -90,70 +90,70 @@ class OwnTests:
 
     @property
     def n_states(self) -> int:
-        """How many states the target has."""
+        """The number of states of the target."""
         return int(self.probabilities.shape[1])
 
     @property
     def n_tests(self) -> int:
-        """How many tests there are, of parents and of the target."""
+        """The number of tests, of parents and of the target."""
         return self.graph.n_tests
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves there are, those of one state included."""
+        """The number of leaves, including those of one state."""
         return self.graph.n_leaves
 
     @cached_property
     def n_parameters(self) -> int:
-        """How many are free: of a switch one less than it has parts, of a leaf one less than it has states."""
+        """The number of free parameters: one less than the parts of each switch, or the states of each leaf."""
         return sum(len(parts) - 1 for parts in self.parts)
 
     @property
     def parents(self) -> States:
-        """The variables that are tested besides the target, sorted."""
+        """The tested variables except the target, sorted."""
         return tuple(variable for variable in self.graph.tested if variable != self.target)
 
     @cached_property
     def places(self) -> States:
-        """The nodes of the graph that hold a distribution: row k is that of `places[k]`."""
+        """The nodes of the graph that have a distribution: row k is that of `places[k]`."""
         return tuple(node for node, test in enumerate(self.graph.tests) if test in (LEAF, self.target))
 
     @cached_property
     def states(self) -> tuple[States, ...]:
-        """For each node of the graph the states of the target that can reach it."""
+        """For each node of the graph, the states of the target that can reach it."""
         return states_at(self.graph, self.target, self.n_states)
 
     @cached_property
     def parts(self) -> tuple[tuple[States, ...], ...]:
-        """What each distribution is over: a switch's parts, a leaf's states as parts of one; by their first states."""
+        """The outcomes of each distribution: a switch's parts, or a leaf's states as singletons; by first state."""
         return parts_of(self.graph, self.target, self.states)
 
     @cached_property
     def leaf_rows(self) -> States:
-        """The rows of the leaves, in their order."""
+        """The rows of the leaves, in order."""
         return tuple(row for row, place in enumerate(self.places) if self.graph.tests[place] == LEAF)
 
     def is_switch(self, row: int) -> bool:
-        """Whether a row is that of an own-value test."""
+        """Whether a row belongs to an own-value test."""
         return self.graph.tests[self.places[row]] != LEAF
 
     def over_parts(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values by distribution and state, added up over parts: each sum is at the first state of its part."""
+        """Sum values, (distributions, states), over parts; each sum is at the first state of its part."""
         return _over_parts(self.parts, values)
 
     def partitions(self) -> list[tuple[States, ...]]:
-        """The parts of each partition: own-value tests that lead to the same places, below tests that lead to no other.
+        """The parts of each partition: a maximal subgraph all of whose own-value tests have the same children.
 
-        Such tests make one switch that depends on parents.
+        These tests act as one switch that depends on parents.
         """
         return [tuple(self.states[child] for child in dict.fromkeys(end)) for end in self._tops.values()]
 
     @property
     def n_shared(self) -> int:
-        """How many arcs lead to a switch, or a leaf of two states or more, to which another leads already.
+        """The number of arcs to switches, and to leaves of two states or more, beyond the first arc to each.
 
-        As in a search: to what begins a partition, arcs lead as to a test, and it has arcs of its own to the graph of
-        its switch, whose leaves are the own-value tests, and to those of its parts of two states or more.
+        As in a search, arcs to the root of a partition lead to a test, not to a switch. The partition itself has an
+        arc to the graph of its switch, whose leaves are the own-value tests, and one to each part of several states.
         """
         graph, tops = self.graph, self._tops
         held = {place for place, parts in zip(self.places, self.parts, strict=True) if len(parts) > 1}
@@ -164,8 +164,8 @@ class OwnTests:
 
     @cached_property
     def _tops(self) -> dict[int, tuple[int, ...]]:
-        """Where each partition begins, and the places that its own-value tests lead to, state by state."""
-        graph, ends = self.graph, dict[int, States | None]()  # where own-value tests lead, and tests only above such
+        """The root of each partition, and the children of its own-value tests, state by state."""
+        graph, ends = self.graph, dict[int, States | None]()  # the children of own-value tests, passed up if all agree
         for node in reversed(range(len(graph.tests))):
             below = {ends[child] for child in graph.children[node]}
             ends[node] = below.pop() if len(below) == 1 else None
@@ -177,22 +177,22 @@ class OwnTests:
         return {top: end for top in sorted(tops) if (end := ends[top]) is not None}
 
     def expanded(self) -> tuple[DecisionGraph, Floats]:
-        """The same conditional distribution as a graph over parents alone with a full row in each leaf.
+        """The same conditional distribution as a graph over parents alone, with a full row in each leaf.
 
         Its leaves are the combinations of switches and leaves that some assignment of the parents reaches, in the
-        order in which a walk through their states meets them.
+        order in which a traversal of the parents' states discovers them.
         """
         graph, takes = self._combinations
         factors = np.where(self.reached, self.probabilities, 1.0)
         return graph, np.array([factors[row].prod(axis=0) for row in takes])
 
     def along_the_way(self) -> Iterator[tuple[DecisionGraph, Floats]]:
-        """Graphs, which test the target too, with a row in each leaf: p(k | j) is the product of those it comes to.
+        """Graphs that also test the target, with a row in each leaf: p(k | j) is the product of the rows reached.
 
-        The first graph leads to the first distribution on the way of (j, k), the second to the second one, and so on;
-        rows are ones where the way is over.
+        The first graph leads to the first distribution on the path of (j, k), the second to the second one, and so on;
+        rows are ones if the path has ended before.
         """
-        graph, behind = self.graph, [set[int]() for _ in self.graph.tests]  # how many switches can be behind a node
+        graph, behind = self.graph, [set[int]() for _ in self.graph.tests]  # possible numbers of switches above a node
         behind[0].add(0)
         for node, test in enumerate(graph.tests):
             for child in graph.children[node]:
@@ -212,7 +212,7 @@ class OwnTests:
             yield DecisionGraph(tuple(tests), tuple(children)), np.array(rows)
 
     def folded(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the leaves of the expanded graph hold, counts for instance, added up for each distribution."""
+        """Sum values of the expanded graph's leaves, such as counts, for each distribution."""
         sums = np.zeros((len(self.places), self.n_states), values.dtype)
         for row, here in zip(self._combinations[1], values, strict=True):
             sums[row] += here
@@ -220,14 +220,14 @@ class OwnTests:
 
     @cached_property
     def _combinations(self) -> tuple[DecisionGraph, list[NDArray[np.int64]]]:
-        """The expanded graph, and for each of its leaves the distributions on the way."""
+        """The expanded graph, and for each of its leaves the rows of its distributions."""
         graph, ways = combinations(self.graph, self.target, min(MOST_COMBINATIONS, _MOST_CELLS // self.n_states))
         row_of = {place: row for row, place in enumerate(self.places)}
         return graph, [np.array([row_of[place] for place in way]) for way in ways]
 
     @cached_property
     def reached(self) -> NDArray[np.bool_]:
-        """For each distribution, which states can reach it."""
+        """For each distribution, a mask of the states that can reach it."""
         mask = np.zeros(self.probabilities.shape, np.bool_)
         for row, place in enumerate(self.places):
             mask[row, list(self.states[place])] = True
@@ -250,12 +250,12 @@ class OwnTests:
         return hash((self.graph, self.target))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How to pickle: without what can be found again."""
+        """Pickle without the cached properties."""
         return OwnTests, (self.graph, self.target, self.probabilities, self.counts, self.exponents)
 
 
 def states_at(graph: DecisionGraph, target: int, n_states: int) -> tuple[States, ...]:
-    """For each node of a graph the states of the target that can reach it; a ValueError where ways disagree.
+    """For each node of a graph, the states of the target that can reach it; a ValueError if paths disagree.
 
     >>> states_at(DecisionGraph((0, LEAF, LEAF), ((1, 2, 2), (), ())), 0, 3)
     ((0, 1, 2), (0,), (1, 2))
@@ -277,7 +277,7 @@ def states_at(graph: DecisionGraph, target: int, n_states: int) -> tuple[States,
 
 
 def parts_of(graph: DecisionGraph, target: int, states: tuple[States, ...]) -> tuple[tuple[States, ...], ...]:
-    """For each own-value test its parts, for each leaf its states as parts of one; in node order."""
+    """The parts of each own-value test, and the states of each leaf as singletons; in node order."""
     found: list[tuple[States, ...]] = []
     for node, test in enumerate(graph.tests):
         if test == LEAF:
@@ -294,7 +294,7 @@ def parts_of(graph: DecisionGraph, target: int, states: tuple[States, ...]) -> t
 
 
 def _first_states(every: tuple[tuple[States, ...], ...], n_states: int) -> NDArray[np.int64]:
-    """For each distribution and state, the first state of its part; a state that cannot come there is its own."""
+    """For each distribution and state, the first state of its part; itself for a state that cannot reach it."""
     first = np.tile(np.arange(n_states), (len(every), 1))
     for row, parts in enumerate(every):
         for part in parts:
@@ -318,7 +318,7 @@ def _posterior_means(every: tuple[tuple[States, ...], ...], weights: Floats) -> 
 
 
 def _check_graph(own: OwnTests) -> None:
-    """Raise a ValueError unless the graph tests its own variable, and each place has one set of states."""
+    """Raise a ValueError unless the graph tests its own variable, and has one row for each distribution."""
     graph, shape = own.graph, own.probabilities.shape
     if len(shape) != 2 or shape[0] != len(own.places):
         raise ValueError(

@@ -1,7 +1,6 @@
-"""Predictions: the distribution of one variable in every case, given all that is known of the others.
+"""Predictions: the distribution of one variable in every case, given the observed cells of the others.
 
-Knows networks, how new data are read, and inference. All rows go through `log_posteriors`: the one place to change
-where many questions of one form can be answered in a better way.
+Knows networks, the reading of new data, and inference.
 """
 
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(Framed):
-    """For every case the probabilities of a variable's states; a case that the network holds impossible has NaN."""
+    """The probabilities of a variable's states in every case; NaN for cases that the network holds impossible."""
 
     variable: Variable
     probabilities: Floats  # (cases, states)
@@ -38,7 +37,7 @@ class Predictions(Framed):
 
     @property
     def labels(self) -> list[str]:
-        """Its label."""
+        """The label of the most probable state of each case."""
         return [self.variable.labels[code] for code in self.codes.tolist()]
 
     def frame_columns(self) -> Columns:
@@ -74,9 +73,9 @@ def predict(
 ) -> Predictions:
     """The distribution of a target in every case of a file, a frame, an array or a Table.
 
-    What the cases say of the target itself does not count, and they need not have it. Missing cells are summed over.
-    `unseen`: what a label is that the network does not know: "error", or "missing".
-    `reading`: other arguments of `read`, such as `na`; with `missing="error"` missing cells are refused.
+    The target's own cells are ignored, and its column may be absent. Missing cells are summed over.
+    `unseen`: how labels that the network does not know are treated: "error", or "missing".
+    `reading`: other arguments of `read`, such as `na`; with `missing="error"`, missing cells are an error.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -103,7 +102,7 @@ def predict_by_mixture(
     limits: Limits = DEFAULT_LIMITS,
     **reading: Unpack[Reading],
 ) -> Predictions:
-    """The same for a mixture of networks."""
+    """`predict` for a mixture of networks."""
     place = index_of(target, mixture.names)
     given: Reading = {"missing": "unknown", **reading}
     table = read_new(data, mixture.variables, optional=(target,), unseen=unseen, **given)
@@ -114,9 +113,9 @@ def predict_by_mixture(
 def mixture_log_posteriors(
     mixture: Mixture, table: Table, target: int, limits: Limits = DEFAULT_LIMITS, *, by_rest: bool = True
 ) -> Floats:
-    """log p(target | everything else) of each case: each member weighs what it says of everything else.
+    """log p(target | everything else) of each case; groups are weighted by the probability of everything else.
 
-    Where the target alone was learned, or without `by_rest`, members have the weights of the mixture.
+    If only the target was learned, or without `by_rest`, groups have the weights of the mixture.
     """
     whole = by_rest and all(node is not None for node in mixture.members[0].nodes)
     if whole and _is_known(mixture, table, target):
@@ -144,7 +143,7 @@ def _log_rest(network: Network, table: Table, target: int, limits: Limits) -> Fl
 
 
 def _is_known(model: Network | Mixture, table: Table, target: int) -> bool:
-    """Whether all but the target has a state in every case."""
+    """Whether all variables except the target are observed in every case."""
     pairs = zip(table.variables, model.variables, strict=True)
     return all(v == target or there == known for v, (there, known) in enumerate(pairs))
 
@@ -160,7 +159,7 @@ def log_joint(model: Network | Mixture, table: Table, target: int) -> Floats:
 
 
 def _with_causes(table: Table, network: Network) -> Table:
-    """The table with the hidden causes that a network has besides, missing everywhere."""
+    """The table with a network's additional hidden causes, missing in every case."""
     causes = network.variables[table.n_variables :]
     variables = (*table.variables, *(cause.with_missing for cause in causes))
     nothing = np.array([cause.n_states for cause in causes])[:, None].repeat(table.n_cases, axis=1)
@@ -169,9 +168,9 @@ def _with_causes(table: Table, network: Network) -> Table:
 
 
 def log_posteriors(network: Network, table: Table, target: int, limits: Limits = DEFAULT_LIMITS) -> Floats:
-    """log p(target | everything else) of each case, whatever state the target is in; NaN where all are impossible.
+    """log p(target | everything else) of each case, ignoring the target's cell; NaN if all states are impossible.
 
-    Only the target's Markov blanket counts where it is known; what is missing there is summed over, exactly.
+    Only the target's Markov blanket is used if it is observed; otherwise missing cells are summed over exactly.
     """
     nodes, own = network.nodes, network.nodes[target]
     if own is None:
@@ -199,7 +198,7 @@ def log_posteriors(network: Network, table: Table, target: int, limits: Limits =
 
 
 def _with_holes(network: Network, table: Table, target: int) -> NDArray[np.uint16]:
-    """The codes, and where a cell is missing, and for the target, a number that is no state."""
+    """The codes, with a number that is no state in missing cells and for the target."""
     hole = max(variable.n_states for variable in network.variables)
     codes = np.where(_missing(network, table, target), hole, table.codes).astype(np.uint16)
     codes[target] = hole
@@ -207,7 +206,7 @@ def _with_holes(network: Network, table: Table, target: int) -> NDArray[np.uint1
 
 
 def _missing(network: Network, table: Table, target: int) -> NDArray[np.bool_]:
-    """Which cells, but for the target's, are in a missing state that the network's variables do not have."""
+    """A mask of cells, except the target's, in a missing state that the network's variables do not have."""
     pairs = zip(table.variables, network.variables, strict=True)
     last = [there.n_states - 1 if there.n_states > known.n_states else -1 for there, known in pairs]
     last[target] = -1

@@ -1,7 +1,7 @@
-"""A prior network (Section 3 of the paper): what was known before the data, as a network worth so many cases.
+"""Prior networks (Section 3 of the paper): prior knowledge as a network with an equivalent sample size.
 
-The exponent of a state in a leaf is that number of cases times the probability, under the prior network, of the state
-together with everything that reaches the leaf. Knows inference, regions and layouts.
+The exponent of a state in a leaf is that size times the probability, under the prior network, of the state together
+with reaching the leaf. Knows inference, regions and layouts.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Exponents = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PriorNetwork:
-    """A network and its worth in cases; `names` are the variables that are learned about, in their order.
+    """A network and its equivalent sample size; `names` are the variables to be learned, in their order.
 
     >>> from leafwise import learn, sample
     >>> from leafwise.examples import alarm
@@ -32,9 +32,9 @@ class PriorNetwork:
 
     network: Network
     equivalent_sample_size: float
-    names: tuple[str, ...] = ()  # none: all of the network's
-    text: str = ""  # as it was asked for; "": the network itself was given
-    copies: tuple[int, ...] = ()  # targets after the last variable that are copies of these
+    names: tuple[str, ...] = ()  # empty: all of the network's
+    text: str = ""  # as it was specified; "": by the network itself
+    copies: tuple[int, ...] = ()  # the originals of targets after the last variable, which are copies
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", self.names or self.network.names)
@@ -69,21 +69,21 @@ class PriorNetwork:
 
     @cached_property
     def _question(self) -> Exact:
-        """Every variable asked for: the factors of ones, which are read, also take what is known."""
+        """A query for every variable: the targets' factors of ones, whose environments are read, also take evidence."""
         return affordable(self.network, {}, [(v,) for v in range(len(self.network.variables))], DEFAULT_LIMITS)
 
     @cached_property
     def _places(self) -> NDArray[np.int64]:
-        """Where each learned variable is among the prior network's."""
+        """The index of each learned variable in the prior network."""
         return np.array([index_of(name, self.network.names) for name in self.names])
 
     @cached_property
     def _column(self) -> NDArray[np.int64]:
-        """Where the states of each learned variable begin in a row of states."""
+        """The first column of each learned variable in a row of states."""
         return np.cumsum([0, *(self.network.variables[place].n_states for place in self._places)])
 
     def _joint(self, target: int, region: Region) -> tuple[Exponents, Exponents]:
-        """Exponents in a region: of all states of all variables with each of the target's; of the target's alone."""
+        """The exponents in a region: of all variables' states with each of the target's, and of the target's alone."""
         target = self._original(target)
         begin, end = self._column[target], self._column[target + 1]
         n_states = int(end - begin)

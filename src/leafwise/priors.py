@@ -1,7 +1,7 @@
-"""Priors of parameters: exponents of the Dirichlet distributions in the leaves.
+"""Parameter priors: exponents of the Dirichlet distributions in the leaves.
 
-Under most priors they are known to compiled code. A prior network alone has to be asked for those of each leaf and of
-the children that it would have under every split. Knows regions and prior networks.
+Compiled code computes those of most priors. Only a prior network has to be queried for those of each leaf, and of the
+children that it would have under every split. Knows regions and prior networks.
 """
 
 import math
@@ -15,18 +15,18 @@ from leafwise.prior_network import PriorNetwork
 from leafwise.regions import Region
 
 Exponents = NDArray[np.float64]
-_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond, what is lost to rounding is more than a tie
+_SMALLEST_SIZE, _LARGEST_SIZE = 1e-100, 1e5  # beyond these, rounding errors exceed the tolerance for ties
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """All exponents one, whatever the leaf: the paper's uniform scoring function. Counts alone decide every gain."""
+    """All exponents are one, in every leaf: the paper's uniform scoring function."""
 
     def __str__(self) -> str:
         return "uniform"
 
     def exponent(self, n_states: int) -> float:
-        """That of each state of a target, in every leaf."""
+        """The exponent of each state of a target, in every leaf."""
         return 1.0
 
     def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
@@ -35,7 +35,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Symmetric:
-    """So many cases in each leaf, spread evenly over the target's states: with two, and two states, this is uniform."""
+    """A number of cases in each leaf, spread evenly over the target's states; two cases and two states are uniform."""
 
     cases: float = 2.0
 
@@ -43,7 +43,7 @@ class Symmetric:
         return f"symmetric:{_plain(self.cases)}"
 
     def exponent(self, n_states: int) -> float:
-        """That of each state of a target, in every leaf."""
+        """The exponent of each state of a target, in every leaf."""
         return self.cases / n_states
 
     def leaf_exponents(self, target: int, region: Region, n_states: NDArray[np.int64]) -> Exponents:
@@ -53,7 +53,7 @@ class Symmetric:
 
 @dataclass(frozen=True, slots=True)
 class Bdeu:
-    """A prior network that is uniform over all states, worth so many cases: U-PN in the paper, BDeu elsewhere."""
+    """A uniform prior network with an equivalent sample size: U-PN in the paper, BDeu elsewhere."""
 
     equivalent_sample_size: float
 
@@ -69,7 +69,7 @@ ParameterPrior = Uniform | Symmetric | Bdeu | PriorNetwork
 
 
 def parameter_prior(text: str | ParameterPrior) -> ParameterPrior:
-    """The parameter prior of that name, or the one that was given.
+    """The parameter prior of this name; a prior is returned as it is.
 
     >>> str(parameter_prior("bdeu:10"))
     'bdeu:10'
@@ -100,7 +100,7 @@ def _plain(number: float) -> str:
 
 
 def _sample_size(text: str) -> float | None:
-    """An equivalent sample size with which scores keep their digits: log gamma of a larger one is too large itself."""
+    """An equivalent sample size, or None; a ValueError if scores would lose digits, as log gamma of large ones does."""
     size = _positive(text)
     if size is not None and not _SMALLEST_SIZE <= size <= _LARGEST_SIZE:
         raise ValueError(

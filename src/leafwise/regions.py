@@ -1,7 +1,7 @@
-"""Where a leaf is: the parent assignments that reach it, as a union of disjoint boxes.
+"""Regions: the parent assignments that reach a leaf, as a union of disjoint boxes.
 
-A box gives each variable tested on the way the set of states it may still have (bits of an integer); other variables
-are free. Knows nothing but arithmetic: shares of the parent space come out exactly, as products of small fractions.
+A box maps each variable tested on the path to the set of its possible states (bits of an integer); other variables are
+free. Shares of the parent space are computed as sums of products of small fractions. Knows nothing else.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Box = dict[int, int]
-States = Sequence[int] | NDArray[np.int64]  # how many states each variable has
+States = Sequence[int] | NDArray[np.int64]  # the number of states of each variable
 
 
 def flags_of(bits: int, n_states: int) -> NDArray[np.uint8]:
-    """For each state, 1 if it is in the set.
+    """For each state, 1 if it is in the set, else 0.
 
     >>> flags_of(0b1101, 5).tolist()
     [1, 0, 1, 1, 0]
@@ -25,7 +25,7 @@ def flags_of(bits: int, n_states: int) -> NDArray[np.uint8]:
 
 
 def set_of(flags: NDArray[np.bool_]) -> int:
-    """The set of the states that are flagged.
+    """The set of the flagged states.
 
     >>> bin(set_of(np.array([True, False, True, True])))
     '0b1101'
@@ -55,15 +55,15 @@ class Region:
         return cls(({},))
 
     def cut(self, variable: int, states: int, n_states: int) -> "Region":
-        """The part in which the variable is in one of the states."""
+        """The part in which the variable has one of these states."""
         everything = (1 << n_states) - 1
         cut = [(box, box.get(variable, everything) & states) for box in self.boxes]
         return Region(tuple({**box, variable: left} for box, left in cut if left))
 
     def join(self, other: "Region") -> "Region":
-        """The union with a disjoint region; boxes that differ in one variable only become one."""
+        """The union with a disjoint region; boxes that differ in one variable only are merged."""
         boxes = [*self.boxes, *other.boxes]
-        sums = [sum(map(hash, box.items())) for box in boxes]  # less one item's hash: the key of the rest
+        sums = [sum(map(hash, box.items())) for box in boxes]  # minus the hash of one item: the key of the others
         for variable in sorted({variable for box in boxes for variable in box}):
             place: dict[int, int] = {}
             kept: list[Box] = []
@@ -87,7 +87,7 @@ class Region:
         return sorted({variable for box in self.boxes for variable in box})
 
     def possible(self, variable: int, n_states: int) -> int:
-        """The states the variable can have here."""
+        """The set of states that the variable can have in this region."""
         everything = (1 << n_states) - 1
         states = 0
         for box in self.boxes:
@@ -95,11 +95,11 @@ class Region:
         return states
 
     def share(self, n_states: States) -> float:
-        """The share of all parent assignments that is here."""
+        """The share of all parent assignments in this region."""
         return sum(self._volumes(n_states))
 
     def shares(self, variables: Sequence[int], n_states: States) -> list[NDArray[np.float64]]:
-        """For each variable: the share of the parent space in which the region holds and it is in each state."""
+        """For each variable and state, the share of all parent assignments that have it and are in this region."""
         volumes = np.array(self._volumes(n_states))
         out = []
         for variable in variables:

@@ -1,4 +1,4 @@
-"""Files that take the place of others: complete or not at all, whatever ends the process. Knows nothing else."""
+"""Atomic replacement of files: complete or not at all, however the process ends. Knows nothing else."""
 
 import os
 import platform
@@ -9,18 +9,17 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-_HOST = re.sub(r"\W", "-", platform.node())[:40]  # others may write to the same folder, and have the same numbers
+_HOST = re.sub(r"\W", "-", platform.node())[:40]  # other machines may use the same folder and process numbers
 _numbers = count()  # several threads may write the same file
 _under_way = set[str]()
 
 
 @contextmanager
 def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[bytes]]:
-    """A file under a temporary name beside its place, which it takes if all goes well.
+    """Open a temporary file in the same folder that replaces `path` if no exception is raised.
 
-    What a process of this machine that was killed has left half-written there is removed. `lasting`: it is on the disk
-    at the end. Errors of the system name the file that was to be written. What is there and no file, a device or a
-    pipe, is written to as it is.
+    Temporary files left by killed processes of this machine are removed. `lasting`: sync the file to disk. Errors in
+    writing name `path`. If that exists and is not a regular file but a device or a pipe, it is written directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +29,7 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
     ['a.txt']
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a directory says so itself
+    if target.exists() and not target.is_file():  # opening a directory raises an error
         with target.open("wb") as file:
             yield file
         return
@@ -51,14 +50,14 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
         raise
     finally:
-        with suppress(OSError):  # the error that there was says more
+        with suppress(OSError):  # the original error is more informative
             unfinished.unlink(missing_ok=True)
         _under_way.discard(unfinished.name)
 
 
 def _remove_unfinished(target: Path) -> None:
-    """Remove what processes that are no more were about to write there."""
-    with suppress(PermissionError):  # to list the folder, or to remove another's file
+    """Remove the temporary files of processes that have ended."""
+    with suppress(PermissionError):  # in listing the folder, or in removing another user's file
         for name in os.listdir(target.parent):
             found = re.fullmatch(rf"\.{re.escape(target.name)}\.({_HOST}\.)?([0-9]{{1,9}})(-[0-9]+)?\.part", name)
             if found and name not in _under_way and not _is_alive(int(found[2])):
@@ -66,7 +65,7 @@ def _remove_unfinished(target: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    if os.name != "posix":  # elsewhere os.kill would end it
+    if os.name != "posix":  # where os.kill would terminate the process
         return True
     try:
         os.kill(process, 0)
@@ -78,7 +77,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """See to it that the new name outlives a power cut, where the system has a way to: the file is there anyway."""
+    """Sync the folder, so that the new name survives a power failure, if the system supports that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Scores: the log marginal likelihood of counts (Equation 5), and what a node's structure adds."""
+"""Scores: the log marginal likelihood of counts (Equation 5), and the log prior of a node's structure."""
 
 import math
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ class NodeScore:
 
 
 class NodeScores(dict[str, NodeScore]):
-    """The scores of nodes, by their names."""
+    """The scores of nodes, by name."""
 
     @property
     def total(self) -> float:
-        """The log score of all of them."""
+        """The sum of all log scores."""
         return math.fsum(score.log_score for score in self.values())
 
 
 def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates: int | None = None) -> float:
-    """Of the structure of a node; what its graph may have tested is what the network says, or all other variables.
+    """The log prior of a node's structure; the number of variables it may test defaults to `candidates`.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.structure_priors import Kappa
@@ -58,9 +58,9 @@ def log_prior(network: Network, target: int, prior: StructurePrior, n_candidates
 
 
 def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior, known: list[tuple[int, ...]]) -> float:
-    """What ties add to a node: its leaves that are not the first of their group have no parameters of their own.
+    """The log prior of a node's ties; its leaves that are not the first of their group have no parameters of their own.
 
-    Those of known groups were not chosen: of each group the first stands for all.
+    Ties in known groups were not chosen, and are not charged: the first variable of a group represents all.
     """
     copies = {variable for group in known for variable in group[1:]}
     left = [[tied for tied in group if tied.variable not in copies] for group in network.ties]
@@ -79,7 +79,7 @@ def _log_prior_of_ties(network: Network, target: int, prior: StructurePrior, kno
 
 
 def candidates(network: Network, target: int) -> int:
-    """How many variables a target may have tested: what the network says, or all others."""
+    """The number of variables that a target's graph may test: as recorded in the network, or all others."""
     counted = network.learned.get("candidates")
     if isinstance(counted, list) and len(counted) == len(network.variables) and isinstance(counted[target], int):
         return int(counted[target])
@@ -87,7 +87,7 @@ def candidates(network: Network, target: int) -> int:
 
 
 def node_score(counts: NDArray[Any], exponents: NDArray[np.float64], log_prior: float) -> NodeScore:
-    """The score of one node from the counts and exponents of its leaves, one row each, and the prior of its structure.
+    """The score of a node from the counts and exponents of its leaves, one row each, and its log prior.
 
     >>> round(node_score(np.array([[3, 1]]), np.ones((1, 2)), 0.0).log_score, 4)
     -2.9957
@@ -100,7 +100,7 @@ def score_with(
 ) -> NodeScore:
     """The score of a network's node with these counts and exponents, one row for each of its distributions.
 
-    Those of tied leaves must be pooled; they count for the first leaf of a group.
+    Those of tied leaves must be pooled; they count for the first leaf of a group only.
     """
     node = network.nodes[target]
     later = later_rows(network, target)
@@ -111,7 +111,7 @@ def score_with(
 
 
 def score_as_learned(network: Network, target: int, prior: StructurePrior) -> NodeScore | None:
-    """The score of a node with the counts it was learned with; None where it was not learned."""
+    """The score of a node with the counts it was learned with; None if it was not learned."""
     node = network.nodes[target]
     counts = None if node is None else (node.own or node).counts
     exponents = None if node is None else scored_exponents(network, node)
@@ -121,13 +121,13 @@ def score_as_learned(network: Network, target: int, prior: StructurePrior) -> No
 
 
 def scored_exponents(network: Network, node: Node) -> NDArray[np.float64] | None:
-    """The exponents of a node that its search has scored with; None where it was not learned.
+    """The exponents with which the search scored a node; None if it was not learned.
 
-    Its leaves may begin with more cases than the prior that the network tells (`empirical_bayes`).
+    Those of its leaves may differ from the network's prior (`empirical_bayes`).
     """
     exponents = (node.own or node).exponents
     if exponents is None or network.prior is None or not network.prior.startswith("symmetric:"):
         return exponents
     prior = parameter_prior(network.prior)
     assert isinstance(prior, Symmetric)
-    return np.where(exponents > 0, prior.exponent(node.n_states), 0.0)  # none for states that cannot come there
+    return np.where(exponents > 0, prior.exponent(node.n_states), 0.0)  # 0 for states that cannot reach a leaf

@@ -1,4 +1,4 @@
-"""Series: rows that follow each other in time, and windows over them as cases. Knows tables and how they are read."""
+"""Time series: rows in order of time, and windows over them as cases. Knows tables and how they are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +21,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Rows of a table, series after series, each in the order of time."""
+    """Rows of a table, series after series, each in order of time."""
 
     table: Table
     ends: Integers  # series s has the rows from ends[s] to ends[s + 1]
-    names: Sequence[str]  # of the series, as messages have them
+    names: Sequence[str]  # of the series, for messages
 
     @property
     def lengths(self) -> Integers:
-        """How many rows each has."""
+        """The number of rows of each series."""
         return np.diff(self.ends)
 
 
@@ -41,10 +41,10 @@ def read_series(
     variables: Sequence[Variable] | None = None,
     **reading: Unpack[Reading],
 ) -> tuple[Series, Description | None]:
-    """What `read_and_describe` gives, in order; `by` and `time` name columns, which are no variables then.
+    """`read_and_describe` for series; `by` and `time` name columns, which are then no variables.
 
-    Rows with the same label of `by` are one series, without it all are. `time` holds whole numbers or dates, a step
-    apart, and without it rows are in order.
+    Rows with the same label of `by` are one series; without it, all rows are. `time` contains whole numbers or dates
+    in equal steps; without it, rows are in order.
 
     >>> series, _ = read_series(np.array([[0, 2, 1], [1, 7, 0], [0, 1, 1], [1, 8, 1]]), by="x1", time="x2")
     >>> series.table.codes.tolist(), series.ends.tolist(), series.names
@@ -68,7 +68,7 @@ def read_series(
     own, names = np.zeros(table.n_cases, np.int64), ["the series"]
     if "by" in beside:
         found, first, own = np.unique(_whole(beside["by"]), return_index=True, return_inverse=True)
-        own = np.argsort(np.argsort(first))[own]  # in the order in which they come
+        own = np.argsort(np.argsort(first))[own]  # in order of appearance
         names = [f"series {brief(beside['by'].labels[code])}" for code in found[np.argsort(first)].tolist()]
     times = _times(beside["time"]) if "time" in beside else np.arange(table.n_cases)
     order = np.lexsort((times, own))
@@ -81,7 +81,7 @@ def read_series(
 
 
 def lagged(name: str, lag: int) -> str:
-    """What a variable is called so many steps before.
+    """The name of a variable at a lag.
 
     >>> lagged("x", 0), lagged("x", 2)
     ('x', 'x[t-2]')
@@ -90,7 +90,7 @@ def lagged(name: str, lag: int) -> str:
 
 
 def windows(series: Series, lags: int) -> Table:
-    """Each row with so many rows before it as one case: the oldest slice first, the row itself last.
+    """Each row with the `lags` rows before it as one case: the oldest slice first, the row itself last.
 
     >>> series, _ = read_series(np.array([[0], [1], [1], [0]]))
     >>> windows(series, 1)
@@ -120,7 +120,7 @@ def windows(series: Series, lags: int) -> Table:
 
 
 def wide(series: Series, length: int) -> tuple[Integers, Table]:
-    """The series with so many rows, by number, each as one case of variables x[0], x[1], ...
+    """The indices of the series of this length, and each as one case of variables x[0], x[1], ...
 
     >>> series, _ = read_series(np.array([[0, 5], [0, 6], [1, 6], [1, 5]]), by="x1")
     >>> wide(series, 2)[1].codes.tolist()
@@ -138,7 +138,7 @@ def wide(series: Series, length: int) -> tuple[Integers, Table]:
 
 
 def _whole(column: Column) -> Integers:
-    """The codes of a column without missing cells."""
+    """The codes of a column; an error if cells are missing."""
     missing = np.flatnonzero(column.codes < 0)
     if len(missing):
         raise ValueError(
@@ -148,7 +148,7 @@ def _whole(column: Column) -> Integers:
 
 
 def _times(column: Column) -> Integers:
-    """The time of each row as a whole number."""
+    """The time of each row as a whole number; dates are in months or seconds."""
     codes = _whole(column)
     found = column.numbers if column.numbers is not None else days(column.labels)
     if found is None or (column.numbers is not None and (found % 1).any()):
@@ -165,7 +165,7 @@ def _times(column: Column) -> Integers:
 
 
 def _months(found: NDArray[np.float64]) -> Integers | None:
-    """Dates as numbers of months, where all are the same day of a month, or its last; they differ in days."""
+    """Dates as numbers of months, if all are the same day of several months, or the last day; else None."""
     moments = found.astype(np.int64).astype("datetime64[D]")
     months = moments.astype("datetime64[M]")
     last = (months + 1).astype("datetime64[D]") - 1
@@ -175,7 +175,7 @@ def _months(found: NDArray[np.float64]) -> Integers | None:
 
 
 def _check_steps(own: Integers, times: Integers, names: Sequence[str], labels: Sequence[str]) -> None:
-    """Refuse what does not go on step by step; the step is the most common one of all series."""
+    """Raise an error unless all steps in time are equal to the most common one of all series."""
     follows = np.flatnonzero(own[1:] == own[:-1])
     steps = times[follows + 1] - times[follows]
     if not len(steps):

@@ -1,7 +1,7 @@
-"""A table read in shards by several processes: what each has seen, the states that all agree on, and tables in these.
+"""Reading of a table in shards by several processes: a survey of each, and the states of all variables in all shards.
 
-What comes out is what reading at once gives, but for what needs a whole column in one place: numbers to be cut into
-bins are refused, and so are columns of many values. Knows batches, kinds and how options choose columns.
+The result is that of reading everything at once, except that columns needed as a whole are refused: numbers that would
+be binned, and columns of many values. Knows batches, kinds and how options choose columns.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _MOST_STATES = 256
 
 @dataclass(frozen=True)
 class Survey:
-    """What is in a shard: its values, each once, as a source; how often each occurs in each column; and its rows."""
+    """The distinct values of a shard's columns, as a source, with the counts of each, and the number of rows."""
 
     values: Source
     counts: list[Integers]
@@ -32,7 +32,7 @@ class Survey:
 
 
 def pack_shard(source: Any, options: Options) -> Packing:
-    """Read a shard: the names of files, or a frame."""
+    """Read a shard, given by the names of files or as a frame."""
     if isinstance(source, tuple):
         return packed([Path(path) for path in source], options.how, lambda whole: chosen(whole, options))
     opened = chosen(open_frame(source), options)
@@ -42,12 +42,12 @@ def pack_shard(source: Any, options: Options) -> Packing:
 
 
 def survey(packing: Packing) -> Survey:
-    """What a shard tells others of itself."""
+    """The survey of a shard."""
     return Survey(*packing.surveyed(), packing.n_rows)
 
 
 def check_options(options: Options) -> None:
-    """Refuse ways to read that need all rows in one place."""
+    """Raise an error for options that need all rows in one place."""
     if options.missing not in ("error", "state"):
         raise AdvisedError(
             *(("missing", options.missing), " does not go with a cluster: pass "),
@@ -60,7 +60,7 @@ def check_options(options: Options) -> None:
 
 
 def agreed(surveys: Sequence[Survey], options: Options) -> tuple[tuple[Variable, ...], list[list[Bytes]]]:
-    """The variables of all shards, and for each shard and column the state of each byte (`Packing.table`)."""
+    """The variables of all shards together, and for each shard and column the state of each byte (`Packing.table`)."""
     seen = Packing(surveys[0].values)
     for one in surveys:
         seen.add(one.values)

@@ -1,4 +1,4 @@
-"""Leaves that learn from the nodes above them. Knows networks, inference and kernels, not how a network is learned."""
+"""Leaves smoothed towards the nodes above them. Knows networks, inference and kernels, not how networks are learned."""
 
 import math
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from leafwise.tied_leaves import Rows, weighted_exponents, with_rows
 
 
 def smoothed(network: Network, data: Any, strength: float) -> Network:
-    """The same graphs, each leaf drawn towards the distribution of the node it was split from.
+    """The same graphs, with each leaf shrunk towards the distribution of the node from which it was split.
 
-    From the root down, the exponents of a node are one for each state, as in the uniform prior, and `strength` cases
-    that are distributed as in the node above; its distribution is the posterior mean. Leaves with few cases profit,
-    and in graphs without merges most. Counts are those of the data. The exponents depend on the data, so there is no
-    parameter prior to score with: `prior` is None. Below an own-value test, the node above tells what it says of the
-    part's states; what tied leaves are drawn to is averaged by their cases.
+    From the root down, the exponents of a node are one for each state, as in the uniform prior, plus `strength` cases
+    distributed as in the node above; its distribution is the posterior mean. This improves leaves with few cases, most
+    of all in graphs without merges. Counts are those of the data. As the exponents depend on the data, there is no
+    parameter prior to score with: `prior` is None. Below an own-value test, the distribution above is restricted to
+    the states of the part; the exponents of tied leaves are averaged, weighted by their cases.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -41,7 +41,7 @@ def smoothed(network: Network, data: Any, strength: float) -> Network:
 
 
 def smoothings(network: Network, table: Table, strengths: Sequence[float]) -> list[Network]:
-    """The same for several strengths; the cases are counted once."""
+    """`smoothed` for several strengths; the cases are counted once."""
     check_variables(network, table)
     for strength in strengths:
         if not 0 <= strength < math.inf:
@@ -63,13 +63,13 @@ def _smoothed_rows(network: Network, target: int, table: Table, strengths: Seque
 
 
 def smoothed_means(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
-    """The distributions of a node's leaves for several strengths, from the counts on its arcs."""
+    """The smoothed distributions of a node for several strengths, from the counts on its arcs."""
     counts = node_counts(node, on_arcs)[list(node.places)]
     return [(counts + own) / (counts + own).sum(axis=1, keepdims=True) for own in _exponents(node, on_arcs, strengths)]
 
 
 def _exponents(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float]) -> list[NDArray[np.float64]]:
-    """Those of each distribution, for several strengths."""
+    """The exponents of each distribution, for several strengths."""
     test, first, child, _ = _flat(node)
     n_children = np.array([len(row) for row in node.whole_graph.children], np.int32)
     target, here = -1, np.ones((1, 1))
@@ -83,7 +83,7 @@ def _exponents(node: Node, on_arcs: NDArray[np.int64], strengths: Sequence[float
 
 
 def counts_of(node: Node, target: int, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often each state of the target occurs on each arc of its graph, last among all cases; and in each node."""
+    """The counts of the target's states on each arc of its graph, and last among all cases; and in each node."""
     test, first, child, _ = _flat(node)
     on_arcs = arc_counts(table.codes, test, first, child, target, node.n_states)
     return on_arcs, node_counts(node, on_arcs)
@@ -94,7 +94,7 @@ def _flat(node: Node) -> FlatGraphs:
 
 
 def node_counts(node: Node, on_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each state occurs in each node of a graph, from the counts on its arcs."""
+    """The counts of the target's states in each node of a graph, from those on its arcs."""
     counts = np.zeros((len(node.whole_graph.tests), node.n_states), np.int64)
     counts[0] = on_arcs[-1]
     np.add.at(counts, _flat(node).child, on_arcs[:-1])

@@ -1,8 +1,8 @@
-"""Leaves parted by all states of the parents, each a mixture of estimates. Knows networks and inference, not searches.
+"""Leaves split by all states of the parents, each a mixture of estimates. Knows networks and inference, not searches.
 
-A decision graph says what the data are sure of. To predict, what they hint at helps as well: within a leaf, the states
-of all parents tell a little more. So there are several estimates for each state of the parents, from coarse to fine,
-and they are mixed with the weights by which every case is best predicted by all others (stacking, Wolpert 1992).
+A decision graph has only the tests that the data clearly support. For prediction, weaker evidence helps as well:
+within a leaf, the states of all parents are slightly informative. So there are several estimates for each assignment
+of the parents, from coarse to fine, and their weights maximise the leave-one-out likelihood (stacking, Wolpert 1992).
 """
 
 import math
@@ -24,20 +24,20 @@ from leafwise.table import code_type
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_CELLS = 2**18  # probabilities: a node that would have more keeps its leaves
+_MOST_CELLS = 2**18  # most probabilities of a node; one that would have more keeps its leaves
 _STRENGTHS = (1.0, 4.0, 16.0)  # cases that a coarser estimate is worth in a finer one
-_MOST_STEPS, _ENOUGH = 200, 1e-6  # of EM for the weights; nats a case
-_ROUNDS, _GAIN = 10, 1e-4  # of EM where cells are missing; nats a case
+_MOST_STEPS, _ENOUGH = 200, 1e-6  # steps of EM for the weights; least gain in nats per case
+_ROUNDS, _GAIN = 10, 1e-4  # rounds of EM for missing cells; least gain in nats per case
 
 
 def stacked(network: Network, data: Any, seed: int = 1) -> Network:
-    """The same parents, with a distribution for all their states: a mixture of estimates from coarse to fine.
+    """The same parents, with a distribution for each of their assignments: a mixture of estimates from coarse to fine.
 
-    The estimates are that of the leaf, and the cases of the states themselves, with a few more that are spread
-    evenly, or as in all cases, or as in the leaf. A variable's weights for them are those by which each case is best
-    predicted by all others. Nothing is tuned, and there is no parameter prior to score with (`prior` is None). Missing
-    cells are inferred, by EM that begins with the network; where rows are too large for that, by draws with a `seed`.
-    A node that would have more than 262,144 probabilities keeps its leaves, as do those with ties or own-value tests.
+    The estimates are that of the leaf, and those of the assignment's own cases plus a few that are distributed
+    uniformly, as in all cases, or as in the leaf. The weights of a variable's estimates maximise the leave-one-out
+    likelihood. No hyperparameter is tuned, and there is no parameter prior to score with (`prior` is None). Missing
+    cells are inferred by EM, starting from the network; in rows that are too large for that, by draws with a `seed`. A
+    node that would have more than 262,144 probabilities keeps its leaves, as do those with ties or own-value tests.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -64,7 +64,7 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
         found = replace(found, nodes=tuple(nodes))
         if not completions.n_missing or log_likelihood - last <= _GAIN * table.n_cases:
             break
-        if math.isnan(log_likelihood):  # some rows are drawn: anew, by what is known now
+        if math.isnan(log_likelihood):  # some rows are completed by draws, which are repeated with the new network
             completions.draw(found, DRAWS)
         last = log_likelihood
     sizes = {"leaves": found.n_leaves, "parameters": found.n_parameters, "tests": found.n_tests}
@@ -77,7 +77,7 @@ def _fits(network: Network, node: Node) -> bool:
 
 
 def _parted(network: Network, node: Node) -> tuple[Ints, Node]:
-    """Where all states of the parents were: in which leaf; and the node with a leaf for each, which says the same."""
+    """The leaf of each assignment of the parents, and an equivalent node with a leaf for each assignment."""
     n_states = [variable.n_states for variable in network.variables]
     shape = [n_states[parent] for parent in node.parents]
     codes = np.zeros((len(n_states), math.prod(shape)), code_type(network.variables))
@@ -88,21 +88,21 @@ def _parted(network: Network, node: Node) -> tuple[Ints, Node]:
 
 
 def _relearned(node: Node | None, counts: Floats | None, leaf_of: Ints) -> Node:
-    """The node with mixed estimates."""
+    """The node with stacked estimates from these counts."""
     assert node is not None
     assert counts is not None
     return Node.with_means(node.parents, node.graph, counts, stacked_means(counts, leaf_of))
 
 
 def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
-    """Distributions from the counts of states in each cell, each of which is in some leaf: mixed estimates.
+    """The stacked distributions of cells (assignments of the parents) from their counts and their leaves.
 
     >>> stacked_means(np.array([[8.0, 2.0], [1.0, 9.0]]), np.array([0, 0])).round(2).tolist()
     [[0.72, 0.28], [0.2, 0.8]]
     """
     cells, states = np.nonzero(counts)
     cases = counts[cells, states]
-    every_one = slice(None)  # no estimate saw the case that it is asked about
+    every_one = slice(None)  # leave-one-out: no estimate saw the case that it predicts
     estimates = np.log(_estimates(counts, leaf_of, cells, states, np.minimum(cases, 1.0)))
     weights = em_weights([(every_one, logs) for logs in estimates], len(cases), cases, _ENOUGH)
     every, each = (places.ravel() for places in np.indices(counts.shape))
@@ -111,7 +111,7 @@ def stacked_means(counts: Floats, leaf_of: Ints) -> Floats:
 
 
 def _estimates(counts: Floats, leaf_of: Ints, cells: Ints, states: Ints, left_out: Floats) -> Floats:
-    """How probable states in cells are by each estimate, from all cases but so much of one that is there."""
+    """The probabilities of states in cells by each estimate, with `left_out` cases of these removed from the counts."""
     r = counts.shape[1]
     in_leaf = np.zeros((int(leaf_of.max()) + 1, r))
     np.add.at(in_leaf, leaf_of, counts)
@@ -133,12 +133,12 @@ def em_weights(
     counts: Floats | None = None,
     enough: float = 1e-7,
 ) -> Floats:
-    """Weights of a mixture that make the cases, each by the members that did not see it, as probable as can be.
+    """The weights of a mixture that maximise the likelihood of the cases, each under the members that did not see it.
 
-    `unseen`: for each member the cases it did not see, and their log probabilities. A case's probability is the mean
-    over those members, by their weights; each round of the algorithm (EM, with a tangent for the sums of weights
-    below the line) raises the likelihood. They begin equal and, where nothing tells them apart, stay so. A slice is all
-    cases. `counts`: how often each case was there; else once. `enough`: what a round must gain for each case.
+    `unseen`: for each member the cases it did not see (a slice: all), and their log probabilities. The probability of
+    a case is the weighted mean over those members; every step of the algorithm (EM, with a tangent for the sums of
+    weights in denominators) increases the likelihood. Weights begin equal, and stay so if nothing distinguishes
+    members. `counts`: the multiplicity of each case, by default one. `enough`: the least gain of a step, per case.
 
     >>> both = np.arange(4)
     >>> em_weights([(both, np.log([0.9, 0.9, 0.9, 0.1])), (both, np.log([0.1, 0.1, 0.1, 0.9]))], 4).round(2)

@@ -1,7 +1,7 @@
-"""Priors over structures: what a decision graph costs before any data (docs/structure-prior.md).
+"""Structure priors: the prior probabilities of decision graphs (docs/structure-prior.md).
 
-Knows decision graphs and variables. All of them factor over nodes, and depend on the graphs alone, not on how these
-were found; weights are given up to a constant, which is the same for all graphs over the same variables.
+They factor over nodes, depend on the graphs alone, not on how these were found, and are given up to a constant, which
+is the same for all graphs over the same variables. Knows decision graphs and variables.
 """
 
 import math
@@ -15,30 +15,30 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.own_tests import OwnTests
 from leafwise.table import Variable
 
-LOG_SHARED = math.log(4)  # for each arc that leads to a leaf to which another leads
-_SMALLEST_KAPPA = 1e-100  # far below it, nothing else would count
+LOG_SHARED = math.log(4)  # for each arc to a leaf beyond the first
+_SMALLEST_KAPPA = 1e-100  # far below it, everything else would be negligible
 
 
 class Costs(NamedTuple):
-    """A structure prior as a search over leaves charges it, step by step."""
+    """The charges of a structure prior for the steps of a search over leaves."""
 
     log_kappa: float = 0.0  # for each parameter
-    shared: float = 0.0  # for each arc that leads to a shared leaf
-    tests: bool = False  # each test for being one of those that the graph could have had
-    parents: bool = False  # each variable that is tested for being one of the candidates
+    shared: float = 0.0  # for each arc to a leaf beyond the first
+    tests: bool = False  # whether each test is charged for its choice among possible tests
+    parents: bool = False  # whether tested variables are charged for their choice among the candidates
 
 
 class StructurePrior(Protocol):
-    """What is known of structures before the data."""
+    """A prior distribution over structures."""
 
     @property
     def costs(self) -> Costs: ...
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        """For the graph of a target with so many states, which may test so many of the variables."""
+        """The log prior of the graph of a target with `n_states` states, which may test `n_candidates` variables."""
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
-        """The same for a graph that tests its own variable, too."""
+        """The log prior of a graph that also tests its own variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Kappa:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Every choice that made the graph pays for having been made among others; parameters pay nothing.
+    """Every choice made in a graph is charged by the number of alternatives; parameters are not charged.
 
     >>> coins = [Variable(name, ("heads", "tails")) for name in "abcd"]
     >>> one_test = DecisionGraph.complete([0], [2])
@@ -92,13 +92,13 @@ class Choices:
         return Costs(shared=LOG_SHARED, tests=True, parents=True)
 
     def log_prior(self, graph: DecisionGraph, n_states: int, variables: Sequence[Variable], n_candidates: int) -> float:
-        ends = chain([0], *map(set, graph.children))  # of the arcs, one of which leads to the root
+        ends = chain([0], *map(set, graph.children))  # of all arcs, one of which leads to the root
         n_shared = sum(graph.tests[node] == LEAF for node in ends) - graph.n_leaves
         tests = [test for test in graph.tests if test >= 0]
         return -self.cost(*_counted(tests, variables), n_shared, n_candidates)
 
     def own_log_prior(self, own: OwnTests, variables: Sequence[Variable], n_candidates: int) -> float:
-        """Each partition pays for having been chosen; that switches share what is below their parts costs nothing."""
+        """Each partition is charged for its choice; that its own-value tests have the same children is not."""
         found = own.partitions()
         tests = [test for test in own.graph.tests if test not in (LEAF, own.target)]
         cost = self.cost(*_counted(tests, variables), own.n_shared, n_candidates)
@@ -106,23 +106,23 @@ class Choices:
         return -(cost + len(found) * LOG_SHARED + math.fsum(sets))
 
     def cost(self, n_tests: int, n_tested: int, all_ways: float, n_shared: int, n_candidates: int) -> float:
-        """Of a graph with so many tests of so many variables, all ways to split them, and arcs that share a leaf."""
+        """The cost, given the numbers of tests, tested variables and sharing arcs, and the log of all ways to split."""
         p, n = n_tested, max(n_candidates, n_tested)
         parents = math.log((p + 1) * (p + 2)) + math.log(math.comb(n, p))
         return parents + n_tests * math.log(max(p, 1)) + all_ways + n_shared * LOG_SHARED
 
 
 def _counted(tests: Sequence[int], variables: Sequence[Variable]) -> tuple[int, int, float]:
-    """How many tests there are, of how many variables, and the log of in how many ways those could split."""
+    """The numbers of tests and of tested variables, and the log of the number of ways in which tests can split."""
     ways = {test: log_ways(variables[test]) for test in set(tests)}
     return len(tests), len(ways), math.fsum(map(ways.__getitem__, tests))
 
 
 @dataclass(frozen=True, slots=True)
 class Arcs:
-    """Every arc pays for its parent having been chosen among all other variables; what is in the node pays nothing.
+    """Every arc is charged for the choice of its parent among all other variables; the graph of a node is not charged.
 
-    It is the same for all networks of an equivalence class.
+    The prior is the same for all networks of a Markov equivalence class.
 
     >>> coins = [Variable(str(k), ("heads", "tails")) for k in range(11)]
     >>> pair = DecisionGraph.complete([0, 1], [2, 2])
@@ -144,12 +144,12 @@ class Arcs:
         return -len(own.parents) * self.arc_cost(len(variables))
 
     def arc_cost(self, n_variables: int) -> float:
-        """What each arc pays."""
+        """The cost of an arc."""
         return math.log(max(n_variables - 1, 1))
 
 
 class Partners:
-    """Among how many leaves the one was chosen that a leaf shares a distribution with.
+    """The numbers of leaves among which the partner of a leaf that shares a distribution is chosen.
 
     >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
     >>> partners = Partners([(0, (0, 1), 4), (1, (0, 1), 2)], coins)  # four leaves of a, two of b
@@ -158,7 +158,7 @@ class Partners:
     """
 
     def __init__(self, leaves: Iterable[tuple[int, tuple[int, ...], int]], variables: Sequence[Variable]) -> None:
-        """`leaves`: variables, states, and how many leaves of the variable are over these."""
+        """`leaves`: variables, states, and the number of the variable's leaves over these."""
         self._variables = variables
         self._within: Counter[tuple[int, int]] = Counter()
         self._across: Counter[frozenset[str]] = Counter()
@@ -167,7 +167,7 @@ class Partners:
             self._across[self._labels(variable, states)] += n
 
     def log_within(self, variable: int, size: int) -> float:
-        """The log of the number of the variable's other leaves over so many states."""
+        """The log of the number of the variable's other leaves over `size` states."""
         return math.log(max(self._within[variable, size] - 1, 1))
 
     def log_across(self, variable: int, states: tuple[int, ...]) -> float:
@@ -179,11 +179,11 @@ class Partners:
 
 
 def log_prior_of_tie(costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]], partners: Partners) -> float:
-    """For leaves that share a distribution, each given by its variable and its states, place by place.
+    """The log prior of leaves that share a distribution, each given by its variable and its states in order.
 
-    Parameters are there once. With `choices` every leaf but the first pays for being shared, and for the first having
-    been chosen: among its variable's other leaves, and then also for how its states are paired with those; or, if that
-    is of another variable, among all other leaves with these labels.
+    Parameters count once. With `choices`, every leaf but the first is charged for being shared, and for the choice of
+    the first: among its variable's other leaves, and then also for how their states are paired; or, if they are of
+    different variables, among all other leaves with these labels.
 
     >>> coins = [Variable(name, ("heads", "tails")) for name in "abc"]
     >>> partners = Partners([(0, (0, 1), 3), (1, (0, 1), 2)], coins)
@@ -205,16 +205,16 @@ def log_prior_of_tie(costs: Costs, group: Sequence[tuple[int, tuple[int, ...]]],
 
 
 def log_pairings(size: int, same: bool) -> float:
-    """The log of the number of ways to pair so many states with as many others; with the same ones in another order.
+    """The log of the number of ways to pair `size` states with as many others, or with the `same` in another order.
 
     >>> [round(math.exp(log_pairings(size, same))) for size in (2, 3) for same in (False, True)]
     [2, 1, 6, 5]
     """
-    return math.log(math.factorial(size) - same) if size < 20 else math.lgamma(size + 1)  # where one makes a difference
+    return math.log(math.factorial(size) - same) if size < 20 else math.lgamma(size + 1)  # where one is negligible
 
 
 def log_ways(variable: Variable) -> float:
-    """The log of the number of ways to split a variable in one step: complete, by one state, below a state.
+    """The log of the number of ways to split on a variable in one step: completely, by one state, below a state.
 
     >>> two, three = Variable("a", ("x", "y")), Variable("b", ("x", "y", "z"))
     >>> [round(math.exp(log_ways(v))) for v in (two, three, Variable("c", ("1", "2", "3", "4"), ordered=True))]
@@ -229,7 +229,7 @@ def log_ways(variable: Variable) -> float:
 
 
 def n_sets(variable: Variable, states: Sequence[int]) -> int:
-    """How many sets an own-value test can part from such states: one state, or a beginning of those in order.
+    """The number of sets that an own-value test can separate from these states: one state, or the first ones in order.
 
     >>> size = Variable("size", ("S", "M", "L", "XL", "XXL"), ordered=True)
     >>> n_sets(size, [0, 1, 2, 3, 4]), n_sets(Variable("x", ("a", "b", "c", "d")), [0, 1, 2, 3])
@@ -240,7 +240,7 @@ def n_sets(variable: Variable, states: Sequence[int]) -> int:
 
 
 def n_ordered(variable: Variable) -> int:
-    """How many of the variable's states, the first ones, have an order that means something.
+    """The number of the variable's first states that have a meaningful order.
 
     >>> n_ordered(Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True))
     2
@@ -249,7 +249,7 @@ def n_ordered(variable: Variable) -> int:
 
 
 def structure_prior(text: str | StructurePrior) -> StructurePrior:
-    """The structure prior of that name, or the one that was given.
+    """The structure prior of this name; a prior is returned as it is.
 
     >>> str(structure_prior("kappa:0.1")), str(structure_prior("choices"))
     ('kappa:0.1', 'choices')

@@ -1,6 +1,6 @@
-"""Variables and tables: names, states, and one row of integer codes a variable.
+"""Variables and tables: names, states, and one row of integer codes per variable.
 
-Knows NumPy and nothing else. How files and frames become tables is `encoding`'s business.
+Knows NumPy and `frames`. Files and frames are made into tables by `encoding`.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ _ROWS_SHOWN, _COLUMNS_SHOWN = 5, 20
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Variable:
-    """A name and its states: one label a state, in natural order.
+    """A name and states: one label per state, in natural order.
 
     A binned numeric column keeps its cut points: state s holds cuts[s - 1] <= value < cuts[s].
-    With `missing`, the last state stands for a missing cell and is labelled "(missing)".
-    `ordered` says that the order of the states, but for the missing one, means something: numbers, bins, ranks.
-    `hidden` says that nobody observes it: data have no column of it. Neither counts when variables are compared.
+    With `missing`, the last state represents missing cells and is labelled "(missing)".
+    `ordered` means that the order of the states, except the missing one, is meaningful: numbers, bins, ranks.
+    `hidden` means that it is never observed: data have no column of it. Comparisons of variables ignore both.
 
     >>> Variable("age", ("< 30", ">= 30", "(missing)"), cuts=(30.0,), missing=True).n_states
     3
@@ -57,7 +57,7 @@ class Variable:
 
     @property
     def with_missing(self) -> "Variable":
-        """This variable with a last state for missing cells, if it has none."""
+        """This variable, with a last state for missing cells added if it has none."""
         return self if self.missing else replace(self, labels=(*self.labels, MISSING), missing=True)
 
 
@@ -83,8 +83,8 @@ def _variable_problem(variable: Variable) -> str | None:
 class Table(Framed):
     """Encoded cases: `codes[i, case]` is the state of variable i.
 
-    Codes are C-contiguous, uint8 when no variable has more than 256 states and uint16 otherwise. `to_pandas()`,
-    `to_polars()` and `to_arrow()` have the labels.
+    Codes are C-contiguous, uint8 if no variable has more than 256 states and uint16 otherwise. `to_pandas()`,
+    `to_polars()` and `to_arrow()` return the labels.
 
     >>> rain = Variable("rain", ("no", "yes"))
     >>> table = Table((rain,), np.array([[0, 1, 1]], dtype=np.uint8))
@@ -103,7 +103,7 @@ class Table(Framed):
             raise ValueError(problem)
 
     def copying(self, variables: list[int]) -> "Table":
-        """The same cases with copies of these variables after all others, under other names."""
+        """The same cases with copies of these variables, under other names, after all others."""
         copies = [replace(self.variables[v], name=f"{k} {v}") for k, v in enumerate(variables)]
         return Table((*self.variables, *copies), np.concatenate([self.codes, self.codes[variables]]))
 
@@ -124,11 +124,11 @@ class Table(Framed):
         return count_states(self.variables)
 
     def index(self, name: str) -> int:
-        """The variable with this name."""
+        """The index of the variable with this name."""
         return index_of(name, self.names)
 
     def frame_columns(self) -> Columns:
-        """The labels of all variables; a missing cell has none."""
+        """The labels of all variables; missing cells are null."""
         return {
             variable.name: Categories(
                 row,
@@ -157,7 +157,7 @@ class Table(Framed):
 
 
 def many(number: int, one: str, more: str | None = None) -> str:
-    """A number of things.
+    """A number and its noun, in the singular or plural.
 
     >>> many(1, "leaf", "leaves"), many(1200, "case")
     ('1 leaf', '1,200 cases')
@@ -166,7 +166,7 @@ def many(number: int, one: str, more: str | None = None) -> str:
 
 
 def shortened(texts: Sequence[str], most: int = 8) -> str:
-    """A few of many texts.
+    """The first few texts, joined.
 
     >>> shortened(["a", "b", "c"], 2)
     'a, b, ...'
@@ -175,7 +175,7 @@ def shortened(texts: Sequence[str], most: int = 8) -> str:
 
 
 def brief(text: object) -> str:
-    """A name or label as a message shows it, however long it is.
+    """A name or label for a message, quoted and truncated.
 
     >>> brief("rain"), len(brief("r" * 5000))
     ("'rain'", 82)
@@ -185,7 +185,7 @@ def brief(text: object) -> str:
 
 
 def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
-    """How many states each of the variables has.
+    """The number of states of each variable.
 
     >>> count_states([Variable("rain", ("no", "yes")), Variable("sky", ("blue", "grey", "black"))])
     array([2, 3])
@@ -194,7 +194,7 @@ def count_states(variables: Sequence[Variable]) -> NDArray[np.int64]:
 
 
 def index_of(name: str, names: Sequence[str]) -> int:
-    """Which of the names this is; an unknown one is answered with those that look like it.
+    """The index of a name; the error for an unknown one suggests similar names.
 
     >>> index_of("rain", ("sun", "rain"))
     1
@@ -208,7 +208,7 @@ def index_of(name: str, names: Sequence[str]) -> int:
 
 
 def first_repeated(names: Sequence[str]) -> str:
-    """The first name that stands at an earlier place as well; there must be one.
+    """The first name that has already occurred; there must be one.
 
     >>> first_repeated(["a", "b", "b", "a"])
     'b'
@@ -218,7 +218,7 @@ def first_repeated(names: Sequence[str]) -> str:
 
 
 def code_type(variables: tuple[Variable, ...]) -> type[np.uint8] | type[np.uint16]:
-    """The narrowest of the two code types that holds every state.
+    """The narrower of the two code types that can represent all states.
 
     >>> code_type((Variable("rain", ("no", "yes")),))
     <class 'numpy.uint8'>

@@ -1,8 +1,8 @@
-"""A packed table kept beside the files that it was read from, to be taken instead of reading them again.
+"""A cache of the packed table in the folder of the files that it was read from.
 
-One file: a line of JSON that says what it was made of (paths, sizes, times, options), what the columns were understood
-as, and a digest; and the codes. Whatever does not fit, or is damaged, is as good as none. Knows tables and
-descriptions. Nothing in it is ever run.
+One file: a line of JSON with its sources (paths, sizes, times, options), the description of the columns, and a digest;
+then the codes. A file that does not match or is damaged is ignored; nothing in it is executed. Knows tables and
+descriptions.
 """
 
 import json
@@ -25,14 +25,14 @@ _MOST_HEADER = 1 << 28
 
 
 class TableCache:
-    """Where the table of some files, read in some way, is kept."""
+    """The cached table of some files, read with some options."""
 
     def __init__(self, paths: Sequence[Path], how: str) -> None:
-        from importlib.metadata import PackageNotFoundError, version  # which loads much
+        from importlib.metadata import PackageNotFoundError, version  # a slow import
 
         try:
             by = version("leafwise")
-        except PackageNotFoundError:  # it runs from a folder
+        except PackageNotFoundError:  # run from a source folder
             by = "not installed"
         files = [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in paths]
         self._made_of = {"files": [list(file) for file in files], "read": how, "by": by}
@@ -40,7 +40,7 @@ class TableCache:
         self.path = paths[0].resolve().parent / f".leafwise-{name}.cache"
 
     def load(self) -> tuple[Table, Description] | None:
-        """The table, if it is there and sound, and its files are as they were."""
+        """The table and its description, if the cache is intact and its files are unchanged; else None."""
         try:
             with self.path.open("rb") as file:
                 head = json.loads(file.readline(_MOST_HEADER))
@@ -62,9 +62,9 @@ class TableCache:
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[Table, Description], None]]:
-        """Begin a file, before hours are spent on what is in it, and call what comes out with that; all or nothing."""
+        """Open the file, before its content is computed, and yield a function to write it; all or nothing."""
         try:
-            with replaced(self.path, lasting=False) as file:  # its digest tells whether it is whole
+            with replaced(self.path, lasting=False) as file:  # the digest detects incomplete files
                 yield lambda table, described: self._write(file, table, described)
         except OSError as error:
             raise AdvisedError(
@@ -88,7 +88,7 @@ class TableCache:
             "columns": columns,
             "refuses_missing": described.refuses_missing,
         }
-        head = json.loads(json.dumps(head))  # tuples are lists from here on, as when it is loaded
+        head = json.loads(json.dumps(head))  # tuples become lists, as when it is loaded
         file.write(json.dumps({**head, "digest": _digest(head, table.codes)}).encode() + b"\n")
         file.write(table.codes.data)
 

@@ -1,7 +1,7 @@
-"""Text files as people have them: which encoding, what stands between cells, which decimal sign; and their cells.
+"""Parsing of text files: detection of encoding, delimiter and decimal sign, and their cells.
 
-What is not said is found out from the bytes, and what was found out can be told (`Text.told`). Knows Arrow, which
-parses, and refusals. Nothing is decided here about states.
+What the user does not specify is detected from the bytes, and reported (`Text.told`). Knows Arrow, which parses, and
+refusals, but nothing of states.
 """
 
 import codecs
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING_TOKENS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL")
-_LONG_BYTES = 64 << 20  # of a file that is read block by block
+_LONG_BYTES = 64 << 20  # files above this size are read block by block
 BLOCK_BYTES = 16 << 20  # one Arrow chunk of a text file; no row may be longer
-UNNAMED = "Unnamed: 0"  # pandas' word for its index, which it writes as a first column without a name
+UNNAMED = "Unnamed: 0"  # pandas' name for its index, which it writes as a first column without a name
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_PREFERRED = "\t;|,"  # among equals: signs that seldom stand inside of cells
+_PREFERRED = "\t;|,"  # order of preference among equals: those that are rarest inside cells first
 _SAMPLE_BYTES, _SAMPLE_ROWS = 1 << 16, 200
-_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a file may unpack to: so much, and so many times its size
+_SPARE_BYTES, _MOST_TIMES = 64 << 20, 200  # what a file may unpack to: bytes, plus a multiple of its size
 _MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -40,18 +40,18 @@ _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _POINT_NUMBER = re.compile(r"\s*[+-]?[\d,]*\d\.\d+\s*")
 
 
-Data = bytes | Callable[[], IO[bytes]]  # a text in UTF-8, or how to begin to read one
+Data = bytes | Callable[[], IO[bytes]]  # a text in UTF-8, or a function that opens one
 
 
 @dataclass(frozen=True)
 class Format:
-    """How a text file is written, as far as somebody says: None is found out."""
+    """The format of a text file, as specified by the user; None is detected."""
 
     header: bool = True
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    na: frozenset[str] = frozenset()  # words that stand for missing cells, besides the usual ones
+    na: frozenset[str] = frozenset()  # tokens for missing cells, besides the usual ones
     most_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class Format:
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A text file's cells, in columns, and how it was written."""
+    """The cells of a text file, by column, and its format."""
 
     names: tuple[str, ...]
     cells: tuple["pa.ChunkedArray", ...]
@@ -83,7 +83,7 @@ class Text:
 
 
 def limit_of(size: int, most_bytes: int | None) -> int:
-    """How many bytes a file of this size may unpack to."""
+    """The most bytes that a file of this size may unpack to."""
     return _SPARE_BYTES + _MOST_TIMES * size if most_bytes is None else most_bytes
 
 
@@ -97,7 +97,7 @@ def too_large(title: str, size: int, least: float, most: int) -> AdvisedError:
 
 
 def unpacked(data: bytes, title: str, most_bytes: int | None) -> bytes:
-    """What a gzip file holds."""
+    """The content of a gzip file."""
     most = limit_of(len(data), most_bytes)
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -110,7 +110,7 @@ def unpacked(data: bytes, title: str, most_bytes: int | None) -> bytes:
 
 
 def separator_of(path: Path) -> str:
-    """What to write between cells: a tab in .tsv, .tab and .txt, elsewhere a comma.
+    """The delimiter for writing: a tab in .tsv, .tab and .txt, elsewhere a comma.
 
     >>> separator_of(Path("cases.tsv.gz")), separator_of(Path("cases.csv"))
     ('\\t', ',')
@@ -120,7 +120,7 @@ def separator_of(path: Path) -> str:
 
 
 def parse_text(data: bytes, title: str, how: Format) -> Text:
-    """The cells of a text file."""
+    """Parse a text file."""
     data, encoding = _in_utf8(data, title, how.encoding)
     if b"\n" not in data:
         data = data.replace(b"\r", b"\n")
@@ -140,14 +140,14 @@ def parse_text(data: bytes, title: str, how: Format) -> Text:
 
 
 def is_long(path: Path, size: int) -> bool:
-    """Whether a file is too long to be read at once; a packed one will be longer yet."""
+    """Whether a file is too long to be read at once; the limit for compressed files is lower."""
     return size > (_LONG_BYTES // 8 if path.suffix.lower() == ".gz" else _LONG_BYTES)
 
 
 def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int]] | None:
-    """The cells of a text file block by block, each with the rows that the whole may have.
+    """Parse a text file block by block; each block comes with an estimate of the number of rows of the file.
 
-    None where it has to be read at once: a single column, lines that end in a carriage return alone, or no text at all.
+    None if it has to be read at once: a single column, lines that end in a carriage return alone, or not a text file.
     """
     try:
         with _opened(path) as file:
@@ -217,7 +217,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _scanned(path: Path, title: str, how: Format, head: bytes) -> tuple[str, bytes]:
-    """The encoding of a long file and its mark, found out and checked by decoding all of it."""
+    """The encoding of a long file and its byte order mark, detected and checked by decoding the whole file."""
     found, mark = (how.encoding, b"") if how.encoding is not None else _mark_of(head)
     try:
         _scan(path, title, how, found or "utf-8", len(mark))
@@ -249,7 +249,7 @@ def _scan(path: Path, title: str, how: Format, encoding: str, skip: int) -> None
 
 
 def _in_utf8(data: bytes, title: str, encoding: str | None) -> tuple[bytes, str]:
-    """The same text in UTF-8, without a byte order mark, and how it was encoded."""
+    """The text in UTF-8, without a byte order mark, and the name of its encoding."""
     found, mark = (encoding, b"") if encoding is not None else _find_encoding(data)
     data = data.removeprefix(mark)
     if encoding is not None or found != "utf-8":
@@ -257,7 +257,7 @@ def _in_utf8(data: bytes, title: str, encoding: str | None) -> tuple[bytes, str]
             data = data.decode(found).encode()
         except (UnicodeError, ValueError):
             raise _not_in(found, title, encoding is not None) from None
-        data = data.removeprefix(_MARKS[0][0])  # what a mark has become
+        data = data.removeprefix(_MARKS[0][0])  # a mark, re-encoded
     if (place := data.find(b"\0")) >= 0:
         raise _has_nul(data.count(b"\n", 0, place) + 1, title)
     return data, _name_of(found)
@@ -281,7 +281,7 @@ def _name_of(encoding: str) -> str:
 
 
 def _find_encoding(data: bytes) -> tuple[str, bytes]:
-    """The encoding and its mark: UTF-8 wherever that can be, and Windows-1252 where nothing else can."""
+    """The encoding and its byte order mark: as the first bytes show, else UTF-8 if that is valid, or Windows-1252."""
     encoding, mark = _mark_of(data)
     if encoding is not None:
         return encoding, mark
@@ -295,7 +295,7 @@ def _find_encoding(data: bytes) -> tuple[str, bytes]:
 
 
 def _mark_of(data: bytes) -> tuple[str | None, bytes]:
-    """The encoding that the first bytes tell, and its mark."""
+    """The encoding that the first bytes show, if any, and its byte order mark."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return encoding, mark
@@ -306,7 +306,7 @@ def _mark_of(data: bytes) -> tuple[str | None, bytes]:
     return None, b""
 
 
-# What stands between cells, and in numbers
+# Delimiters and decimal signs
 
 
 def _lines(data: Data) -> io.TextIOWrapper:
@@ -319,7 +319,7 @@ def _sample(data: bytes) -> Iterator[str]:
 
 
 def _sample_rows(sample: list[str], separator: str, *, whole: bool) -> list[list[str]]:
-    """The first rows; the last of a part of a file may be cut off."""
+    """The first rows, except the last of a partial file, which may be cut off."""
     found = []
     try:
         for row in csv.reader(sample, delimiter=separator):
@@ -333,7 +333,7 @@ def _sample_rows(sample: list[str], separator: str, *, whole: bool) -> list[list
 
 
 def _find_separator(sample: list[str], *, whole: bool) -> str:
-    """The sign that cuts most rows into as many cells as the first, with the fewest other such signs in them."""
+    """The delimiter by which most rows have as many cells as the first, and the fewest cells contain another one."""
     best, chosen = (0.0, 0.0, 0), ","
     for sign in _PREFERRED:
         rows = _sample_rows(sample, sign, whole=whole)
@@ -352,7 +352,7 @@ def _has_other(cell: str, sign: str) -> bool:
 
 
 def _find_decimal(sample: list[str], separator: str) -> str:
-    """A comma where numbers have one and none has a point. Three digits behind each may be thousands."""
+    """A comma if numbers have one and none has a point; but commas before three digits may separate thousands."""
     cells = [cell for row in _sample_rows(sample, separator, whole=True) for cell in row]
     with_comma = [cell.strip() for cell in cells if _COMMA_NUMBER.fullmatch(cell)]
     if not with_comma or any(_POINT_NUMBER.fullmatch(cell) for cell in cells):
@@ -374,7 +374,7 @@ def _columns(
     places = tuple(f"x{i + 1}" for i in range(len(first)))
     names = _header(title, first) if how.header else places
     if len(first) == 1:
-        data = data.rstrip(b"\r\n")  # a blank line inside a single column is a missing cell, after it nothing
+        data = data.rstrip(b"\r\n")  # in a single column, a blank line is a missing cell, except at the end
     skip = rows.line_num if how.header else 0
     if how.header and not any(i >= skip and line.strip("\r\n") for i, line in enumerate(_lines(data))):
         raise AdvisedError(f"{title} has a header and no cases: add some, or pass ", ("header", False))
@@ -385,14 +385,14 @@ def _columns(
 
 
 def _header(title: str, row: list[str]) -> tuple[str, ...]:
-    """The names of columns; a first one without a name is an index of pandas."""
+    """The names of columns; an empty first name is that of pandas' index."""
     if not row[0].strip() and len(row) > 1:
         row = [UNNAMED, *row[1:]]
     return check_names(title, row)
 
 
 def check_names(title: str, names: list[str]) -> tuple[str, ...]:
-    """The names without blanks around them; none may be empty, or there twice."""
+    """The names without surrounding blanks; an error if one is empty or repeated."""
     stripped = tuple(name.strip() for name in names)
     if "" in stripped:
         raise ValueError(f"column {stripped.index('') + 1} of {title} has an empty name: name it, or leave it out")
@@ -420,7 +420,7 @@ def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    # One thread: on a busy machine, Arrow's threads have been seen to return the first blocks of a file, and no error.
+    # One thread: on a busy machine, Arrow's threads have returned only the first blocks of a file, without an error.
     text = pa.dictionary(pa.int32(), pa.string())
     return (
         arrow_csv.ReadOptions(column_names=places, skip_rows=skip, block_size=BLOCK_BYTES, use_threads=False),
@@ -435,7 +435,7 @@ def _arrow_options(separator: str, places: tuple[str, ...], skip: int) -> tuple[
 
 
 def _problem(data: Data, title: str, separator: str, n_columns: int, message: str) -> str:
-    """What is wrong with a text file that Arrow refused, with the line where it can be told."""
+    """The problem of a text file that Arrow rejects, with its line if that can be determined."""
     with _lines(data) as lines:
         rows = csv.reader(lines, delimiter=separator)
         try:
@@ -451,12 +451,12 @@ def _problem(data: Data, title: str, separator: str, n_columns: int, message: st
 
 
 def one_line(message: str) -> str:
-    """The beginning of a message, without its line ends."""
+    """The first 200 characters of a message, on one line."""
     return " ".join(message.split())[:200]
 
 
 def _runs_over_lines(table: "pa.Table") -> bool:
-    """Whether some cell holds the end of a line."""
+    """Whether some cell contains a line break."""
     from pyarrow import compute
 
     chunks = (chunk for column in table.columns for chunk in column.chunks)
@@ -464,7 +464,7 @@ def _runs_over_lines(table: "pa.Table") -> bool:
 
 
 def _check_quotes(data: Data, title: str, separator: str) -> None:
-    """Refuse quotes that are not closed: they turn rows into parts of a cell."""
+    """Raise an error for quotes that are not closed, which turn rows into parts of a cell."""
     with _lines(data) as lines:
         rows, begin = csv.reader(lines, delimiter=separator, strict=True), 1
         try:

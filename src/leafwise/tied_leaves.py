@@ -1,4 +1,4 @@
-"""Leaves that share a distribution: what each of them holds, put together. Knows networks."""
+"""Tied leaves: pooling of the counts and exponents of leaves that share a distribution. Knows networks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from leafwise.network import Network, TiedLeaf, all_ties
 
 Rows = tuple[NDArray[Any], NDArray[np.float64]]  # counts and exponents of a node's distributions
-Combine = Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]  # exponents of leaves, and their counts
+Combine = Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]  # of exponents of leaves and their counts
 
 
 def leaves_to_share(network: Network) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """Which leaves can be shared: variables, states, and how many leaves of the variable are over these."""
+    """The leaves that can be shared: variables, states, and the number of the variable's leaves over these."""
     for variable, node in enumerate(network.nodes):
         if node is not None and node.own is None and node.n_states > 1:
             yield variable, tuple(range(node.n_states)), node.n_leaves
@@ -27,7 +27,7 @@ def leaves_to_share(network: Network) -> Iterator[tuple[int, tuple[int, ...], in
 def pooled(
     ties: Sequence[Sequence[TiedLeaf]], rows: Mapping[int, Rows], combine: Combine
 ) -> dict[int, tuple[NDArray[Any], NDArray[np.float64]]]:
-    """Counts and exponents by variable, where tied leaves hold the same: counts add up, exponents are combined.
+    """Counts and exponents by variable, pooled over tied leaves: counts are added, exponents combined.
 
     >>> rows = {0: (np.array([[3, 1], [0, 0]]), np.ones((2, 2))), 1: (np.array([[2, 5]]), np.ones((1, 2)))}
     >>> found = pooled([[TiedLeaf(0, 0, (0, 1)), TiedLeaf(1, 0, (1, 0))]], rows, first_exponents)
@@ -46,37 +46,37 @@ def pooled(
 
 
 def first_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Those of one leaf: of priors that give every leaf the same."""
+    """The exponents of one leaf, for priors that give every leaf the same."""
     one: NDArray[np.float64] = exponents[0]
     return one
 
 
 def added_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Their sums: of priors that are worth so many cases in all."""
+    """The sums of the exponents, for priors with a total equivalent sample size."""
     sums: NDArray[np.float64] = exponents.sum(axis=0)
     return sums
 
 
 def weighted_exponents(exponents: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Each leaf's as much as it has cases."""
+    """The means of the exponents, weighted by the cases of each leaf."""
     weights = counts.sum(axis=1) + 1e-9
     means: NDArray[np.float64] = (exponents * weights[:, None]).sum(axis=0) / weights.sum()
     return means
 
 
 def later_rows(network: Network, variable: int) -> list[int]:
-    """The distributions of a variable that count elsewhere: they are tied, and not the first of their group."""
+    """The rows of a variable's distributions that are tied, and not the first of their group."""
     return [tied.leaf for group in all_ties(network) for tied in group[1:] if tied.variable == variable]
 
 
 def without_ties_of(network: Network, variables: Collection[int]) -> tuple[tuple[TiedLeaf, ...], ...]:
-    """The ties that are left where the leaves of some variables are tied no more."""
+    """The ties that are left if the leaves of some variables are untied."""
     left = [tuple(tied for tied in group if tied.variable not in variables) for group in network.ties]
     return tuple(group for group in left if len(group) > 1)
 
 
 def with_rows(network: Network, rows: Mapping[int, Rows], combine: Combine, **others: Any) -> Network:
-    """The network with other counts and exponents in the nodes of some variables; what is tied is pooled."""
+    """The network with other counts and exponents for some variables, pooled by ties; ties with others are dropped."""
     nodes, ties = list(network.nodes), tuple(g for g in network.ties if all(tied.variable in rows for tied in g))
     for variable, (counts, exponents) in pooled(ties, rows, combine).items():
         node = nodes[variable]

@@ -1,6 +1,6 @@
-"""Tables to files: the labels as text or Parquet, written whole or not at all.
+"""Writing of tables to text or Parquet files, atomically.
 
-Knows `table`, and from `columns` what a text file means by a missing cell. Arrow is imported when a table is written.
+Knows tables, and the endings and missing cells of files that can be read. Arrow is imported when a table is written.
 """
 
 import gzip
@@ -41,7 +41,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
         if target.suffix.lower() in PARQUET_ENDINGS:
             _write_parquet(table, file)
         elif target.suffix.lower() == ".gz":
-            # No time and no name inside: the same table gives the same bytes.
+            # Without a time and a name, the same table gives the same bytes.
             with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
                 _write_text(table, packed, separator_of(target))
         else:
@@ -49,7 +49,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
 
 
 def write_columns(columns: Columns, place: str | os.PathLike[str] | IO[bytes]) -> None:
-    """Write columns of labels and numbers like a table, to a file or to a stream; numbers that are NaN are empty."""
+    """Write columns of labels and numbers like a table, to a file or to a stream; in text, NaN is an empty cell."""
     if not isinstance(place, str | os.PathLike):
         _write_rows(columns, place, ",")
         return
@@ -83,7 +83,7 @@ def _write_rows(columns: Columns, file: "IO[bytes] | gzip.GzipFile", separator: 
 
 @contextmanager
 def _opened(target: Path) -> Iterator[IO[bytes]]:
-    """The file to write, unless there can be none."""
+    """Open the file to be replaced; an error if the path is a directory, or in one that does not exist."""
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a directory" if target.is_dir() else "is in a directory that does not exist"
         raise ValueError(f"'{target}' {problem}: give the path of a file to write")
@@ -105,7 +105,7 @@ def _write_text(table: Table, file: "IO[bytes] | gzip.GzipFile", separator: str)
         codes = table.codes[:, start : start + ROWS_A_WRITE]
         taken = [texts.take(_code_array(row)) for texts, row in zip(cells, codes, strict=True)]
         _, stops, text = compute.binary_join_element_wise(*taken, nothing).buffers()
-        file.write(text[: int(np.frombuffer(stops, dtype=np.int64)[codes.shape[1]])])  # rows lie end to end
+        file.write(text[: int(np.frombuffer(stops, dtype=np.int64)[codes.shape[1]])])  # rows are contiguous
 
 
 def _code_array(codes: NDArray[Any]) -> "pa.Int32Array":
