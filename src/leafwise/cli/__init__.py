@@ -1,7 +1,7 @@
-"""The command line: the only part that prints, and the only door to click and rich.
+"""The command line: the only code that prints, and that imports click and rich.
 
-Nothing heavy is imported until a command runs, so that `leafwise --version` and `leafwise --help` are immediate.
-Exit codes: 0 all is well, 2 bad input (one line on standard error says what, and nothing is written), 130 interrupted.
+Large modules are imported only when a command runs, so that `leafwise --version` and `leafwise --help` are fast. Exit
+codes: 0 success, 2 bad input (reported in one line on standard error, and nothing is written), 130 interrupted.
 """
 
 import io
@@ -58,9 +58,9 @@ for command in (independence, information, importance):
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and end it."""
+    """Run the command line of this process, and exit."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a sign shows another, and the rest of the line
+        if isinstance(stream, io.TextIOWrapper):  # characters that a terminal cannot show are replaced
             stream.reconfigure(errors="replace")
     if isinstance(out := sys.stdout, io.TextIOWrapper):
         encoding, at_once = out.encoding, out.line_buffering
@@ -69,14 +69,14 @@ def main() -> NoReturn:
 
 
 class _Plain(io.TextIOWrapper):
-    """Standard output, on which names from data may not steer a terminal. Tables are written below it, as they are."""
+    """Standard output without control characters from data; tables are written to its buffer, as they are."""
 
     def write(self, text: str) -> int:
         return super().write(printable(text, kept="\n\t"))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and give its exit code; errors become one line on standard error."""
+    """Run one command line and return its exit code; errors become one line on standard error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
@@ -104,11 +104,11 @@ def _usage_message(error: click.ClickException) -> str:
 
 
 def _note(message: Warning | str) -> None:
-    """What the library warns of, in one line."""
+    """Print a warning of the library as a note."""
     say(f"leafwise: note: {in_options(message)}")
 
 
 def _fail(message: str) -> int:
-    with suppress(OSError):  # of a terminal that is gone
+    with suppress(OSError):  # the terminal may be gone
         say(f"leafwise: {printable(' '.join(message.split()))}")
     return BAD_INPUT

@@ -1,4 +1,4 @@
-"""`leafwise benchmark`: how well networks predict, beside what others have published."""
+"""`leafwise benchmark`: how well networks predict, compared with published results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from leafwise.cli.progress import telling
 
 @click.group()
 def benchmark() -> None:
-    """Measure how well learned networks predict, beside published results."""
+    """Measure how well learned networks predict, compared with published results."""
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Sequence[str]:
@@ -67,7 +67,7 @@ def density(
 ) -> int:
     """Fourteen binary data sets: learn on train, choose on valid (kappa, operators, schedule, smoothing), report test.
 
-    Ctrl-C ends it; the sets that are finished stay in the file of results.
+    Ctrl-C stops it; finished sets remain in the results file.
     """
     if as_json and markdown:
         raise click.UsageError("--json and --markdown were both given: give one of them.")

@@ -1,4 +1,4 @@
-"""`leafwise compare`: two networks beside each other."""
+"""`leafwise compare`: comparison of two networks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +18,10 @@ from leafwise.cli.progress import telling
 @reading_options("unknown", "error", "drop", unseen=True)
 @json_option
 def compare(a: Path, b: Path, data: Sequence[Path], reading: dict[str, Any], as_json: bool) -> None:
-    """The networks A and B beside each other: arcs, distances, graphs that differ, and how well each fits data.
+    """Compare the networks A and B: arcs, distances, graphs that differ, and how well each fits data.
 
-    The structural Hamming distance counts pairs of variables whose arc one network lacks or turns round; that of the
-    equivalence classes leaves out what no data could tell.
+    The structural Hamming distance counts pairs of variables whose arc one network lacks or reverses; that of the
+    equivalence classes ignores differences that no data can reveal.
     """
     from leafwise.comparison import compare as put_together
 

@@ -1,4 +1,4 @@
-"""`leafwise completion`: what a shell needs to complete commands, options, files and the names of variables."""
+"""`leafwise completion`: the script by which a shell completes commands, options, files and names of variables."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes SHELL complete leafwise's commands, options, files, and the names of a model's variables.
+    """Print the script by which SHELL completes leafwise's commands, options, files, and names of a model's variables.
 
     For bash: leafwise completion bash > ~/.leafwise-completion, and in ~/.bashrc: source ~/.leafwise-completion.
     """

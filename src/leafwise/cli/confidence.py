@@ -1,4 +1,4 @@
-"""`leafwise confidence`: how sure each arc is."""
+"""`leafwise confidence`: the confidence in each arc."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,9 +50,9 @@ def confidence(
     reading: dict[str, Any],
     as_json: bool,
 ) -> int:
-    """How sure each arc is: the share of networks, learned from halves of the cases of DATA, that have it.
+    """The confidence in each arc: the share of networks, learned from halves of the cases of DATA, that contain it.
 
-    Ctrl-C stops it; what is told then is of the networks learned so far.
+    Ctrl-C stops it; the results are then those of the networks learned so far.
     """
     for file in (output, consensus, html):
         if file is not None:

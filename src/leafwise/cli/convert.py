@@ -1,4 +1,4 @@
-"""leafwise convert: a network from one file format to another."""
+"""`leafwise convert`: conversion of networks between file formats."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from leafwise.cli.progress import telling
 )
 @json_option
 def convert(source: Path, target: Path, most_cells: int | None, most_bytes: int | None, as_json: bool) -> None:
-    """Read the network SOURCE and write it to TARGET, in the formats that the ends of their names stand for.
+    """Convert the network file SOURCE to the file TARGET, in the formats that the endings of their names indicate.
 
     .json (leafwise's own: nothing is lost), .bif, .xmod, .bn (Libra), .xmlbif, .bifxml or .xml, .uai, .net (HUGIN) and
     .xdsl (GeNIe), each also as .gz.

@@ -1,4 +1,4 @@
-"""Data files on the command line: which, how they are written, and how their columns become states."""
+"""Options for data files: how files are parsed, which columns are used, and how columns become states."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -49,19 +49,19 @@ def _bin_count(count: str, text: str) -> str | int | None:
 
 
 def _names(_context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> list[str] | None:
-    """Names with commas between them, and in double quotes where they have some themselves."""
+    """Split names at commas; names that contain commas are in double quotes."""
     names = split_entries(texts, parameter.opts[0])
     return names or (None if parameter.name == "columns" else [])
 
 
 def column_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    """The names of the columns of the first data file that complete what was begun after the last comma."""
+    """Complete the name after the last comma, with the column names of the first data file."""
     from leafwise.columns import open_source
 
-    data = context.params.get("data") or context.args  # what stands before an option is not parsed
+    data = context.params.get("data") or context.args  # arguments before an option are not parsed
     try:
         names = open_source(data[0]).names if data and str(data[0]) != "-" else ()
-    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+    except (OSError, ValueError, TypeError):  # an unreadable file completes nothing
         return []
     before, comma, last = begun.rpartition(",")
     return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
@@ -80,7 +80,7 @@ def _delimiter(_context: click.Context, _parameter: click.Parameter, text: str |
     return {"tab": "\t", "\\t": "\t", "space": " "}.get((text or "").lower(), text)
 
 
-# How a data file is written, and which of its columns count.
+# How a data file is parsed, and which of its columns are used.
 _file_options: tuple[Callable[[Any], Any], ...] = (
     click.option("--no-header", is_flag=True, help="The first row is a case, not the names."),
     click.option(
@@ -122,7 +122,7 @@ _file_options: tuple[Callable[[Any], Any], ...] = (
     ),
 )
 
-# How columns become states: only where states are made, since a model brings its own.
+# How columns become states: only for commands without a model, since a model has states.
 _state_options: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--bins",
@@ -189,7 +189,7 @@ READING = (
 
 
 def reading_options(*missing: str, states: bool = False, unseen: bool = False) -> Callable[[F], F]:
-    """Options about data files: the command gets them as one argument, `reading`, as `read` takes them."""
+    """Options for data files; the command gets them as one argument, `reading`: keyword arguments of `read`."""
     known, made = (_unseen_option,) if unseen else (), _state_options if states else ()
     options = (*_file_options, _missing_option(*missing), *known, *made)
 
@@ -207,13 +207,13 @@ def reading_options(*missing: str, states: bool = False, unseen: bool = False) -
 
 
 def read_for_model(network: "Network | Mixture", data: Sequence[Path], reading: Mapping[str, Any]) -> "Table":
-    """The data in the states and cut points of a network."""
+    """Read data with the states and cut points of a network."""
     from leafwise.encoding import read
 
     return read(list(data), variables=network.variables, **reading)
 
 
 def titles(data: Sequence[Path]) -> str:
-    """What to call some data files on the screen."""
+    """A short name for some data files, for display."""
     names = ["standard input" if path == STANDARD else path.name for path in data]
     return names[0] if len(names) == 1 else f"{len(names)} files"

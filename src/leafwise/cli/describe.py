@@ -1,4 +1,4 @@
-"""`leafwise describe`: what the columns of a table are understood as, before anything is learned."""
+"""`leafwise describe`: how the columns of a table are interpreted, before anything is learned."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,9 +22,9 @@ from leafwise.cli.progress import telling
 @reading_options("error", "state", "drop", "infer", states=True)
 @json_option
 def describe(data: Sequence[Path], target: str | None, reading: dict[str, Any], as_json: bool) -> None:
-    """What each column of DATA is understood as: states, bins, dates, identifiers, free text, constants, copies.
+    """How each column of DATA is interpreted: states, bins, dates, identifiers, free text, constants, copies.
 
-    Nothing is refused here that `learn` would refuse, but shown with what can be done.
+    Columns that `learn` would refuse are shown here, with what can be done.
     """
     from leafwise.encoding import describe as understand
 

@@ -1,4 +1,4 @@
-"""The command that serves a page to explore a network, on this machine only."""
+"""`leafwise explore`: a page to explore a network, served on this machine only."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from leafwise.cli.progress import telling
 )
 @json_option
 def explore(model: Path, port: int | None, browser: bool | None, as_json: bool) -> int:
-    """Explore the network MODEL in a browser: set evidence, and see what follows.
+    """Explore the network MODEL in a browser: set evidence, and see the resulting probabilities.
 
     The page is served on this machine only, at an address with a secret token, until Ctrl-C.
     """
@@ -38,21 +38,21 @@ def explore(model: Path, port: int | None, browser: bool | None, as_json: bool) 
                 f"port {port} cannot be had ({error.strerror}): choose another, or leave --port out for a free one."
             ) from None
         tell("preparing the page")
-        _ = explorer.page  # made now, so that the browser need not wait
+        _ = explorer.page  # made now, so that the browser does not have to wait
     if as_json:
         print_json({"address": address})
     else:
         click.echo(f"{model.name} is at {address}\nCtrl-C stops.")
     if _has_screen() and not as_json if browser is None else browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # it need not wait for the page
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell began it in the background
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # need not wait for the page
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if a shell started it in the background
     server.run()  # returns at Ctrl-C
     server.close()
     return INTERRUPTED
 
 
 def _has_screen() -> bool:
-    """Whether a person sits before a screen on which a browser has a window: elsewhere it might take the terminal."""
+    """Whether there is a terminal, and a screen for a browser window: without one, a browser might use the terminal."""
     if not sys.stdout.isatty():
         return False
     return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

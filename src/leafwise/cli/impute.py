@@ -1,4 +1,4 @@
-"""`leafwise impute`: the missing cells of a table filled in."""
+"""`leafwise impute`: imputation of the missing cells of a table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,10 +50,10 @@ def impute(
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Fill in the missing cells of DATA, by the network MODEL, given what their rows show.
+    """Fill in the missing cells of DATA with the network MODEL, given the observed cells of their rows.
 
-    Columns of numbers are written as the bins that the network knows; columns that it does not know are left out. Rows
-    keep their order.
+    Columns of numbers are written as the bins of the network; columns that it does not contain are left out. Rows keep
+    their order.
     """
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no table: name a file for it with -o out.csv.")

@@ -1,4 +1,4 @@
-"""`leafwise learn`: from a data file to a saved network."""
+"""`leafwise learn`: learn a network from data files, and save it."""
 
 import sys
 from contextlib import nullcontext
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("alarm",)
 EXAMPLE_CASES = 1000
-KILLED_BY, NOT_SAVED = 128, 2  # exit codes: and a signal's number; where it was wanted
+KILLED_BY, NOT_SAVED = 128, 2  # exit codes: plus a signal's number; where it was wanted
 INTERRUPTED = 130
 IN_ROUNDS_WITHOUT = ("keep", "device", "networks", "cluster")
 MIXED_WITHOUT = ("leaves", "keep", "start", "weights", "device", "cluster")
@@ -49,13 +49,13 @@ SERIES_WITHOUT = (
     *("example", "target", "start", "hidden", "completions", "weights", "networks", "keep", "tied", "cache", "cluster"),
 )
 MOST = 2**31 - 1
-MOST_KEPT = 10_000  # each is a file, whose name is looked at before the search
+MOST_KEPT = 10_000  # each is a file, whose name is checked before the search
 COUNT = click.IntRange(1, MOST)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asked for, one field an option."""
+    """The parsed command line, one field per option."""
 
     data: tuple[Path, ...]
     example: str | None
@@ -316,20 +316,20 @@ def learn(**given: Any) -> int:
             check_output(file, *request.data, request.start, *constraint_files)
         _check_format(output)
     _check_checkpoint(request, output)
-    settings = _settings(request)  # what cannot be is refused before hours are spent on reading
+    settings = _settings(request)  # invalid settings are refused before the data are read
     table, understood, start, weights = _table(request)
     if not request.quiet and not request.as_json and sys.stderr.isatty():
         from leafwise.kernels.compiling.sources import when_compiling
 
         when_compiling(lambda: say("leafwise: compiling, once: the next run starts at once."))
     if request.device == "gpu" and not request.quiet and not request.as_json:
-        say_log("leafwise.counters.gpu")  # what the table takes there
+        say_log("leafwise.counters.gpu")  # the memory that the table takes there
     search = _search(request, settings, table, start, weights)
     if understood is not None and not request.quiet and not request.as_json:
         say(f"{understood.summary(in_options=True)}\n")
     if (n_before := getattr(search, "n_steps_before", 0)) and not request.quiet and not request.as_json:
         say(f"leafwise: going on from '{request.checkpoint}', after {n_before:,} steps.")
-    with asked_to_stop():  # whoever asks after the search is answered when all is saved
+    with asked_to_stop():  # a signal between search and saving must not end the process
         if request.verbose:
             interrupted = narrate(search, _names_of(table))
         else:
@@ -345,7 +345,7 @@ def _finish(
     output: Path | None,
     interrupted: int,
 ) -> int:
-    """Save the network, and say what was found."""
+    """Save the network, print the summary, and return the exit code."""
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.learner import with_leaves
     from leafwise.network import Network
@@ -383,7 +383,7 @@ def _finish(
 
 
 def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
-    """The options with --tables as the search it stands for."""
+    """The options, with --tables replaced by --search tables."""
     source = click.get_current_context().get_parameter_source("search")
     if tables and source is not ParameterSource.DEFAULT and given["search"] != "tables":
         raise click.UsageError(f"both --tables and --search {given['search']} were given: leave one of them out.")
@@ -391,7 +391,7 @@ def _with_tables(tables: bool, **given: Any) -> dict[str, Any]:
 
 
 def _refuse_unused(request: Request) -> None:
-    """An option that would do nothing is a mistake."""
+    """Refuse options that would have no effect."""
     infers, averaging = request.reading.get("missing") == "infer", ("leaves",) if request.leaves == "average" else ()
     unused = {
         "--tables": ("operators", "schedule", "delete_parents") if request.search == "tables" else (),
@@ -416,7 +416,7 @@ def _refuse_unused(request: Request) -> None:
             if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
                 _, without, wanted = option.partition("a run without ")
                 advice = f"give {wanted}, or leave it out" if without else "leave one of them out"
-                value = f" {request.leaves}" if name == "leaves" else ""  # others of its values may do
+                value = f" {request.leaves}" if name == "leaves" else ""  # other values of it may be allowed
                 raise click.UsageError(f"{option} takes no --{name.replace('_', '-')}{value}: {advice}.")
 
 
@@ -439,12 +439,12 @@ def _output(request: Request) -> Path | None:
 
 
 def _names_of(table: "Table | DaskCounter") -> tuple[str, ...]:
-    """What the variables are called."""
+    """The names of the variables."""
     return tuple(variable.name for variable in table.variables)
 
 
 def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, Network | None, Floats | None]":
-    """The cases to learn from, what they were understood as, the network to start from, and weights that remain."""
+    """The cases to learn from, their description, the network to start from, and weights that are not repeated rows."""
     from leafwise.batches import at_most_threads, rows_told
     from leafwise.encoding import read_and_describe, read_weighted
     from leafwise.new_data import without_inference
@@ -575,7 +575,7 @@ def _check_checkpoint(request: Request, output: Path | None) -> None:
 
 
 def _check_format(output: Path) -> None:
-    """Only JSON holds every network: others might be refused when the search is over."""
+    """Refuse other formats than JSON: they cannot store every network, which would only show after the search."""
     from leafwise.formats.files import format_of
 
     if output != STANDARD and format_of(output) != "JSON":
@@ -583,12 +583,12 @@ def _check_format(output: Path) -> None:
 
 
 def _names(output: Path, n: int) -> list[Path]:
-    """Where the best networks are saved, the best under the name that was given."""
+    """The files in which the n best networks are saved, the best one in `output`."""
     return [output, *(output.with_stem(f"{output.stem}-{place}") for place in range(2, n + 1))]
 
 
 def _save_all(search: Any, output: Path | None) -> list[dict[str, Any]]:
-    """Save the networks that were kept, the second best beside the best under model-2.json, and so on."""
+    """Save the networks that were kept: the best as model.json, the second best as model-2.json, and so on."""
     found = []
     files = [None] * len(search.networks) if output is None else _names(output, len(search.networks))
     for file, (network, log_score, posterior) in zip(files, search.networks, strict=True):
@@ -639,7 +639,7 @@ def _summary(values: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _cluster_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a cluster was asked, and how long each stage took."""
+    """The requests to a cluster, and how long each stage took."""
     counted = ("workers", "shards", "round_trips", "histograms", "bytes_sent", "bytes_received", "restored")
     rows = [(name.replace("_", " "), f"{report[name]:,}") for name in counted]
     return rows + [(f"seconds to {name.replace('_', ' ')}", f"{s:.2f}") for name, s in report["seconds"].items()]

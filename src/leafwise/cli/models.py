@@ -119,7 +119,7 @@ def evaluate(
 
 
 def _likelihood(log_probabilities: "NDArray[np.float64]") -> dict[str, Any]:
-    """The mean and its standard error; one case has none, nor have cases that the network says cannot be."""
+    """The mean and its standard error; that is None for a single case, or if the network makes a case impossible."""
     n_cases = len(log_probabilities)
     total = float(log_probabilities.sum())
     error = float(log_probabilities.std(ddof=1)) / math.sqrt(n_cases) if n_cases > 1 and math.isfinite(total) else None
@@ -154,7 +154,7 @@ def sample(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw cases from the network MODEL, given what is known of some variables or of none."""
+    """Draw cases from the network MODEL, with or without evidence on some variables."""
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no cases: name a file for them with -o cases.csv.")
     from leafwise.columns import check_ending
@@ -271,7 +271,7 @@ def show(
 
 
 def _slices(lags: int) -> str:
-    """How the names of a window over series are to be read."""
+    """How to read the names in a window over time series."""
     before = f"the {lags} slices" if lags > 1 else "the slice"
     return (
         f"every slice given {before} before: x[t-1] is x a step before; the graphs of such variables are those of the "
@@ -280,7 +280,7 @@ def _slices(lags: int) -> str:
 
 
 def _show_mixture(mixture: "Mixture", node: str | None, output: Path | None, html: Path | None, as_json: bool) -> None:
-    """What the members of a mixture agree on: the pairs of variables that most of them connect, or a picture."""
+    """Print the pairs of variables that at least half of a mixture's members connect, or save a picture."""
     if node is not None or html is not None:
         raise ValueError("a mixture of networks has no graphs or page of its own: leave out --node and --html.")
     if output is not None:
@@ -319,7 +319,7 @@ def _save_picture(network: "Network", node: str | None, output: Path, whole: boo
 
 
 def save_page(network: "Network", name: str, html: Path) -> None:
-    """Write the page to explore a network with."""
+    """Save the page for exploring a network."""
     from leafwise.explorer.page import page
     from leafwise.formats.whole_files import write_whole
 
@@ -357,9 +357,9 @@ def _node_summary(network: "Network", variable: int, node: "Node", n_parameters:
 
 
 def _node_graph(network: "Network", variable: int) -> dict[str, Any]:
-    """One decision graph, node by node: the root first, arcs pointing to later nodes by number."""
+    """One decision graph, node by node: the root first; arcs refer to later nodes by number."""
     node, name = network.nodes[variable], network.names[variable]
-    if node is None:  # only given: it has states, and no distribution of its own
+    if node is None:  # it has states, but no distribution of its own
         return {"name": name, "states": list(network.variables[variable].labels), "graph": None}
     from leafwise.report.shown_graph import ShownGraph
 
@@ -373,7 +373,7 @@ def _node_graph(network: "Network", variable: int) -> dict[str, Any]:
 
 
 def _test(shown: "ShownGraph", place: int) -> dict[str, Any]:
-    """A test; one of the variable itself has the probability of each arc, and only states that can come there."""
+    """A test; a test of the variable itself has the probability of each arc, and only states that can occur there."""
     tested, node = shown.network.variables[shown.graph.tests[place]], shown.node
     if node.own is not None and shown.is_own(place):
         row = node.own.places.index(place)

@@ -1,4 +1,4 @@
-"""What the commands share: options, loading networks, checking where to write, and printing."""
+"""What the commands share: options, loading of models, checks of output files, and printing."""
 
 import csv
 import io
@@ -33,11 +33,11 @@ model_argument = click.argument("model", type=INPUT_FILE)
 
 
 def variable_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    """The names of the model's variables that complete what was begun after the last comma; of a NAME=, its states."""
-    model = context.params.get("model") or next(iter(context.args), "-")  # what stands before an option is not parsed
+    """Complete the name after the last comma, with the model's variables; after NAME=, with its states."""
+    model = context.params.get("model") or next(iter(context.args), "-")  # arguments before an option are not parsed
     try:
         network = None if str(model) == "-" else load_model(Path(model))
-    except (OSError, ValueError, TypeError):  # what cannot be read completes nothing
+    except (OSError, ValueError, TypeError):  # an unreadable file completes nothing
         network = None
     if network is None:
         return []
@@ -49,7 +49,7 @@ def variable_names(context: click.Context, _parameter: click.Parameter, begun: s
 
 
 def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, shown by --help in this order."""
+    """Combine several options into one decorator; --help shows them in this order."""
 
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -59,7 +59,7 @@ def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-# What an exact answer may take.
+# Limits of exact inference.
 exactness_options = stacked(
     click.option(
         "--memory",
@@ -77,7 +77,7 @@ exactness_options = stacked(
 
 
 def limits_of(memory: float | None, operations: float | None) -> "Limits":
-    """The limits of an exact answer; the defaults where nothing is said."""
+    """The limits of exact inference, with defaults for None."""
     from leafwise.inference.exact import DEFAULT_LIMITS, Limits
 
     return Limits(
@@ -92,7 +92,7 @@ do_option = click.option(
 
 
 def intervened(network: "Network | Mixture", texts: Sequence[str]) -> "tuple[Network | Mixture, list[str]]":
-    """The network with what somebody sets, and what that assumes."""
+    """The network under the interventions of --do, and notes on what they assume."""
     from leafwise.inference.intervention import do, reversible_arcs
     from leafwise.mixture import Mixture
 
@@ -121,7 +121,7 @@ given_option = click.option(
 
 
 def parse_given(texts: Sequence[str], network: "Network | Mixture", option: str = "--given") -> dict[str, Any]:
-    """Evidence as it is typed. Commas part entries, unless in double quotes; known names and labels are kept whole."""
+    """Parse evidence. Commas separate entries, except in double quotes; known names and labels may contain =, |, :."""
     from leafwise.table import index_of
 
     given: dict[str, Any] = {}
@@ -139,7 +139,7 @@ def parse_given(texts: Sequence[str], network: "Network | Mixture", option: str 
 
 
 def split_entries(texts: Sequence[str], option: str) -> list[str]:
-    """What commas part in texts, unless in double quotes."""
+    """Split texts at commas, unless these are in double quotes."""
     try:
         return [entry for row in csv.reader(texts, skipinitialspace=True) for entry in row]
     except csv.Error as error:
@@ -174,7 +174,7 @@ def _is_number(text: str) -> bool:
 
 
 def load_model(model: Path) -> "Network":
-    """The network in a file, or on standard input as JSON."""
+    """Load a network from a file, or as JSON from standard input."""
     if model == STANDARD:
         from leafwise.formats.json import loads
 
@@ -185,7 +185,7 @@ def load_model(model: Path) -> "Network":
 
 
 def load_network_or_mixture(model: Path) -> "Network | Mixture":
-    """The network in a file, or the mixture of networks."""
+    """Load a network, or a mixture of networks, from a file or standard input."""
     from leafwise.formats.files import load_model as load
     from leafwise.formats.files import model_of
 
@@ -193,7 +193,7 @@ def load_network_or_mixture(model: Path) -> "Network | Mixture":
 
 
 def load_any(model: Path) -> "Network | Mixture | DynamicNetwork":
-    """The model in a file, of whatever kind."""
+    """Load a model of any kind from a file or standard input."""
     from leafwise.formats.files import any_model_of, format_of
     from leafwise.formats.whole_files import read_as
 
@@ -203,7 +203,7 @@ def load_any(model: Path) -> "Network | Mixture | DynamicNetwork":
 
 
 def load_dynamic(model: Path) -> "DynamicNetwork":
-    """The dynamic network in a file, or on standard input."""
+    """Load a dynamic network from a file or standard input."""
     from leafwise.formats import dynamic_json
     from leafwise.formats.files import load_dynamic as load
 
@@ -211,7 +211,7 @@ def load_dynamic(model: Path) -> "DynamicNetwork":
 
 
 def check_output(output: Path, *inputs: Path | None) -> None:
-    """Refuse at once what could only fail after the work is done, and never write over an input."""
+    """Refuse an output that cannot be written, before any work is done, and one that would overwrite an input."""
     if output == STANDARD:
         return
     folder = output.parent
@@ -235,7 +235,7 @@ def _can_make_files(folder: Path) -> bool:
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """One JSON object; numbers JSON does not know (infinities) become null."""
+    """Print one JSON object; numbers that JSON does not have (infinities, NaN) become null."""
     click.echo(json.dumps(_plain(values), allow_nan=False))
 
 
@@ -250,12 +250,12 @@ def _plain(value: Any) -> Any:
 
 
 def say(text: str) -> None:
-    """Something on standard error; names in it may not steer a terminal."""
+    """Print to standard error, without control characters."""
     click.echo(printable(text, kept="\n\t"), err=True)
 
 
 def say_log(name: str) -> None:
-    """Say what the module of this name logs, and hand it on to nobody else."""
+    """Print what the module of this name logs, and pass it to no other handler."""
     import logging
 
     def said(record: logging.LogRecord) -> bool:
@@ -264,12 +264,12 @@ def say_log(name: str) -> None:
 
     logger = logging.getLogger(name)
     logger.setLevel(logging.INFO)
-    logger.filters = [said]  # in place of that of another call
+    logger.filters = [said]  # replaces that of an earlier call
 
 
 @contextmanager
 def standard_table() -> Iterator[IO[bytes]]:
-    """Where a table goes on standard output: as it is, but for a terminal, which names may not steer."""
+    """The stream for a table on standard output: as it is, but on a terminal without control characters."""
     if not sys.stdout.isatty():
         yield sys.stdout.buffer
         return
@@ -279,7 +279,7 @@ def standard_table() -> Iterator[IO[bytes]]:
 
 
 def print_rows(rows: Sequence[Sequence[str]], *, right: int = 1, err: bool = False) -> None:
-    """Aligned columns; those from `right` on are numbers, aligned to the right."""
+    """Print aligned columns; those from `right` on are aligned to the right."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

@@ -53,8 +53,8 @@ def predict(
 ) -> None:
     """The probabilities of the states of a variable of the network MODEL, for every row of DATA.
 
-    Each line has the most probable state, and the probability of each. DATA need not have the target; missing cells are
-    summed over, exactly.
+    Each line contains the most probable state, and the probability of each state. DATA need not contain the target;
+    missing cells are summed over, exactly.
     """
     if as_json and output in (None, STANDARD):
         raise click.UsageError("--json prints no probabilities: name a file for them with -o out.csv.")

@@ -1,4 +1,4 @@
-"""Watching a search from the command line: progress on a terminal, and stopping it without losing what it found."""
+"""Progress of a search on a terminal, and signals that stop it without losing its result."""
 
 import signal
 import sys
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from leafwise.search.run import SearchRun
 
 SECONDS_BETWEEN_UPDATES = 0.1
-SECONDS_OF_ONE_CTRL_C = 1.0  # pressed twice within this, it was meant once
+SECONDS_OF_ONE_CTRL_C = 1.0  # further signals within this time are ignored
 
 
 class Stop(Exception):
@@ -29,13 +29,13 @@ class Stop(Exception):
 
 @dataclass
 class Asked:
-    """By which signal somebody asked to stop; 0: nobody has."""
+    """The signal that asked to stop; 0: none yet."""
 
     signal: int = 0
 
 
 def follow(search: "SearchRun | MixtureRun", *, quiet: bool) -> int:
-    """Run a search to its end or until somebody asks it to stop, with progress on a terminal; the signal, or 0."""
+    """Run a search until it ends or a signal asks to stop, with progress on a terminal; return the signal, or 0."""
     with asked_to_stop() as asked, _display(quiet=quiet) as display:
 
         def progress(search: Any) -> None:
@@ -49,7 +49,7 @@ def follow(search: "SearchRun | MixtureRun", *, quiet: bool) -> int:
 
 
 def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
-    """The same with a line on standard error for every step."""
+    """The same as `follow`, with a line on standard error for every step."""
     watched: Any = search
     with asked_to_stop() as asked, suppress(Stop):
 
@@ -57,10 +57,10 @@ def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
             if asked.signal:
                 raise Stop
 
-        if hasattr(search, "watch") and not hasattr(search, "save"):  # rounds that are long; a checkpoint has its own
+        if hasattr(search, "watch") and not hasattr(search, "save"):  # long rounds; checkpoints use `watch` themselves
             watched.watch = stop_if_asked
         for step in search:
-            with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
+            with suppress(OSError):  # a closed terminal must not lose the result
                 told = search.describe() if hasattr(search, "describe") else _line(search.n_steps, step, names)
                 say(told)
             if asked.signal:
@@ -72,7 +72,7 @@ def narrate(search: "SearchRun | MixtureRun", names: tuple[str, ...]) -> int:
 
 @contextmanager
 def telling(*, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Says on a terminal what is being done, and for how long. What is printed meanwhile would be lost: print after."""
+    """Show on a terminal what is being done, and for how long. Print other output afterwards, or it would be lost."""
     if quiet or not sys.stderr.isatty():
         yield lambda _text: None
         return
@@ -93,16 +93,16 @@ def _bar() -> "Progress":
 
 @contextmanager
 def not_interrupted() -> Iterator[None]:
-    """While results are saved, nothing that asks to stop is heard."""
+    """Ignore signals that ask to stop, while results are saved."""
     with _heard(signal.SIG_IGN):
         yield
 
 
 @contextmanager
 def asked_to_stop() -> Iterator[Asked]:
-    """Hears Ctrl-C, SIGTERM and SIGHUP.
+    """Handle Ctrl-C, SIGTERM and SIGHUP.
 
-    The first only asks: the step under way is finished, so that the network is valid. The second ends it all.
+    The first only asks to stop: the current step is completed, so that the network is valid. A later one interrupts it.
     """
     asked, first = Asked(), 0.0
 
@@ -119,8 +119,8 @@ def asked_to_stop() -> Iterator[Asked]:
 
 @contextmanager
 def _heard(by: Any) -> Iterator[None]:
-    """Lets somebody hear the signals that ask to stop, but for those that are ignored, as by nohup."""
-    if threading.current_thread() is not threading.main_thread():  # signals only ever reach the main thread
+    """Set the handler of the signals that ask to stop, except those that are ignored, as by nohup."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -135,7 +135,7 @@ def _heard(by: Any) -> Iterator[None]:
 
 @contextmanager
 def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
-    """Shows the state of a search at most ten times a second, however often it is called."""
+    """Show the state of a search, at most ten times a second."""
     if quiet or not sys.stderr.isatty():
         yield lambda _search: None
         return
@@ -147,7 +147,7 @@ def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
         now = time.monotonic()
         if now >= due:
             due = now + SECONDS_BETWEEN_UPDATES
-            with suppress(OSError):  # a terminal that is gone is no reason to lose what was found
+            with suppress(OSError):  # a closed terminal must not lose the result
                 bar.update(task, description=_state(search))
 
     bar.start()
@@ -159,7 +159,7 @@ def _display(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
 
 
 def _state(search: Any) -> str:
-    if hasattr(search, "describe"):  # many networks
+    if hasattr(search, "describe"):  # a mixture
         return str(search.describe())
     rounds = getattr(search, "n_rounds", None)
     done = f"{search.n_steps:,} steps" if rounds is None else f"{rounds:,} rounds"
@@ -168,7 +168,7 @@ def _state(search: Any) -> str:
 
 
 def _line(number: int, step: Any, names: tuple[str, ...]) -> str:
-    if not hasattr(step, "operator"):  # a round of restarts
+    if not hasattr(step, "operator"):  # a round on completed cases
         where = "all variables" if step.target is None else names[step.target]
         return f"{number:>6}  {where}  gain {step.gain:.4f}  log score {step.log_score:.4f}"
     operator = step.operator

@@ -1,4 +1,4 @@
-"""The commands that ask a network: query and mpe."""
+"""The commands that query a network: query and mpe."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,7 +29,7 @@ from leafwise.errors import in_options
 if TYPE_CHECKING:
     from leafwise.inference.query import Answer
 
-MOST_ROWS = 100  # of a joint distribution: the most probable ones are printed
+MOST_ROWS = 100  # of a joint distribution that are printed, the most probable ones
 
 
 @click.command()
@@ -82,7 +82,7 @@ def query(
     seed: int,
     as_json: bool,
 ) -> None:
-    """The distribution of variables of the network MODEL, given what is known of others."""
+    """The distribution of variables of the network MODEL, given evidence on others."""
     from leafwise.inference.query import query as ask
 
     with telling(quiet=as_json) as tell:
@@ -142,9 +142,9 @@ def mpe(
     operations: float | None,
     as_json: bool,
 ) -> None:
-    """The most probable explanation: the states of all variables of MODEL, together, given what is known of some.
+    """The most probable explanation: the most probable joint state of all variables of MODEL, given evidence on some.
 
-    With --target, the most probable states of these variables, whatever the others are (MAP).
+    With --target, the most probable joint state of these variables, with all others summed over (MAP).
     """
     from leafwise.inference.explanation import explain
 
@@ -223,7 +223,7 @@ def _rows(answer: "Answer") -> list[tuple[str, ...]]:
 
 
 def _certainty(error: float, interval: Sequence[float]) -> list[str]:
-    """How certain a probability is, as text."""
+    """The standard error and the interval of a probability, as text."""
     low, high = interval
     return [f"± {error:.6f}", f"{low:.6f} to {high:.6f}"]
 
@@ -232,7 +232,7 @@ _JointCell = tuple[tuple[str, ...], float, tuple[float, list[float]] | None]
 
 
 def _joint_cells(answer: "Answer") -> list[_JointCell]:
-    """Labels and probability of each cell, its error and interval; the most probable first."""
+    """Labels, probability, error and interval of each cell, the most probable first."""
     values = answer.distributions[0].ravel().tolist()
     certainties: list[tuple[float, list[float]] | None] = [None] * len(values)
     if answer.standard_errors is not None and answer.intervals is not None:

@@ -1,4 +1,4 @@
-"""`leafwise reproduce`: the paper's experiments, rerun, beside the published numbers."""
+"""`leafwise reproduce`: rerun the paper's experiments, and compare the results with the published ones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ALARM_TABLES = {"table3": "S", "table4": "U", "table5": "C"}
 WHAT = ("table1", "table2", *ALARM_TABLES, "table6", "edges", "recovery")
-PARTS = {"section6": ("section6-drawn", "section6-data", "section6-series")}  # what takes more than one table
+PARTS = {"section6": ("section6-drawn", "section6-data", "section6-series")}  # experiments with several tables
 FILES = {"table1": "promoters.csv", "table2": "splice.csv"}
 
 
@@ -85,7 +85,7 @@ def reproduce(
     wanted = WHAT if what == "all" else PARTS.get(what, (what,))
     reports: dict[str, Report] = {}
     if page is not None:
-        _fill(page, dict.fromkeys(wanted, ""))  # there must be a place for each, before the work begins
+        _fill(page, dict.fromkeys(wanted, ""))  # check that there is a place for each, before the work begins
     files = {name: _file(name, data, data_dir) for name in wanted if name in FILES}
     with telling() as tell:
         for name, file in files.items():
@@ -156,7 +156,7 @@ def _print(reports: "dict[str, Report]", *, markdown: bool, as_json: bool) -> No
 
 
 def _fill(page: Path, texts: dict[str, str]) -> str:
-    """The text of the page, with new texts between the marks of their names."""
+    """The text of the page, with new texts between the markers of their names."""
     text = page.read_text(encoding="utf-8")
     for name, new in texts.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"

@@ -1,4 +1,4 @@
-"""A result that cannot be saved where it was wanted is kept elsewhere: it may have taken days."""
+"""Saving of results: one that cannot be saved in the given file is saved elsewhere, since it may have taken days."""
 
 import tempfile
 from pathlib import Path
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def saved(network: "Network | Mixture | DynamicNetwork", wanted: Path) -> Path:
-    """Save a network; where it is, if it could not be saved where it was wanted, which is said.
+    """Save a network, and return where; if it cannot be saved in the given file, report it and save it elsewhere.
 
-    If there is no room for it anywhere, it goes to standard output.
+    If there is no space for it anywhere, it is printed to standard output.
     """
     try:
         network.save(wanted)
@@ -30,7 +30,7 @@ def saved(network: "Network | Mixture | DynamicNetwork", wanted: Path) -> Path:
         try:
             kept = Path(folder()) / f"{wanted.name.removesuffix(endings)}-kept{endings}"
             network.save(kept)
-        except (OSError, RuntimeError):  # it is full, or deleted, or nobody knows where it is
+        except (OSError, RuntimeError):  # it is full, deleted, or unknown
             continue
         say(f"{problem} is kept in '{kept}'.")
         return kept
@@ -40,7 +40,7 @@ def saved(network: "Network | Mixture | DynamicNetwork", wanted: Path) -> Path:
 
 
 def dumped(network: "Network | Mixture | DynamicNetwork") -> str:
-    """The text of its file."""
+    """The text of a network's JSON file."""
     from leafwise.dynamic_network import DynamicNetwork
     from leafwise.formats import dynamic_json, json, mixture_json
     from leafwise.mixture import Mixture

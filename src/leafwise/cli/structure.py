@@ -1,4 +1,4 @@
-"""The commands about what tells of what: independence, information and importance."""
+"""The commands that analyse dependence: independence, information and importance."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ from leafwise.cli.progress import telling
 )
 @json_option
 def independence(model: Path, names: Sequence[str], given: Sequence[str], as_json: bool) -> None:
-    """Whether NAME is independent of OTHER, as the arcs and decision graphs of the network MODEL say.
+    """Whether NAME is independent of OTHER, according to the arcs and decision graphs of the network MODEL.
 
     With NAME alone: its Markov blanket, and the contexts in which it does not depend on some of its parents.
     """
@@ -57,7 +57,7 @@ def independence(model: Path, names: Sequence[str], given: Sequence[str], as_jso
 
 
 def _parse_known(texts: Sequence[str], network: Any) -> dict[str, Any]:
-    """Names alone, or with states."""
+    """Parse evidence: names alone, or with states."""
     known: dict[str, Any] = {}
     for entry in split_entries(texts, "--given"):
         if entry.strip() in network.names:
@@ -100,7 +100,7 @@ def information(
     operations: float | None,
     as_json: bool,
 ) -> None:
-    """What is worth observing next, to learn about a variable of the network MODEL: the most informative first."""
+    """What to observe next, to learn about a variable of the network MODEL: the most informative variables first."""
     from leafwise.inference.information import entropy, value_of_information
 
     with telling(quiet=as_json) as tell:
@@ -142,7 +142,7 @@ def information(
 def importance(
     model: Path, data: Sequence[Path], target: str, seed: int, reading: dict[str, Any], as_json: bool
 ) -> None:
-    """Which variables matter for a target, in nats a case: measured on DATA, or on cases drawn from MODEL."""
+    """How much each variable matters for a target, in nats per case: on DATA, or on cases drawn from MODEL."""
     from leafwise.inference.information import feature_importance
 
     with telling(quiet=as_json) as tell:
@@ -165,5 +165,5 @@ def importance(
 
 
 def split_names(texts: Sequence[str], names: Sequence[str], option: str) -> list[str]:
-    """The names in texts that are one name each, or several with commas between."""
+    """The names in texts, each of which is one name, or several separated by commas."""
     return [name for text in texts for name in ([text] if text in names else split_entries([text], option))]

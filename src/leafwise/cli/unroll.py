@@ -1,4 +1,4 @@
-"""leafwise unroll: from a dynamic network to an ordinary one over so many slices."""
+"""`leafwise unroll`: conversion of a dynamic network to an ordinary one over a number of slices."""
 
 from pathlib import Path
 
@@ -25,9 +25,9 @@ MOST_SLICES = 10**6
 @click.option("-o", "--output", type=OUTPUT_FILE, metavar="FILE", required=True, help="Where to save the network.")
 @json_option
 def unroll(model: Path, slices: int, output: Path, as_json: bool) -> None:
-    """The dynamic network MODEL as an ordinary network over T slices, with variables x[0], x[1], ..., x[T-1].
+    """Unroll the dynamic network MODEL to an ordinary network over T slices, with variables x[0], x[1], ..., x[T-1].
 
-    What is asked of it then is filtering, smoothing and prediction: query, mpe, sample, evaluate and all others.
+    Filtering, smoothing and prediction are queries to it: with query, mpe, sample, evaluate and all other commands.
     """
     from leafwise.table import many
 

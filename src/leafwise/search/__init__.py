@@ -1,1 +1,1 @@
-"""Searches for high-scoring networks. They meet the data only through a counter."""
+"""Searches for high-scoring networks. They access the data only through a counter."""

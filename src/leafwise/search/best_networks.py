@@ -1,4 +1,4 @@
-"""The best distinct networks that a search has seen. Knows nodes and decision graphs."""
+"""The best distinct networks that a search has visited. Knows nodes and decision graphs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,24 +11,24 @@ from leafwise.network import Node
 
 Nodes = tuple[Node | None, ...]
 
-_SAME_SCORE = 1e-6  # networks whose scores differ by more are not compared: they differ
+_SAME_SCORE = 1e-6  # networks whose log marginal likelihoods differ by more are different, and not compared
 _MOST_WALKS = 10_000
 
 
 class BestNetworks:
-    """So many nodes-and-score pairs, the best first; of networks that say the same the first is kept."""
+    """Up to `most` networks with their log scores, the best first; of those with the same leaves, the best one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.found: list[tuple[Nodes, float]] = []
-        self._likelihoods: list[float] = []  # of those
+        self._likelihoods: list[float] = []  # of these networks
 
     def wants(self, log_score: float) -> bool:
-        """Whether a network with this score would be kept, if it is new."""
+        """Whether a network with this score would be kept if it is new."""
         return len(self.found) < self._most or log_score > self.found[-1][1]
 
     def offer(self, nodes: Nodes, log_score: float, log_likelihood: float) -> None:
-        """Keep the network if it is among the best, and says something new or says it in a simpler way."""
+        """Keep the network if it is among the best, and no kept one with the same leaves has as high a score."""
         if not self.wants(log_score):
             return
         for place, (known, score) in enumerate(self.found):
@@ -43,24 +43,24 @@ class BestNetworks:
         del self.found[self._most :], self._likelihoods[self._most :]
 
     def state(self) -> list[Any]:
-        """All of them in plain values."""
+        """The networks as plain values."""
         pairs = zip(self.found, self._likelihoods, strict=True)
         return [[plain_nodes(nodes), log_score, likelihood] for (nodes, log_score), likelihood in pairs]
 
     def go_on_from(self, state: Sequence[Any]) -> None:
-        """Keep what another one kept."""
+        """Restore the networks from a saved state."""
         self.found = [(nodes_of(nodes), log_score) for nodes, log_score, _ in state]
         self._likelihoods = [likelihood for _, _, likelihood in state]
 
     def relative_posteriors(self) -> list[float]:
-        """The posterior probability of each among those kept."""
+        """The posterior probability of each network, relative to all that are kept."""
         log_scores = np.array([log_score for _, log_score in self.found])
         odds = np.exp(log_scores - log_scores.max())
         return [float(share) for share in odds / odds.sum()]
 
 
 def plain_nodes(nodes: Nodes) -> list[Any]:
-    """Nodes that were learned, in plain values.
+    """Convert learned nodes to plain values.
 
     >>> node = Node.learned((), DecisionGraph.single(), np.array([[3, 1]]), np.ones((1, 2)))
     >>> nodes_of(plain_nodes((node, None))) == (node, None)
@@ -75,7 +75,7 @@ def plain_nodes(nodes: Nodes) -> list[Any]:
 
 
 def nodes_of(rows: Sequence[Any]) -> Nodes:
-    """The nodes that `plain_nodes` wrote."""
+    """Convert back what `plain_nodes` returned."""
     return tuple(None if row is None else _node_of(*row) for row in rows)
 
 
@@ -90,7 +90,7 @@ def _say_the_same(nodes: Nodes, others: Nodes) -> bool:
 
 
 def same_leaves(one: DecisionGraph, other: DecisionGraph) -> bool:
-    """Whether the same assignments share leaves in two graphs; False also where that would take too long to say.
+    """Whether two graphs partition the assignments alike; False also if the comparison would take too long.
 
     >>> same_leaves(DecisionGraph.complete([0, 1], [2, 2]), DecisionGraph.complete([1, 0], [2, 2]))
     True

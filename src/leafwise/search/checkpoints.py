@@ -1,11 +1,11 @@
-"""Checkpoints: a search that saves, now and then, what it takes to go on from there, in one JSON file.
+"""Checkpoints: a search that periodically saves its state to a JSON file, from which it can be resumed.
 
     {"format": "leafwise-checkpoint", "version": 4, "digest": "...", "stopped": "",
      "of": {"leafwise": "1.0", "data": "...", "search": "...", ...}, "state": {...}}
 
-`of` says of which run it is, and a run goes on from its own file alone. The digest is that of all that follows it: a
-file that was damaged is refused. It stays when the search is over, so that the same command gives the same network at
-once, and one with a higher limit goes on.
+`of` identifies the run by its data and options; only the same run can resume from the file. `digest` is a hash of
+everything after it, so that a damaged file is refused. The file is kept when the search ends: the same command then
+returns the same network at once, and with a higher limit it continues.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ from leafwise.search.run import Resumable, Settings
 FORMAT, VERSION = "leafwise-checkpoint", 4
 EVERY = 60.0
 _OF_TIME = ("seconds", "threads")
-_LIMITS = (*_OF_TIME, "max_steps", "rounds")  # what may be another when a search goes on
+_LIMITS = (*_OF_TIME, "max_steps", "rounds")  # settings that may differ when a search is resumed
 _SPELLED = {
     "leafwise": "version of leafwise",
     "structure_prior": "structure prior",
@@ -50,9 +50,10 @@ def run_of(
     start: Network | None,
     repeated: str,
 ) -> dict[str, str]:
-    """What a search depends on: data and options, but no limits.
+    """What identifies a run: the data and all options except limits.
 
-    `repeated`: what lets it run again and again, if something does; how far each run may go is no limit of that.
+    `repeated` describes what runs the search repeatedly, if anything does; `max_steps` and `rounds` of each run are
+    then no limits, but options.
     """
     prior, rules = problem.prior, problem.parents
     variables = [dataclasses.astuple(variable) for variable in problem.variables]
@@ -74,16 +75,16 @@ def run_of(
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # which loads much
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     try:
         return version("leafwise")
-    except PackageNotFoundError:  # it runs from a folder
+    except PackageNotFoundError:  # it runs from the sources
         return "not installed"
 
 
 def _rows_of(problem: Problem, counter: Counter) -> bytes:
-    """The rows, or where they are elsewhere the counts of all pairs that a search may look at."""
+    """The rows, or if they are remote, the counts of all pairs of a target and a candidate."""
     if counter.local is not None:
         return counter.local.codes.tobytes()
     session = counter.session()
@@ -99,7 +100,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _described(settings: Any, limits: tuple[str, ...]) -> str:
-    """Settings without their limits."""
+    """The settings without these limits, as text."""
     fields = [field.name for field in dataclasses.fields(settings) if field.name not in limits]
     values = ((name, getattr(settings, name)) for name in fields)
     told = [f"{name}={_described(v, limits) if dataclasses.is_dataclass(v) else repr(v)}" for name, v in values]
@@ -107,7 +108,7 @@ def _described(settings: Any, limits: tuple[str, ...]) -> str:
 
 
 class Checkpoint:
-    """The file, of a run with these data and options."""
+    """The checkpoint file of the run that `of` identifies."""
 
     def __init__(self, path: str | os.PathLike[str], of: Mapping[str, str]) -> None:
         self.path, self._of = Path(path), dict(of)
@@ -116,7 +117,7 @@ class Checkpoint:
             raise ValueError(f"the checkpoint {str(self.path)!r} cannot be written: there is no folder '{folder}'.")
 
     def load(self) -> dict[str, Any] | None:
-        """The state that was saved; None where there is no file yet, and a ValueError if it is of another run."""
+        """The saved state, None if there is no file yet; a ValueError if the file is damaged or of another run."""
         return read_as(self.path, self._state_in) if self.path.exists() else None
 
     def _state_in(self, data: bytes) -> dict[str, Any]:
@@ -144,10 +145,10 @@ class Checkpoint:
         return state
 
     def save(self, state: Mapping[str, Any], stopped: str) -> None:
-        """Write the file, complete or not at all."""
+        """Write the file atomically."""
         document = {"format": FORMAT, "version": VERSION, "digest": "", "stopped": stopped}
         document |= {"of": self._of, "state": state}
-        document = json.loads(json.dumps(document, allow_nan=False))  # tuples become lists, as they will be read
+        document = json.loads(json.dumps(document, allow_nan=False))  # tuples become lists, as when the file is read
         document["digest"] = _digest_of(document)
         write_whole(self.path, json.dumps(document, separators=(",", ":")).encode())
 
@@ -157,9 +158,9 @@ def _digest_of(document: Mapping[str, Any]) -> str:
 
 
 class Checkpointed:
-    """A search that saves where it is: every so many seconds, when it ends, and when whoever watches it stops it.
+    """A search that saves its state every `every` seconds, when it ends, and when `progress` raises an exception.
 
-    All else is that search's own.
+    Everything else is delegated to the search.
     """
 
     def __init__(self, search: Resumable, checkpoint: Checkpoint, every: float) -> None:
@@ -185,7 +186,7 @@ class Checkpointed:
         return step
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Take all remaining steps, as the search does."""
+        """Take all remaining steps; `progress` is called as by the search."""
 
         def tell(search: Any) -> None:
             self._save_if_due()
@@ -199,7 +200,7 @@ class Checkpointed:
         self.save()
 
     def save(self) -> None:
-        """Save where it is now. Where that cannot be, it warns once and goes on; the last file that was saved stays."""
+        """Save the current state; if that fails, warn once until it succeeds again, and keep the previous file."""
         try:
             self._checkpoint.save(self._search.state(), self._search.stopped)
             self._has_failed = False
@@ -246,16 +247,16 @@ class Checkpointed:
         return self._search.log_score
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here."""
+        """The state from which the search can be resumed, as plain values."""
         return self._search.state()
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how."""
+        """What was learned and how, as plain values."""
         return self._search.summary()
 
 
 def check_every(every: float) -> float:
-    """Seconds between two saves."""
+    """Check the number of seconds between two saves, and return it as a float."""
     if not isinstance(every, int | float) or isinstance(every, bool) or not 0 <= every < math.inf:
         raise ValueError(f"every is {every!r}, and must be seconds, from 0 on: use 60.")
     return float(every)

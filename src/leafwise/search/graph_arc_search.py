@@ -1,7 +1,7 @@
-"""Greedy search over arcs whose nodes hold decision graphs.
+"""Greedy search over arcs, with decision graphs as local structures.
 
-Each change of an arc is scored by learning anew the graphs of the nodes it changes (Friedman & Goldszmidt, 1996; the
-paper's Section 4.2 describes it).
+A change of an arc is scored by relearning the decision graphs of the nodes that it affects (Friedman & Goldszmidt,
+1996; described in Section 4.2 of the paper).
 """
 
 import math
@@ -25,12 +25,12 @@ from leafwise.workers import Workers
 
 Parents = tuple[int, ...]  # sorted
 
-_BATCH = 512  # graphs learned at a time
+_BATCH = 512  # graphs learned in one search
 
 
 @dataclass(frozen=True)
 class GraphArcSearch:
-    """How to search over arcs: `greedy` is the search of each node's decision graph.
+    """Settings of the search over arcs; `greedy` are those of the search for each node's decision graph.
 
     >>> GraphArcSearch(LeafSearch(operators="B")).max_steps is None
     True
@@ -51,14 +51,14 @@ class GraphArcSearch:
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "GraphArcSearchRun":
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
         return GraphArcSearchRun(problem, counter, self, workers, state)
 
 
 class GraphArcSearchRun(Run):
-    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+    """A search in progress. Iterate over its steps, or call `run`; after any step, `network` is the current network.
 
-    Each step makes the change that gains most; ties go to additions, then deletions, then reversals, then to the
+    Each step makes the change with the largest gain; ties go to additions, then deletions, then reversals, then to the
     smaller child, then to the smaller parent. Parents that a learned graph does not test are dropped, unless required.
     """
 
@@ -74,14 +74,14 @@ class GraphArcSearchRun(Run):
         self.settings, self._workers = settings, workers
         self._scores: dict[tuple[int, Parents], float] = {}
         self._nodes: dict[tuple[int, Parents], Node] = {}
-        self._found_with: dict[tuple[int, Parents], Parents] = {}  # more parents, of which some were dropped
+        self._found_with: dict[tuple[int, Parents], Parents] = {}  # the parents before untested ones were dropped
         n = len(problem.variables)
         self._parents: list[Parents] = [()] * n
         for target in problem.targets:
             self._parents[target] = tuple(np.flatnonzero(problem.parents.is_parent[target]).tolist())
-        self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from each other
+        self._gains: list[dict[int, float]] = [{} for _ in range(n)]  # of adding or deleting the arc from another
         self.operators: list[Change] = []
-        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between any two batches of graphs
+        self.watch: Callable[[GraphArcSearchRun], None] | None = None  # called between two batches of graphs
         if state is not None:
             self._go_on_from(state)
 
@@ -94,7 +94,7 @@ class GraphArcSearchRun(Run):
         return Step(self.operators[-1], self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[["GraphArcSearchRun"], None] | None = None) -> None:
-        """Take all remaining steps; `progress` is called after each, and between the batches of graphs it takes."""
+        """Take all remaining steps; `progress` is called after each, and between its batches of graphs."""
         self.watch = progress
         while self._advance():
             if progress is not None:
@@ -127,7 +127,7 @@ class GraphArcSearchRun(Run):
 
     @property
     def network(self) -> Network:
-        """The network as it is now."""
+        """The current network."""
         nodes: list[Node | None] = [None] * len(self._problem.variables)
         for target in self._problem.targets:
             parents = self._parents[target]
@@ -135,7 +135,7 @@ class GraphArcSearchRun(Run):
         return self._problem.network(nodes, self.summary())
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values: scores come from long searches, graphs are few."""
+        """The state from which the search can be resumed, as plain values: all scores, but no graphs."""
         return {
             "parents": self._parents,
             "operators": plain(self.operators),
@@ -151,14 +151,14 @@ class GraphArcSearchRun(Run):
         self._found_with = {(target, tuple(left)): tuple(parents) for target, left, parents in state["found_with"]}
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         greedy = self.settings.greedy
         how = {"search": "edges", "operators": greedy.letters, "schedule": greedy.schedule, **self._problem.counted}
         n_tests = sum(self._node(target, self._parents[target]).graph.n_tests for target in self._problem.targets)
         return self._summary(how, n_tests, self.n_steps, count_changes(self.operators))
 
     def _advance(self) -> bool:
-        """Take one step; where there is none, `stopped` says why."""
+        """Take one step; False if there is none, and `stopped` then says why."""
         with self._clock:
             if self._is_over(self.settings.seconds, "max_steps", self.n_steps, self.settings.max_steps):
                 return False
@@ -170,7 +170,7 @@ class GraphArcSearchRun(Run):
             return True
 
     def _best(self) -> Change | None:
-        """The change that gains most, in the order of ties."""
+        """The change with the largest gain, the first one if tied; None if none gains."""
         changes = self._changes()
         self._find_gains(changes)
         best: Change | None = None
@@ -183,7 +183,7 @@ class GraphArcSearchRun(Run):
         return best
 
     def _find_gains(self, changes: list[Change]) -> None:
-        """What it gains to add or delete the arcs of these changes, where that is not known yet."""
+        """Compute the gains of adding or deleting the arcs of these changes, unless they are known."""
         arcs = [(change.child, change.parent) for change in changes]
         arcs += [(change.parent, change.child) for change in changes if isinstance(change, ReverseArc)]
         new = {arc: _toggled(self._parents[arc[0]], arc[1]) for arc in arcs if arc[1] not in self._gains[arc[0]]}
@@ -192,7 +192,7 @@ class GraphArcSearchRun(Run):
             self._gains[child][other] = self._score(child, parents) - self._score(child, self._parents[child])
 
     def _changes(self) -> list[Change]:
-        """All changes that are allowed and close no cycle, in the order of ties; their gains are not known yet."""
+        """All changes that are allowed and create no cycle, in the order of ties; their gains are not set."""
         rules, targets = self._problem.parents, self._problem.targets
         above = dag.ancestor_matrix(self._parents)
         additions: list[Change] = [
@@ -218,19 +218,19 @@ class GraphArcSearchRun(Run):
             self._toggle(change.parent, change.child)
 
     def _toggle(self, target: int, other: int) -> None:
-        """Add or delete an arc into a target, and drop parents that are not tested then."""
+        """Add or delete an arc into a target, then drop parents that its graph does not test, unless they are fixed."""
         parents = _toggled(self._parents[target], other)
         score, node = self._score(target, parents), self._node(target, parents)
         kept = self._problem.parents.fixed[target]
         left = tuple(p for p in parents if p in node.graph.tested or kept[p])
-        self._scores[target, left] = score  # it tests these alone, however it was found
+        self._scores[target, left] = score  # the graph tests no others
         self._nodes[target, left] = node
         self._found_with[target, left] = self._found_with.get((target, parents), parents)
         self._parents[target] = left
         self._gains[target] = {}
 
     def _node(self, target: int, parents: Parents) -> Node:
-        """The graph, with what is in it: learned once more, since of most only the score is ever needed."""
+        """The node of a target with these parents; relearned on demand, since usually only its score is needed."""
         key = target, parents
         if key not in self._nodes:
             learned = self._learn_batch([(target, self._found_with.get(key, parents))])
@@ -242,7 +242,7 @@ class GraphArcSearchRun(Run):
         return self._scores[target, parents]
 
     def _learn_all(self, wanted: list[tuple[int, Parents]]) -> None:
-        """Learn the graph of each target with these parents, if that was not done before: many at a time."""
+        """Score the graphs of all (target, parents) that are not scored yet, by learning them in batches."""
         new = [key for key in dict.fromkeys(wanted) if key not in self._scores]
         for begin in range(0, len(new), _BATCH):
             end = begin + _BATCH
@@ -253,9 +253,9 @@ class GraphArcSearchRun(Run):
                 self.watch(self)
 
     def _learn_batch(self, batch: list[tuple[int, Parents]]) -> LeafSearchRun:
-        """A search in which every one is a node of its own, after all variables, without arcs between them.
+        """Learn a batch of (target, parents) in one search: each is the node of a copy of its target.
 
-        Its target is a copy of the variable.
+        The copies follow all variables, and are nobody's parents.
         """
         n, rules = len(self._problem.variables), self._problem.parents
         copied = [target for target, _ in batch]
@@ -279,5 +279,5 @@ class GraphArcSearchRun(Run):
 
 
 def _toggled(parents: Parents, other: int) -> Parents:
-    """The parents with one more, or without it."""
+    """The parents with `other` added, or removed if it is one of them."""
     return tuple(sorted({other}.symmetric_difference(parents)))

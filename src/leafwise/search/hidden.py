@@ -1,4 +1,4 @@
-"""Hidden causes: variables that nobody observed. Where learning begins with them, and how many states they get."""
+"""Hidden variables: the network that learning begins with, and the search for their number of states."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,14 +16,14 @@ from leafwise.search.run import Resumable
 from leafwise.table import Variable, count_states
 
 Floats = NDArray[np.float64]
-_ROUNDS = 60  # of EM, from random weights
-_MOST_CASES = 50_000  # that a mixture is fitted to: it is only where learning begins
-SIZES = (0, 2, 4, 8, 16, 32, 64, 128)  # numbers of states that are tried one after the other
-_CASES = 2.0  # that the prior of each distribution is worth
+_ROUNDS = 60  # of EM, from random responsibilities
+_MOST_CASES = 50_000  # to which a mixture is fitted: it is only a starting point
+SIZES = (0, 2, 4, 8, 16, 32, 64, 128)  # numbers of states, in the order in which they are tried; 0: no hidden variable
+_CASES = 2.0  # equivalent sample size of the prior of each distribution
 
 
 def hidden_variables(n_states: Sequence[int], names: Sequence[str]) -> tuple[Variable, ...]:
-    """Variables with so many states, called hidden1, hidden2 and so on, and otherwise where these names are taken.
+    """Hidden variables with these numbers of states, named hidden1, hidden2 and so on; taken names are skipped.
 
     >>> [variable.name for variable in hidden_variables([4, 4], ["age", "hidden1"])]
     ['hidden2', 'hidden3']
@@ -35,10 +35,10 @@ def hidden_variables(n_states: Sequence[int], names: Sequence[str]) -> tuple[Var
 
 
 def first_network(variables: tuple[Variable, ...], codes: Codes, seed: int) -> Network:
-    """What the first completions are drawn from: every variable by itself, or given a hidden cause.
+    """The network that the first completions are sampled from: variables are independent, or children of a hidden one.
 
-    With hidden causes this is a mixture of independent variables for each cause, over variables that are dealt out to
-    the causes at random. A hole is a code that is no state.
+    The observed variables are divided among the hidden ones at random, and a mixture model is fitted for each hidden
+    variable. A code that is no state stands for a missing cell.
 
     >>> rain = Variable("rain", ("no", "yes"))
     >>> network = first_network((rain,), np.array([[0, 1, 1, 9]], np.uint8), seed=1)
@@ -66,7 +66,7 @@ def first_network(variables: tuple[Variable, ...], codes: Codes, seed: int) -> N
 
 
 def _mixture(codes: Codes, n_states: NDArray[np.int64], n_components: int, random: np.random.Generator) -> list[Floats]:
-    """For each variable its distribution in every component, (components, states), and last the components' weights."""
+    """Fit a mixture by EM: by variable, the distributions, (components, states); last the weights of the components."""
     begin = np.concatenate([[0], np.cumsum(n_states)])
     exponents = np.append(_CASES / np.repeat(n_states, n_states), _CASES / n_components)
     shares = random.dirichlet(np.ones(n_components), codes.shape[1])
@@ -77,10 +77,9 @@ def _mixture(codes: Codes, n_states: NDArray[np.int64], n_components: int, rando
 
 
 class HiddenChoice:
-    """A search under way with more and more states of a hidden cause, none at first, as long as the score rises.
+    """Searches in progress with increasing numbers of states of a hidden variable, as long as the score increases.
 
-    `begin` gives the search with so many states that may take so many seconds; where another one was, if its state is
-    given.
+    `begin` begins the search with a number of states and a limit of seconds, or resumes one from its state.
     """
 
     def __init__(
@@ -91,16 +90,16 @@ class HiddenChoice:
     ) -> None:
         self._begin, self._most_seconds = begin, most_seconds
         self.stopped = ""
-        self.watch: Callable[[Any], None] = _silence  # called now and then while somebody waits for the next step
-        self._size = self._size_of_best = 0  # places in SIZES
-        self._steps_before, self._seconds_before = 0, 0.0  # of searches that came to their end
+        self.watch: Callable[[Any], None] = _silence  # called periodically during `next`
+        self._size = self._size_of_best = 0  # indices in SIZES
+        self._steps_before, self._seconds_before = 0, 0.0  # of finished searches
         if state is not None:
             self._steps_before, self._seconds_before = state["n_steps"], state["seconds"]
             self._size, self._size_of_best = state["size"], state["size_of_best"]
         self._tried = self._best = self._search(self._size, None if state is None else state["tried"])
         if self._size_of_best < self._size and state is not None:
             self._best = self._search(self._size_of_best, state["best"])
-            self._best.run()  # it is at its end, and says why
+            self._best.run()  # takes no steps, but sets `stopped`
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -116,13 +115,13 @@ class HiddenChoice:
         raise StopIteration
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Try all that is to be tried; `progress` is called as by the searches themselves, with each of them."""
+        """Run all remaining searches; `progress` is called by each of them, with itself."""
         while not self.stopped:
             self._tried.run(progress)
             self._choose()
 
     def _choose(self) -> None:
-        """Keep the better of two searches, and begin the next one if that is the new one."""
+        """Keep the better of two searches; begin the next one if that is the latest, otherwise set `stopped`."""
         is_better = self._tried is self._best or self._tried.log_score > self._best.log_score
         if is_better:
             self._best, self._size_of_best = self._tried, self._size
@@ -136,12 +135,12 @@ class HiddenChoice:
             self._tried = self._search(self._size, None)
 
     def _search(self, size: int, state: Mapping[str, Any] | None) -> Resumable:
-        """With so many states, in the time that those before have left."""
+        """The search with SIZES[size] states, limited to the time that is left."""
         left = None if self._most_seconds is None else max(0.0, self._most_seconds - self._seconds_before)
         return self._begin(SIZES[size], left, state)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values."""
+        """The state from which the search can be resumed, as plain values."""
         return {
             "size": self._size,
             "size_of_best": self._size_of_best,
@@ -153,7 +152,7 @@ class HiddenChoice:
 
     @property
     def n_steps(self) -> int:
-        """Those of all searches."""
+        """The steps of all searches."""
         return self._steps_before + self._tried.n_steps
 
     @property
@@ -162,12 +161,12 @@ class HiddenChoice:
 
     @property
     def _now(self) -> Resumable:
-        """What is shown: the best, once it has a score."""
+        """The search that is reported: the best one, or the latest as long as that has no score."""
         return self._best if math.isfinite(self._best.log_score) else self._tried
 
     @property
     def network(self) -> Network:
-        """The best so far."""
+        """The best network so far."""
         return self._now.network
 
     @property
@@ -183,9 +182,9 @@ class HiddenChoice:
         return self._now.log_score
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, of the best."""
+        """What was learned and how, by the best search."""
         return self._now.summary()
 
 
 def _silence(_search: Any) -> None:
-    """Tell nobody."""
+    """Do nothing."""

@@ -1,10 +1,10 @@
-"""Learning from incomplete cases: structural EM (Friedman 1998), with completions that are drawn.
+"""Learning from incomplete cases: structural EM (Friedman 1998) with sampled completions.
 
-Each round completes every case several times, by draws from the present network given what the case shows, and
-searches on all completions, each of which counts as a share of a case. The graph of a variable is learned from the
-cases that show it: what is drawn for it elsewhere says only what the present network says already. The network found
-gets its parameters by expected counts of all cases, as EM would have them. Cells are taken to be missing at random:
-that a cell is missing may depend on what the case shows, but not on what the cell would have shown.
+Each round samples completions of every case from the current network, given its observed cells, and searches on all of
+them, each with the weight of a fraction of a case. The graph of a variable is learned from the cases in which it is
+observed, since values sampled for it only reflect the current network. The parameters of the network found are then
+fitted by EM, with expected counts over all cases. Cells are assumed to be missing at random: whether a cell is missing
+may depend on the observed cells of its case, but not on its own value.
 """
 
 import math
@@ -35,27 +35,27 @@ Floats = NDArray[np.float64]
 Progress = Callable[[Any], None]
 
 MOST_ROUNDS = 60
-_LEAST_PATIENCE, _MOST_PATIENCE = 3, 10  # rounds in a row that do not raise the score by
-_RISE = 1e-4  # of itself;
-_PATIENT = 30_000  # with so many cases one would do, with half of them two: chance moves what few cases say
+_LEAST_PATIENCE, _MOST_PATIENCE = 3, 10  # limits of the patience: rounds in a row that do not raise the score by
+_RISE = 1e-4  # of itself
+_PATIENT = 30_000  # divided by the number of cases, this is the patience: with few cases, scores vary more by chance
 _EM_ROUNDS = 2  # for the parameters, after each search,
-_LAST_EM_ROUNDS = 50  # and of the best network at the end
-_ENOUGH = 1e-5  # nats a case: EM that gains less is at its end
+_LAST_EM_ROUNDS = 50  # and at most of the best network at the end
+_ENOUGH = 1e-5  # nats per case: EM that gains less has converged
 
 
 @dataclass(frozen=True)
 class Incomplete:
-    """Cases with holes, and how to complete them."""
+    """Cases with missing cells, and how to complete them."""
 
-    codes: Codes  # a hole is a number that is no state
-    first: Network  # the first completions are drawn from it
-    n_draws: int  # of each case, once the search knows where it is going
+    codes: Codes  # a number that is no state stands for a missing cell
+    first: Network  # the first completions are sampled from it
+    n_draws: int  # completions of each case in later rounds
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedRound:
-    """One round, and the network's size and score after it."""
+    """One round: the best score after it and its gain, and the size of the network that it found."""
 
     target: None
     gain: float
@@ -68,21 +68,20 @@ class CompletedRound:
 class Fitted:
     """A network whose parameters come from expected counts, and its score.
 
-    The score is that of Cheeseman and Stutz (1996): the marginal likelihood of the expected counts as if they had been
-    observed, times the likelihood of what is shown over that of the expected counts, under the best parameters. With
-    no holes it is the ordinary one. NaN where some cases were too large for their likelihood; `log_completed` is always
-    there, the marginal likelihood of the expected counts alone.
+    The score is the Cheeseman–Stutz approximation (1996): the marginal likelihood of the expected counts, times the
+    likelihood of the observed cells over that of the expected counts, under the same parameters. Without missing cells,
+    it is the exact marginal likelihood. It is NaN if some cases are too large for their likelihood to be computed.
     """
 
     network: Network
-    log_likelihood: float  # of what is shown, under the parameters before the last step
+    log_likelihood: float  # of the observed cells, under the parameters before the last iteration of EM
     log_marginal_likelihood: float
-    log_posterior: float  # of these parameters: what EM makes rise
-    log_completed: float
+    log_posterior: float  # of these parameters, up to a constant: EM increases it
+    log_completed: float  # the log marginal likelihood of the expected counts alone, always available
 
 
 def expectation_maximization(network: Network, completions: Completions, n_rounds: int) -> Iterator[Fitted]:
-    """The network after each round of EM for its parameters.
+    """Fit the parameters of a network by EM; yields the result of each iteration.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.sampling import sample
@@ -113,7 +112,7 @@ def expectation_maximization(network: Network, completions: Completions, n_round
 
 
 def _log_parameters(network: Network, target: int) -> Floats:
-    """Of each state in each distribution of a node; 0 where it cannot come there, or what is tied counts elsewhere."""
+    """The log probabilities of a node; 0 for states that cannot occur, and in rows tied to one that counts instead."""
     node = network.nodes[target]
     assert node is not None
     logs = np.log(node.probabilities) if node.own is None else np.zeros(node.own.probabilities.shape)
@@ -124,12 +123,12 @@ def _log_parameters(network: Network, target: int) -> Floats:
 
 
 def weight_of_shown(problem: Problem, shown: NDArray[np.bool_], n_draws: int) -> float:
-    """How much a case counts in which a target is shown, and its candidates as a rule in a share of all cases, s.
+    """The weight of the cases in which a target is observed, if its candidates are observed in a share s of all cases.
 
-    A parent that the present network lacks is drawn regardless of the target, so that it seems to tell s times what it
-    does tell where both are shown: 1/s would make up for that. But where it tells nothing, chance seems to tell
-    s + (1 - s) / n_draws times as much as in complete cases, so 1/s is too much with few draws. It is the geometric
-    mean of what either asks for. A score must tell which network was found by chance: without one, cases count once.
+    A parent that the current network lacks is sampled independently of the target, so its gain appears s times as large
+    as where both are observed; a weight of 1/s would compensate for that. But the gain that an irrelevant parent has by
+    chance is s + (1 - s) / n_draws times that of complete cases, so 1/s is too much with few draws. The weight is the
+    geometric mean of both corrections. Use it only if an exact score can reject networks that were found by chance.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.learner import start_search
@@ -140,21 +139,22 @@ def weight_of_shown(problem: Problem, shown: NDArray[np.bool_], n_draws: int) ->
     [1.118, 1.22]
     """
     n_graphs = problem.parents.allowed[list(problem.targets)].sum(axis=0, dtype=np.int64)
-    n_graphs[[variable.hidden for variable in problem.variables]] = 0  # these are drawn in all cases, and always there
+    n_graphs[[variable.hidden for variable in problem.variables]] = 0  # sampled in all cases
     share = float(n_graphs @ shown.mean(axis=1) / n_graphs.sum()) if n_graphs.any() else 1.0
     return 1 / math.sqrt(share * (share + (1 - share) / n_draws)) if share > 0 else 1.0
 
 
 class IncompleteSearch:
-    """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
+    """A search in progress. Iterate over its rounds, or call `run`; `network` is the best network so far, at any time.
 
-    At first every case is completed once, since chance helps to find a structure; when some rounds in a row, three
-    with many cases and ten with few, have not raised the score by a ten-thousandth, several times, until three rounds
-    in a row have not. Where some cases are too large for their likelihood, there is no score to compare, and the last
-    of such networks counts. `stopped` says why there are no more rounds: "no round gains", "rounds", "seconds"; ""
-    while there may be.
+    At first every case is completed once, since randomness helps to find a structure. When three (with many cases) to
+    ten (with few) rounds in a row have not raised the score by a ten-thousandth, every case is completed several times,
+    until three rounds in a row have not. If some cases are too large for their likelihood to be computed, scores cannot
+    be compared, and the latest network is kept. `stopped` says why there are no more rounds: "no round gains",
+    "rounds", "seconds"; "" while there may be more.
 
-    With `of_targets`, all that was is for completing the cases: the network to be learned is that of this problem.
+    With `of_targets`, the network of this search serves only to complete the cases, and that of `of_targets` is learned
+    at the end.
     """
 
     def __init__(
@@ -173,20 +173,20 @@ class IncompleteSearch:
         self._incomplete, self._present = incomplete, incomplete.first
         self._shown = incomplete.codes < count_states(problem.variables)[:, None]
         self._completions = Completions(problem.variables, incomplete.codes, incomplete.seed, settings.threads)
-        self._search: Resumable | None = None  # of the round under way, and
-        self._before = self._completions.mark()  # ... where the draws were before it
-        self._search_state: Mapping[str, Any] | None = None  # where the search of the next round was
+        self._search: Resumable | None = None  # of the round in progress, and
+        self._before = self._completions.mark()  # ... the state of sampling before it
+        self._search_state: Mapping[str, Any] | None = None  # from which the search of the next round is resumed
         self._best: Network | None = None
-        self._is_exact = False  # whether the best network's score is
-        self._parts = True  # whether partial splits are taken, where the settings have them
+        self._is_exact = False  # whether the best network's score is exact
+        self._parts = True  # whether partial splits are used, if the settings have them
         self._n_draws = 1
         cases = incomplete.codes.shape[1]
         self._patience = min(max(_PATIENT // cases, _LEAST_PATIENCE), _MOST_PATIENCE)
         self.n_rounds = self._n_vain = 0
         self.log_score = -math.inf
-        self._ended = ""  # why there are no more rounds, once there are none
+        self._ended = ""  # why there are no more rounds; "" while there may be more
         self.stopped = ""
-        self.watch: Progress = _silence  # called now and then while somebody waits for the next round
+        self.watch: Progress = _silence  # called periodically during `next`
         if state is not None:
             self._go_on_from(state)
         self.seconds = self._used()
@@ -201,7 +201,7 @@ class IncompleteSearch:
         return done
 
     def run(self, progress: Progress | None = None) -> None:
-        """Take all remaining rounds; `progress` is called while they search, and after each."""
+        """Run all remaining rounds; `progress` is called during their searches, and after each."""
         tell = _silence if progress is None else lambda _search: progress(self)
         while self._advance(tell) is not None:
             tell(self)
@@ -222,7 +222,7 @@ class IncompleteSearch:
     def network(self) -> Network:
         """The best network so far."""
         found = self._incomplete.first if self._best is None else self._best
-        if self._best is None and self._search is not None:  # interrupted in the first round: count all cases now
+        if self._best is None and self._search is not None:  # interrupted in the first round: fit now
             found, log_score = self._search.network, self._search.log_score
             if _can_complete(found):
                 fitted = next(expectation_maximization(found, self._completions, 1))
@@ -232,7 +232,7 @@ class IncompleteSearch:
         return replace(found, learned={**found.learned, "rounds": self.n_rounds, "stopped": self.stopped})
 
     def _of_target(self, found: Network) -> Network:
-        """Where a target was asked for, its network alone, with its sizes and its score; else what was found."""
+        """With `of_targets`, the network of its target alone, with sizes and score; otherwise the network itself."""
         (target,) = (None,) if self._of_targets is None else self._of_targets.targets
         others = [k for k, node in enumerate(found.nodes) if k != target and node is not None]
         if target is None or not others:
@@ -247,11 +247,11 @@ class IncompleteSearch:
         return replace(alone, learned={**found.learned, **told})
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values; a round under way is one to be taken up again."""
+        """The state from which the search can be resumed, also within a round, as plain values."""
         present, best = self._present, self._best
         return {
             "n_rounds": self.n_rounds,
@@ -264,7 +264,7 @@ class IncompleteSearch:
             "is_exact": self._is_exact,
             "parts": self._parts,
             "completions": self._completions.state(self._before),
-            "search": None if self._search is None else {**self._search.state(), "seconds": 0.0},  # all counted here
+            "search": None if self._search is None else {**self._search.state(), "seconds": 0.0},  # counted here
             "ended": self._ended,
             "stopped": self.stopped if self._ended else "",
             "seconds": self._used(),
@@ -284,7 +284,7 @@ class IncompleteSearch:
         self._ended, self.stopped, self.seconds = state["ended"], state["stopped"], state["seconds"]
 
     def _advance(self, tell: Progress) -> CompletedRound | None:
-        """One round; None where there is none, and `stopped` says why."""
+        """Run one round; None if there are no more, and `stopped` then says why."""
         self._since = time.perf_counter()
         try:
             left = None if self.settings.seconds is None else self.settings.seconds - self._used()
@@ -303,11 +303,11 @@ class IncompleteSearch:
             self.seconds = self._used()
 
     def _used(self) -> float:
-        """All seconds so far, while a call is under way."""
+        """All seconds so far, including those of the current call."""
         return self.seconds + time.perf_counter() - self._since
 
     def _round(self, tell: Progress, seconds: float | None) -> CompletedRound:
-        """Complete all cases, search, and fit the parameters of what was found."""
+        """Complete all cases, search, and fit the parameters of the network found."""
         began = time.perf_counter()
         search = self._search_completed(self._problem, tell, seconds)
         found = search.network
@@ -317,7 +317,7 @@ class IncompleteSearch:
             search = self._search_completed(self._problem, tell, left)
             found = search.network
         for fitted in expectation_maximization(found, self._completions, _EM_ROUNDS):
-            if math.isnan(fitted.log_likelihood):  # draws count for more than another round of EM
+            if math.isnan(fitted.log_likelihood):  # sampling errors outweigh another iteration
                 break
         before = self.log_score
         self._offer(fitted, search)
@@ -327,12 +327,12 @@ class IncompleteSearch:
         return CompletedRound(None, gain, self.log_score, fitted.network.n_leaves, len(fitted.network.arcs))
 
     def _search_completed(self, problem: Problem, tell: Progress, seconds: float | None) -> Resumable:
-        if self._search is None:  # else somebody stopped it, and now goes on
+        if self._search is None:  # otherwise it was interrupted, and continues
             self._before = self._completions.mark()
             completed = self._completions.draw(self._present, self._n_draws)
-            settings: Any = self.settings  # all of them have seconds
+            settings: Any = self.settings  # all of them have `seconds`
             weight = weight_of_shown(problem, self._shown, self._n_draws) if self._is_exact else 1.0
-            weight = weight if problem is self._problem else 1.0  # what is found for targets is not fitted again
+            weight = weight if problem is self._problem else 1.0  # the network of targets is not refitted
             counter = self._count(completed, weight / self._n_draws, np.tile(self._shown, self._n_draws))
             settings = replace(settings, seconds=seconds)
             if not self._parts:
@@ -343,7 +343,7 @@ class IncompleteSearch:
         return self._search
 
     def _offer(self, fitted: Fitted, search: Resumable) -> None:
-        """Take what a round found, if it is better, or if there is no saying which is."""
+        """Keep the network of a round if it is better, or if the best so far has no exact score."""
         log_score, is_exact = self._score_of(fitted)
         gain = log_score - self.log_score if is_exact and self._is_exact else math.inf if is_exact else 0.0
         self._n_vain = 0 if gain > _RISE * abs(self.log_score) else self._n_vain + 1
@@ -352,14 +352,14 @@ class IncompleteSearch:
             self._best = self._labelled(fitted.network, search.summary(), self.log_score)
 
     def _score_of(self, fitted: Fitted) -> tuple[float, bool]:
-        """The score of a network, and whether it is exact: else it is that of the expected counts alone."""
+        """The score of a network, and whether it is exact; otherwise it is that of the expected counts alone."""
         log_prior = self._log_prior(fitted.network)
         log_score = fitted.log_marginal_likelihood + log_prior
         is_exact = math.isfinite(log_score)
         return (log_score if is_exact else fitted.log_completed + log_prior), is_exact
 
     def _end(self, tell: Progress) -> None:
-        """What comes after the last round."""
+        """After the last round: fit the best network, and learn that of targets, if any."""
         if not self._ended:
             self._fit_best()
             self._ended = "no round gains" if self._n_vain >= self._patience else "rounds"
@@ -367,7 +367,7 @@ class IncompleteSearch:
         self.stopped = self._ended
 
     def _fit_best(self) -> None:
-        """EM for the parameters of the best network, until it gains next to nothing."""
+        """Fit the parameters of the best network by EM, until it converges."""
         assert self._best is not None
         last, n_cases = -math.inf, self._incomplete.codes.shape[1]
         for fitted in expectation_maximization(self._best, self._completions, _LAST_EM_ROUNDS):
@@ -380,7 +380,7 @@ class IncompleteSearch:
             self._best = self._labelled(self._best, dict(self._best.learned), self.log_score)
 
     def _learn_targets(self, tell: Progress) -> None:
-        """From completions by the best network of all variables, that of the targets alone."""
+        """With `of_targets`, learn its network from completions sampled from the best network."""
         if self._of_targets is not None:
             self._present = self._best or self._present
             search = self._search_completed(self._of_targets, tell, None)
@@ -388,7 +388,7 @@ class IncompleteSearch:
             self._best = self._labelled(search.network, search.summary(), self.log_score)
 
     def _labelled(self, network: Network, summary: dict[str, Any], log_score: float) -> Network:
-        """The network, with what is to be known of how it was learned."""
+        """The network with a summary of how it was learned."""
         hidden = [variable.name for variable in network.variables if variable.hidden]
         learned = {
             **summary,
@@ -409,7 +409,7 @@ class IncompleteSearch:
 
 
 def _can_complete(network: Network) -> bool:
-    """Whether cases can be completed by a network: own-value tests may make graphs too large for that."""
+    """Whether a network can complete cases: with own-value tests, expanded graphs may be too large for that."""
     try:
         return all(node is None or node.graph is not None for node in network.nodes)
     except TooManyCombinations:
@@ -417,4 +417,4 @@ def _can_complete(network: Network) -> bool:
 
 
 def _silence(_search: Any) -> None:
-    """Tell nobody."""
+    """Do nothing."""

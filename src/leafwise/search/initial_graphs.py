@@ -1,4 +1,4 @@
-"""Graphs to begin with: where their leaves are, which tests lead to them, and their cases."""
+"""Initial graphs of a search: the regions of their leaves, the tests that lead to them, and their sets of cases."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -16,17 +16,17 @@ Integers = NDArray[np.int64]
 
 
 def initial_names() -> Iterator[int]:
-    """Those of sets that are there before a search begins: -1, -2, ...; it names its own by the numbers of leaves."""
+    """Names for sets made before a search begins: -1, -2, ...; the search names its own by the numbers of leaves."""
     return count(-1, -1)
 
 
 class InitialLeaves(NamedTuple):
-    """The leaves of some graphs, one behind the other, and then targets with a leaf alone."""
+    """The leaves of some graphs, graph after graph, then those of targets with a single leaf."""
 
     targets: Integers
-    words: NDArray[np.uint64]  # the regions of the leaves, which begin after a first word
-    arcs: Integers  # tests that lead to the leaves
-    places: Integers  # a row for each leaf: region, boxes, words, and where its tests begin, and how many they are
+    words: NDArray[np.uint64]  # regions of the leaves, to be stored from index 1 on
+    arcs: Integers  # lists of tests that lead to the leaves
+    places: Integers  # by leaf: index of its region, numbers of boxes and words, index in `arcs`, number of tests
 
     @classmethod
     def of(
@@ -37,9 +37,9 @@ class InitialLeaves(NamedTuple):
         with_regions: bool,
         known: Sequence[Sequence[int]] = (),
     ) -> "InitialLeaves":
-        """All that is known of the leaves without looking at cases; where nobody needs regions, everything is one.
+        """Collect everything but the cases of the leaves; without regions, all share that of all assignments.
 
-        `known`: the regions of all leaves of the graphs, each as its number of boxes and its words.
+        `known`: the regions of all leaves of the graphs, if known, each as its number of boxes, then its words.
         """
         targets: list[int] = []
         words: list[int] = []
@@ -48,7 +48,7 @@ class InitialLeaves(NamedTuple):
         regions = known
         if with_regions and not known:
             regions = [own for graph in graphs.values() for own in _region_words(graph, n_states)]
-        number = -sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())  # that of the first test
+        number = -sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())  # of the first test
         for target, graph in graphs.items():
             numbers = iter(range(number, 0))
             above = tests_above(graph, [next(numbers) if row else 0 for row in graph.children])
@@ -70,7 +70,7 @@ class InitialLeaves(NamedTuple):
 
 
 def tests_above(graph: DecisionGraph, numbers: Sequence[int]) -> list[list[int]]:
-    """For each leaf: the numbers of the tests that lead to it, sorted."""
+    """The sorted numbers of the tests that lead to each leaf."""
     above: dict[int, list[int]] = {node: [] for node in graph.leaves}
     for number, row in zip(numbers, graph.children, strict=True):
         for child in set(row) & above.keys():
@@ -79,7 +79,7 @@ def tests_above(graph: DecisionGraph, numbers: Sequence[int]) -> list[list[int]]
 
 
 def _region_words(graph: DecisionGraph, n_states: Integers) -> list[list[int]]:
-    """Where each leaf is: how many boxes, and their words."""
+    """The region of each leaf: its number of boxes, then their words."""
     regions = {0: Region.everything()}
     for node, test in enumerate(graph.tests):
         for states, child in graph.arcs(node):
@@ -90,7 +90,7 @@ def _region_words(graph: DecisionGraph, n_states: Integers) -> list[list[int]]:
 
 
 def _box_words(box: Box, n_states: Integers) -> list[int]:
-    """A box as `kernels/leaf_search/regions` has it."""
+    """A box in the format of `kernels/leaf_search/regions`."""
     words = [len(box)]
     for variable in sorted(box):
         n = -(-int(n_states[variable]) // 64)
@@ -99,7 +99,7 @@ def _box_words(box: Box, n_states: Integers) -> list[int]:
 
 
 def read_region(words: NDArray[np.uint64], at: int, n_boxes: int, n_states: Integers) -> Region:
-    """The region that begins there."""
+    """The region of `n_boxes` boxes that begins at index `at`."""
     boxes = []
     for _ in range(n_boxes):
         box, n_entries, at = {}, int(words[at]), at + 1
@@ -119,13 +119,13 @@ def initial_sets(
     names: Iterator[int],
     roots: Sequence[int] = (),
 ) -> list[int]:
-    """The name of the set of cases of each leaf of the graphs, found by cutting and joining as the graphs say.
+    """Make the sets of cases of all leaves, by cutting and joining along the graphs, and return their names.
 
-    Level by level, all graphs at once: a node is as far down as the longest way to it. `roots`: the names of the sets
-    that the graphs are about, all cases unless given; they are used up.
+    This is done level by level for all graphs at once; a node's level is the length of the longest path to it. `roots`:
+    the names of the sets at the roots, by default all cases; they are consumed.
     """
     all_graphs = list(graphs.values())
-    pieces: list[list[list[int]]] = [[[] for _ in graph.tests] for graph in all_graphs]  # sets to join, at each node
+    pieces: list[list[list[int]]] = [[[] for _ in graph.tests] for graph in all_graphs]  # by node: sets to join
     levels: dict[int, list[tuple[int, int]]] = {}
     for k, graph in enumerate(all_graphs):
         pieces[k][0] = [roots[k] if roots else EVERYTHING]
@@ -141,7 +141,7 @@ def initial_sets(
 
 
 def _join(all_pieces: list[list[int]], session: Session, names: Iterator[int]) -> None:
-    """Let each of these lists be one set: the union of its sets."""
+    """Replace the sets in each list by their union."""
     while todo := [pieces for pieces in all_pieces if len(pieces) > 1]:
         two = np.array([(pieces.pop(), pieces.pop()) for pieces in todo])
         unions = [next(names) for _ in todo]
@@ -154,14 +154,14 @@ def _join(all_pieces: list[list[int]], session: Session, names: Iterator[int]) -
 def _cut(
     nodes: list[tuple[DecisionGraph, int, list[list[int]]]], session: Session, n_states: Integers, names: Iterator[int]
 ) -> None:
-    """Cut the sets of these nodes, which are one each, as their tests say, and hand the parts on to their children."""
+    """Cut the set of each node by its test, and append the parts to the lists of its children."""
     requests: list[tuple[int, int]] = []  # set and variable
     groups: list[int] = []
     children: list[int] = []
     for graph, node, pieces in nodes:
         (cases,), test = pieces[node], graph.tests[node]
         arcs = graph.arcs(node)
-        if test == OWN:  # all pieces of a leaf that is parted have all its cases
+        if test == OWN:  # all pieces of a parted leaf get all its cases
             requests += [(cases, 0)] * len(arcs)
             groups += [0] * (len(arcs) * int(n_states[0]))
         elif test != LEAF:

@@ -1,7 +1,7 @@
 """Greedy search over the leaves of all nodes at once (Figure 5), step by step.
 
-One engine serves three searches: a single target with given parents, all nodes of a given DAG, and all nodes with any
-parents that keep the network acyclic. They differ only in the targets and in which parents are allowed.
+The search is for a single target with given parents, for all nodes of a given DAG, or for all nodes with any parents
+that keep the network acyclic; these cases differ only in the targets and in the parents that are allowed.
 """
 
 import math
@@ -50,26 +50,26 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 SCHEDULES = ("best-first", "splits-first")
-_CHUNK = 4096  # steps between two calls of `progress`, unless there is time for fewer
-_WITNESSES = 256  # assignments tried, to see which variables matter
+_CHUNK = 4096  # most steps between two calls of `progress`
+_WITNESSES = 256  # assignments that are tried to show that a variable matters
 _WITNESSING_NS = 80.0  # for each node, roughly
-_MERGES_AHEAD = 8  # that a node gets ready while it waits for counts from elsewhere
+_MERGES_AHEAD = 8  # that a node prepares while it waits for remote counts
 
 
 @dataclass(frozen=True)
 class LeafSearch:
-    """How to search: with which operators, in which order, and how far.
+    """Settings of the search: operators, schedule and limits.
 
-    `best-first` always takes the operator that gains most; `splits-first` merges only when no split gains, and has
-    partial splits, which make graphs test their own variable, only when nothing else gains any more. Of a single target
-    "auto" searches a second time without complete splits, and keeps the more probable graph (single_target.py).
+    `best-first` always takes the operator with the largest gain; `splits-first` merges only when no split gains, and
+    tries partial splits, by which graphs test their own variable, only when nothing else gains. For a single target,
+    "auto" searches again without complete splits, and keeps the more probable graph (single_target.py).
 
     >>> LeafSearch(operators="BM", schedule="best-first").seconds is None
     True
     """
 
     operators: str = AUTO  # C: complete splits, B: by one state, I: below a state, in order, M: merges, O: partial;
-    # R: relabelled merges, T: ties of leaves of different variables, both in the end. "auto": CBIM
+    # R: relabelled merges, T: ties of leaves of different variables, both at the end. "auto": CBIM
     schedule: str = "splits-first"
     delete_parents: bool = False  # after each merge, delete parents that no longer matter
     max_steps: int | None = None
@@ -90,7 +90,7 @@ class LeafSearch:
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "LeafSearchRun | SharingRun":
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
         if not self.shares:
             return LeafSearchRun(problem, counter, self, workers, state)
         from leafwise.search.sharing import SharingRun
@@ -101,19 +101,20 @@ class LeafSearch:
 
     @property
     def letters(self) -> str:
-        """The operators, one by one."""
+        """The letters of the operators."""
         return "CBIM" if self.operators == AUTO else self.operators
 
     @property
     def shares(self) -> bool:
-        """Whether leaves may share distributions in the end."""
+        """Whether leaves may be made to share distributions at the end."""
         return bool(set(self.letters) & set("RT"))
 
 
 class LeafSearchRun(Run):
-    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+    """A search in progress. Iterate over its steps, or call `run`; after any step, `network` is the current network.
 
-    `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
+    `stopped` says why there are no more steps: "no operator gains", "max_steps", "seconds", "closed"; "" while there
+    may be more.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class LeafSearchRun(Run):
         settings: LeafSearch,
         workers: Workers,
         before: Mapping[str, Any] | None = None,
-        sets: NDArray[np.int64] | None = None,  # of the leaves it begins with, in a local counter
+        sets: NDArray[np.int64] | None = None,  # of the initial leaves, in a local counter
     ) -> None:
         taken = SavedState() if before is None else SavedState.of(before)
         super().__init__(problem, counter, taken.seconds)
@@ -135,7 +136,7 @@ class LeafSearchRun(Run):
             self._begin(taken, sets)
 
     def _begin(self, taken: SavedState, sets: NDArray[np.int64] | None) -> None:
-        """Make all ready to go on from there."""
+        """Set up the search from a saved state, which may be empty."""
         problem, counter, settings, workers = self._problem, self._counter, self.settings, self._workers
         if counter.local is not None:
             counter.local.prepare()
@@ -152,7 +153,7 @@ class LeafSearchRun(Run):
             limits.most_parents,
             limits.most_leaves,
             limits.most_leaves < NO_LIMIT,
-            most_states + 2,  # of a leaf that is parted, two pieces may stay whole
+            most_states + 2,  # if a leaf is parted, two pieces may stay whole
             not settings.delete_parents and limits.most_parents == limits.most_leaves == NO_LIMIT,
             settings.delete_parents,
             is_weighed,
@@ -175,13 +176,13 @@ class LeafSearchRun(Run):
         )
         others = _others(problem.targets, start)
         leaves.add_initial(start, others, taken.regions, taken.pieces, sets)
-        self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # all at once
-        self._other: Leaves | None = None  # the second look at some graphs, while it is under way
+        self._taken, self._leaves, self._graphs = taken, leaves, start_of(start, others)  # at once
+        self._other: Leaves | None = None  # the second search for some graphs, while it is in progress
         self._deleted: list[Deletion] = []
-        self._n_examined = 0  # steps after which parents were deleted, or need not be
-        self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # of the steps so far, and
-        self._n_summed = {"gain": 0, "log_prior": 0}  # ... how many of its own these were
-        self._refund = taken.refund  # for tests that went with the parents that were deleted
+        self._n_examined = 0  # number of steps after which parents to delete were last looked for
+        self._sums = {"gain": taken.gain, "log_prior": taken.log_prior}  # over all steps before, and
+        self._n_summed = {"gain": 0, "log_prior": 0}  # ... this many of `_leaves`
+        self._refund = taken.refund  # of the structure prior, for the tests of deleted parents
 
     @cached_property
     def _layout(self) -> Layout:
@@ -194,7 +195,7 @@ class LeafSearchRun(Run):
         leaves, before = self._leaves, self._leaves.n_steps
         while self._leaves.n_steps == before and not self.stopped:
             self._advance(1)
-            if self._leaves is not leaves:  # it has other graphs, by other steps
+            if self._leaves is not leaves:  # graphs and steps were replaced
                 leaves, before = self._leaves, self._leaves.n_steps
         if self._leaves.n_steps == before:
             raise StopIteration
@@ -208,7 +209,7 @@ class LeafSearchRun(Run):
                 progress(self)
 
     def close(self) -> None:
-        """Give back the counter's memory when others will use the counter; no steps can be taken after this."""
+        """Release the search's memory on the counter, so that others can use it; no more steps can be taken."""
         self.stopped = self.stopped or "closed"
         if self._other is not None:
             self._other.release()
@@ -242,14 +243,14 @@ class LeafSearchRun(Run):
 
     @property
     def n_deleted(self) -> int:
-        """How many parents were deleted."""
+        """The number of parents that were deleted."""
         return self._taken.n_deleted + len(self._deleted)
 
     @property
     def log_score(self) -> float:
-        """The score at the start and all gains since: of the graphs with all their tests.
+        """The score of the graphs with all their tests: that of the initial graphs, plus all gains.
 
-        Where some do not matter, and tests cost something, the network is left with another one.
+        The score of `network` differs if irrelevant tests are omitted and the structure prior charges for tests.
         """
         return self._log_likelihood_before() + self._log_prior_before + self._sum("gain") + self._refund
 
@@ -258,7 +259,7 @@ class LeafSearchRun(Run):
         return self._log_likelihood_before() + self._sum("gain") - self._sum("log_prior")
 
     def _log_likelihood_before(self) -> float:
-        """Before the first of all steps."""
+        """The log marginal likelihood before the first of all steps, including those before the search was resumed."""
         self._score()
         return self._taken.log_likelihood if self._taken.graphs else self._log_likelihood_of_first
 
@@ -278,7 +279,7 @@ class LeafSearchRun(Run):
         return math.fsum(chain(started, *alone))
 
     def _sum(self, what: str) -> float:
-        """What all steps so far gained: added up in order, whenever it is asked for."""
+        """The sum of "gain" or "log_prior" over all steps so far, in order, computed incrementally."""
         gains = self._leaves.gained(what, self._n_summed[what], self._leaves.n_steps)
         total = float(np.append(self._sums[what], gains).cumsum()[-1])
         n_summed = self._n_summed[what] + len(gains)
@@ -287,7 +288,7 @@ class LeafSearchRun(Run):
 
     @property
     def network(self) -> Network:
-        """The network as it is now: what does not matter is left out of its graphs, which say the same without it."""
+        """The current network; its graphs omit irrelevant tests, which does not change the distribution."""
         replayed, graphs = self._reduced(isinstance(self._problem.structure_prior, Choices))
         leaves, arcs = replayed.leaves, self._arcs(graphs)
         told = self._told(graphs, leaves, len(arcs), self._log_prior_left_out(replayed, graphs))
@@ -298,18 +299,18 @@ class LeafSearchRun(Run):
 
     @property
     def nodes(self) -> tuple[Node | None, ...]:
-        """The nodes of the network, in less time than it takes to make that."""
+        """The nodes of `network`, in less time than it takes to make the network."""
         replayed, graphs = self._reduced()
         return self._nodes(graphs, replayed.leaves)()
 
     def node(self, target: int) -> Node:
-        """One node as it is now."""
+        """The current node of a target."""
         node = self.nodes[target]
         assert node is not None
         return node
 
     def node_log_scores(self) -> dict[int, float]:
-        """What each node, without what does not matter in it, adds to the log score."""
+        """The log score of each node, without irrelevant tests."""
         replayed, graphs = self._reduced()
         return self._whole_scores(graphs.made(), replayed.leaves, self._problem.targets, self._leaves.records)[0]
 
@@ -320,7 +321,7 @@ class LeafSearchRun(Run):
         targets: Sequence[int],
         records: NDArray[np.void],
     ) -> dict[int, float]:
-        """Of these targets' graphs, with what it takes to part leaves; `leaves`: all of them, by their records."""
+        """The log priors of these targets' graphs, with charges for parted leaves; `leaves`: records of all leaves."""
         problem = self._problem
         found = {target: problem.log_prior(target, graphs[target]) for target in targets}
         if "O" in self.settings.letters:
@@ -340,28 +341,28 @@ class LeafSearchRun(Run):
     def _are_of(
         self, targets: Iterable[int], leaves: NDArray[np.int64], records: NDArray[np.void]
     ) -> NDArray[np.bool_]:
-        """Which of these leaves belong to one of some targets."""
+        """Which of these leaves belong to one of the targets."""
         is_one = np.zeros(len(self._n_states), np.bool_)
         is_one[list(targets)] = True
         found: NDArray[np.bool_] = is_one[records["target"][leaves]]
         return found
 
     def _begin_to_part(self) -> None:
-        """Nothing gains without partial splits: look whether they would have, and go on with them.
+        """Allow partial splits, when nothing else gains any more.
 
-        The graphs of targets with several states are learned anew over the parents that were found, with partial
-        splits from the beginning, and a node keeps whichever graph has the higher score.
+        Before that, unless there are initial graphs or parents are deleted, the graphs of targets with three states or
+        more are relearned over the parents found, with partial splits from the first step; nodes keep the better graph.
         """
         problem, before, parents = self._problem, self._leaves, self._leaves.is_parent
         targets = [t for t in problem.targets if 2 < self._n_states[t] <= MOST_STATES and parents[t].any()]
         if not targets or problem.start or self.settings.delete_parents:
             before.begin_to_part()
             return
-        self._score()  # while the other search goes on, this one must not
+        self._score()  # the initial leaves: this search is suspended while the other runs
         self._other = before.again(np.array(targets), problem.parents._replace(allowed=parents))
 
     def _end_other(self, other: Leaves) -> None:
-        """Go on, with partial splits, from the better graphs, if the other search has any; if interrupted, anew."""
+        """End the second search, and continue from the better graphs; if interrupted, it will be repeated."""
         try:
             other.score_initial()
             self._take_better(other)
@@ -370,7 +371,7 @@ class LeafSearchRun(Run):
             other.release()
 
     def _take_better(self, other: Leaves) -> None:
-        """Go on, with partial splits, from the better graph of each node."""
+        """Continue, with partial splits, from the better graph of each node."""
         before, anew, mine = self._leaves, other.targets, self._replay(self._leaves.n_steps)
         its = other.draw(single_leaves(anew, other.roots), other.n_steps, [], False)
         graphs, its_graphs = ({t: found.graphs.graph(t) for t in anew.tolist()} for found in (mine, its))
@@ -395,7 +396,7 @@ class LeafSearchRun(Run):
         sums = {"gain": self._sum("gain") + gain, "log_prior": self._sum("log_prior") + log_prior}
         summed = dict.fromkeys(sums, n)
         self._taken, self._leaves, self._graphs, self._sums, self._n_summed = taken, leaves, graphs_before, sums, summed
-        other.given = come  # no call lies between: an interrupt must not leave their cases with both, or with none
+        other.given = come  # no call in between: an interrupt must not leave their cases with both, or with neither
         leaves.drop(gone)
 
     def _whole_scores(
@@ -405,13 +406,13 @@ class LeafSearchRun(Run):
         targets: Sequence[int],
         records: NDArray[np.void],
     ) -> tuple[dict[int, float], dict[int, float]]:
-        """The log score of these nodes with all their tests, and the part of it that is the structure prior's."""
+        """The log scores of these targets' graphs with all their tests, and their log priors."""
         log_priors = self._log_priors(graphs, leaves, targets, records)
         likelihoods = np.bincount(records["target"][leaves], records["log_likelihood"][leaves], len(self._n_states))
         return {t: float(likelihoods[t]) + log_priors[t] for t in log_priors}, log_priors
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values."""
+        """The state from which the search can be resumed, as plain values."""
         if self.settings.delete_parents:
             self._delete_parents()
         replayed = self._replay(self._leaves.n_steps)
@@ -435,11 +436,11 @@ class LeafSearchRun(Run):
 
     @property
     def round_trips(self) -> tuple[int, int]:
-        """How often counts were asked for in batches, and how many histograms; none where the rows are here."""
+        """The numbers of batches and of histograms that were requested; zero if the rows are local."""
         return self._leaves.n_round_trips, self._leaves.n_requests
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def _told(
@@ -449,7 +450,7 @@ class LeafSearchRun(Run):
         n_steps, n_merges = self.n_steps, self.n_merges
         taken = {"splits": n_steps - n_merges, "merges": n_merges, "steps": n_steps, "deleted_parents": self.n_deleted}
         n_switches = int(np.count_nonzero(self._leaves.records["part"][leaves]))  # each a test of its own variable,
-        kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... below which single states are leaves
+        kids = graphs.first[:-1][graphs.tests == replay.OWN]  # ... with a leaf below if its part is one state
         n_single = int(np.count_nonzero(graphs.children[kids + 1] == graphs.children[kids + 2]))
         n_tests = int(np.count_nonzero(graphs.tests >= 0)) + n_switches
         found = {
@@ -462,12 +463,12 @@ class LeafSearchRun(Run):
         return self._summary(how, n_tests, n_steps, taken, found)
 
     def _reduced(self, charges: bool = False) -> tuple[ReplayedGraphs, LearnedGraphs]:
-        """All graphs as they are now, whole, and without what does not matter; their leaves are the same."""
+        """All current graphs as replayed, and without irrelevant tests; their leaves are the same."""
         replayed = self._replay(self._leaves.n_steps, reduces=True, charges=charges)
         return replayed, self._without_irrelevant(replayed.graphs)
 
     def _nodes(self, graphs: LearnedGraphs, leaves: NDArray[np.int64]) -> Callable[[], tuple[Node | None, ...]]:
-        """What makes all nodes, when they are asked for; some graphs may test their own variable."""
+        """A function that makes all nodes; some graphs may test their own variable."""
         parted = np.unique(graphs.owners[graphs.tests == replay.OWN]).tolist()
         if not parted:
             return self._learned_nodes(graphs, leaves, self._arcs(graphs)).made
@@ -486,7 +487,7 @@ class LeafSearchRun(Run):
         return make
 
     def _with_pieces(self, graph: DecisionGraph, target: int, leaves: NDArray[np.int64]) -> tuple[Any, ...]:
-        """A graph with leaves that were parted, and what these are about and hold."""
+        """The arguments of `own_tests` for a graph with parted leaves."""
         r, own = int(self._n_states[target]), self._leaves.records[leaves]
         about = [(states or (1 << r) - 1, part) for states, part in own[["states", "part"]].tolist()]
         held = self._leaves.counts(leaves), self._exponents(leaves, r)
@@ -499,7 +500,7 @@ class LeafSearchRun(Run):
         return LearnedNodes(self._n_states, graphs, arcs, self._leaves.n_ancestors, numbers)
 
     def _arcs(self, graphs: LearnedGraphs) -> NDArray[np.int64]:
-        """The places of arcs from all that is tested, and of those that must be there."""
+        """The places (`dag.arc_places`) of all arcs from tested variables, and of fixed ones."""
         fixed = self._problem.parents.fixed
         if not fixed.view(np.bool_).any():
             return graphs.tested
@@ -509,9 +510,9 @@ class LeafSearchRun(Run):
         return arcs
 
     def _without_irrelevant(self, graphs: LearnedGraphs) -> LearnedGraphs:
-        """The graphs without tests of variables of which no change changes the leaf."""
+        """The graphs without tests of irrelevant variables: those whose state never affects the leaf."""
         if self._leaves.n_merges == 0 and not (self._problem.start or self._taken.graphs):
-            return graphs  # trees: each test sends cases to two leaves or more
+            return graphs  # trees: each test sends cases to at least two leaves
         doubtful, arrays = list[tuple[int, int]](), (graphs.tests, graphs.first, graphs.children)
         n_children = np.append(self._n_states, [replay.N_PIECES, 0])  # of OWN, and of a leaf
 
@@ -537,9 +538,9 @@ class LeafSearchRun(Run):
         return LearnedGraphs.of({**graphs.made(), **changed}, n_variables) if changed else graphs
 
     def _log_prior_left_out(self, replayed: ReplayedGraphs, graphs: LearnedGraphs) -> float:
-        """What the structure prior gains by leaving out of the graphs what does not matter."""
+        """The gain in the log structure prior from omitting irrelevant tests."""
         prior, log_prior, whole = self._problem.structure_prior, self._problem.log_prior, replayed.graphs
-        if not isinstance(prior, Choices):  # others charge for leaves, of which none is left out
+        if not isinstance(prior, Choices):  # others charge for leaves, none of which is omitted
             return 0.0
         before, now = ([*rows, self._problem.n_candidates] for rows in zip(*replayed.charged, strict=True))
         changed = np.flatnonzero(now[0] < before[0])
@@ -552,7 +553,7 @@ class LeafSearchRun(Run):
         return math.fsum(gained)
 
     def _exponents(self, leaves: NDArray[np.int64], r: int) -> NDArray[np.float64]:
-        """Of leaves of targets with r states."""
+        """The exponents of leaves, of targets with r states."""
         prior, records = self._problem.prior, self._leaves.records
         if isinstance(prior, Bdeu):
             return records["exponent"][leaves].repeat(r).reshape(-1, r)
@@ -562,13 +563,13 @@ class LeafSearchRun(Run):
         return np.stack([prior.leaf_exponents(t, self._leaves.region(at), self._n_states) for t, at in pairs])
 
     def _leaves_of(self, target: int, n_steps: int) -> list[int]:
-        """The records of a node's leaves after so many steps."""
+        """The records of a node's leaves after `n_steps` steps."""
         leaves = self._replay(n_steps).leaves
         own: list[int] = leaves[self._leaves.records["target"][leaves] == target].tolist()
         return own
 
     def _score(self) -> None:
-        """See to it that the leaves it began with are scored."""
+        """Score the initial leaves, if they are not scored yet."""
         with self._clock:
             self._leaves.score_initial()
 
@@ -579,14 +580,14 @@ class LeafSearchRun(Run):
         return self._leaves.draw(self._graphs, n_steps, gone, reduces, log_ways)
 
     def _advance(self, n: int) -> None:
-        """Take up to n more steps, for a moment; perhaps none, and then `stopped` may say why there are no more."""
+        """Take up to n more steps, within about `MOMENT` seconds; set `stopped` if there are no more."""
         with self._clock:
             if self.settings.delete_parents:
                 self._delete_parents()
             before, most = self.n_steps, self.settings.max_steps
             is_over, other = self._is_over(self.settings.seconds, "max_steps", before, most), self._other
             if other is not None:
-                if is_over:  # it counts as a whole, or not at all: whoever goes on begins it anew
+                if is_over:  # the second search counts only if complete: a resumed search repeats it
                     self._other = None
                     other.release()
                 elif other.advance(other.n_steps + _CHUNK, MOMENT) == state.FINISHED:
@@ -604,10 +605,10 @@ class LeafSearchRun(Run):
                 self._delete_parents()
 
     def _delete_parents(self) -> None:
-        """If the last step is a merge, delete the parents that its node no longer depends on; once, come what may.
+        """If the last step is a merge, delete the parents on which its node no longer depends; only once per step.
 
-        They stay where the graph would be less probable without them: a leaf that is shared then pays for that, and the
-        next split would bring them back.
+        They are kept if the graph would be less probable without them: a leaf that becomes shared is charged for, and
+        the next split would bring them back.
         """
         n_steps = self._leaves.n_steps
         if self._n_examined == n_steps:
@@ -633,18 +634,18 @@ class LeafSearchRun(Run):
         self._n_examined = n_steps
 
     def _operator(self, number: int) -> Operator:
-        """A step as a value, in terms of the graph before it."""
+        """A step as an operator, in terms of the graph before it."""
         step = self._leaves.steps(number, number + 1)[0]
         return operator(step, self._leaves_of(int(step["target"]), number), self._leaves.groups(number))
 
 
 def _others(targets: Sequence[int], start: Mapping[int, DecisionGraph]) -> NDArray[np.int64]:
-    """The targets that begin with a leaf alone."""
+    """The targets that begin with a single leaf."""
     return np.array([target for target in targets if target not in start] if start else targets, np.int64)
 
 
 def _with_pieces_as_variables(graph: DecisionGraph, n_states: list[int]) -> tuple[DecisionGraph, list[int]]:
-    """A graph in which every parting is a test of one more variable, which piece; and the numbers of states of all."""
+    """The graph with each OWN node as a test of an additional variable, the piece; and the numbers of states of all."""
     names = count(len(n_states))
     tests = tuple(next(names) if test == replay.OWN else test for test in graph.tests)
     return DecisionGraph(tests, graph.children), [*n_states, *[replay.N_PIECES] * graph.tests.count(replay.OWN)]

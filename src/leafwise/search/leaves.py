@@ -1,8 +1,8 @@
-"""The leaves of all nodes under search: their cases, histograms and gains, and the log of the steps that led here.
+"""The host of the compiled search over leaves: memory for leaves, their cases and histograms, and the log of steps.
 
-Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something that it has not: room, what
-a prior network has to say of new leaves, or, if the rows are not in this process, their counts. Python gives it that,
-for many leaves at a time, and it goes on.
+Compiled code searches (`kernels/leaf_search`), with all threads, until it needs something from Python: memory, the
+exponents of new leaves under a prior network, or, if the rows are remote, their counts. Python provides it, for many
+leaves at a time, and the search continues.
 """
 
 import math
@@ -38,17 +38,17 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_LEAVES, _LEAVES_A_NODE = 8192, 16  # to begin with; memory is not touched before it is used
-_STEPS = 4096  # likewise
-_FEW_THREADS = 4  # are worth their while for any search of so many nodes;
-_MORE_THREADS, _LONG = 8, 3 * 10**7  # ... so many if rows are here, and cases times ordered pairs of variables so many;
-_NODES_A_THREAD = 24  # ... more if each has so many nodes: they wait for each other, and that takes time too,
-_CELLS_A_THREAD = 1_500_000  # ... or so many cells of the table, which they count together
-_SERVED_A_THREAD = 2  # where rows are elsewhere: nodes whose leaves have just been counted, and which go on
+_LEAVES, _LEAVES_A_NODE = 8192, 16  # initial records, at least and per node; pages are not touched before they are used
+_STEPS = 4096  # initial entries of the list of committed steps
+_FEW_THREADS = 4  # pay off for any search of as many nodes;
+_MORE_THREADS, _LONG = 8, 3 * 10**7  # ... these, if rows are local, and cases times ordered pairs of variables so many;
+_NODES_A_THREAD = 24  # ... more if there are so many nodes for each, since they also wait for each other,
+_CELLS_A_THREAD = 1_500_000  # ... or so many cells of the table, which they count jointly
+_SERVED_A_THREAD = 2  # remote rows: nodes whose leaves have just been counted, and which run on
 _WEIGHING_NS = 150.0  # to score one state of a candidate under a prior network,
 _SCORING_NS = 4.0  # ... and under other priors
-_FEW_CASES = 50_000  # of which a thread's room is copied
-_LOOKING_NS = 200.0  # to look at a leaf
+_FEW_CASES = 50_000  # up to which a thread's scratch memory is copied
+_LOOKING_NS = 200.0  # to examine a leaf
 _PIECE = ("states", "part", "partition", "n_outcomes")  # fields of leaves that are about some states only
 _WORTH_HALVING = 64  # leaves to count
 
@@ -56,7 +56,7 @@ _ready = set[Any]()  # kinds of searches for which all functions are compiled
 
 
 class Leaves:
-    """All leaves that are, those made ahead, and the log."""
+    """All leaves of a search, including those made ahead, and its log."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class Leaves:
         self._local, self._session = counter.local, counter.session()
         self._score_tables, self._costs, n = tables, tables.costs, len(layout.n_states)
         self.records = np.empty(max(_LEAVES_A_NODE * n, _LEAVES), state.LEAF)
-        self._first, self.given = 0, np.zeros(0, np.int64)  # of its records; those whose cases another search has
+        self._first, self.given = 0, np.zeros(0, np.int64)  # of its records; those whose cases another search owns
         self._splits = np.empty(state.N_SLOTS * len(self.records), state.SPLIT)
         self._spare_bits = np.zeros((2, -(-n // 64)), np.uint64)
         self._log = np.zeros(0, state.STEP)
         self._regions = np.empty((16 if rules.tracks_regions else 4) * _LEAVES, np.uint64)
-        self._regions[0] = 0  # everything
+        self._regions[0] = 0  # a box of all assignments
         self._arcs = np.empty(4 * _LEAVES, np.int64)
         self._exponents = np.zeros(0)
         self._n_exponents = 0
@@ -90,7 +90,7 @@ class Leaves:
         self._waiting = np.empty((3, state.N_SLOTS * len(self.records)), np.int64)
         self._joined = np.empty((len(self.records), 3), np.int64)
         self._n_released = self.n_round_trips = self.n_requests = 0
-        self._later: Callable[[], NDArray[np.int32]] | None = None  # counts that another thread has asked for
+        self._later: Callable[[], NDArray[np.int32]] | None = None  # counts that another thread requests
         self._names = initial_names()
         self._no_cases = no_cases(np.zeros((n, 0), np.uint8)) if self._local is None else self._local.no_cases
         self._totals = np.zeros(state.N_TOTALS, np.int64)
@@ -98,13 +98,13 @@ class Leaves:
         self._wanted = np.zeros(state.FIRST_WANTED_SET + rules.most_children, np.int64)
         self._queue, self._least = np.zeros(n, np.int64), np.zeros(2)
         self._shared, self._owners = np.zeros(state.N_SHARED, np.int64), np.zeros(n, np.int64)
-        self._packed: Any = None  # the state as compiled code last had it
-        self._pattern: Any = None  # of where a thread works, for this layout
+        self._packed: Any = None  # the state as last passed to compiled code
+        self._pattern: Any = None  # scratch memory to be copied, for this layout
         self._start(targets, parents, parts, n_candidates)
         self._layout, self.histograms = layout, Histograms(layout, self.nodes, counter.n_cases)
 
     def _start(self, targets: Integers, parents: ParentRules, parts: bool, n_candidates: Integers) -> None:
-        """These targets have no leaves, and may test these variables; a layout is to follow."""
+        """Reset the nodes: the targets have no leaves yet, and may test these variables; the layout comes later."""
         n, n_words = len(n_candidates), self._spare_bits.shape[1]
         self.targets, self._parents, self.parts = targets, parents, parts
         self.nodes = np.zeros(n, state.NODE)
@@ -117,7 +117,7 @@ class Leaves:
         self._next_gains, self._next_tests = np.zeros((2, n)), np.full(n, -1)
         self._most_gains, self._may_be_invalid = np.zeros((2, -(-n // state.BLOCK))), np.zeros(n, np.uint8)
         self._committed = np.zeros(_STEPS, np.int64)
-        self._scored = True  # since all nodes last looked for their best leaves
+        self._scored = True  # whether the host scored leaves since the last compiled call
         self._n_served = len(targets)  # nodes whose leaves were last counted or weighed by the host
 
     @property
@@ -130,21 +130,21 @@ class Leaves:
 
     @property
     def n_ancestors(self) -> Integers:
-        """How many ancestors each variable has."""
+        """The number of ancestors of each variable."""
         n: Integers = np.bitwise_count(self._above).sum(axis=1, dtype=np.int64)
         return n
 
     @property
     def log_likelihood(self) -> float:
-        """Of all leaves, before the first step."""
+        """The log marginal likelihood of all leaves before the first step."""
         return math.fsum(self.records["log_likelihood"][: self._n_initial].tolist())
 
     def steps(self, begin: int, end: int) -> NDArray[np.void]:
-        """The committed steps from one to another."""
-        return self._log.take(self._committed[begin:end])  # in a twentieth of the time that [...] takes
+        """The committed steps from `begin` to `end`, exclusive."""
+        return self._log.take(self._committed[begin:end])  # twenty times as fast as [...]
 
     def gained(self, what: str, begin: int, end: int) -> NDArray[np.float64]:
-        """What the committed steps from one to another gained: "gain", or "log_prior" alone."""
+        """The gains of the committed steps from `begin` to `end`, or only the structure prior's share ("log_prior")."""
         gained: NDArray[np.float64] = self._log[what][self._committed[begin:end]]
         return gained
 
@@ -156,12 +156,12 @@ class Leaves:
         reduces: bool,
         log_ways: NDArray[np.float64] | None = None,
     ) -> ReplayedGraphs:
-        """The graphs after so many steps, some parents having been deleted on the way."""
+        """Replay the graphs after `n_steps` steps, with these deletions of parents."""
         given = self.n_records, self._regions, self._layout.n_states, reduces, log_ways
         return ReplayedGraphs.of(start, self.steps(0, n_steps), deletions, *given)
 
     def groups(self, number: int) -> tuple[int, ...]:
-        """To which child each state goes that a committed split tests."""
+        """The child to which a committed split sends each state of its variable; none for a merge."""
         step = self.steps(number, number + 1)
         if step["other"][0] >= 0:
             return ()
@@ -170,20 +170,20 @@ class Leaves:
         return tuple(groups.tolist())
 
     def region(self, record: int) -> Region:
-        """Where a leaf is."""
+        """The region of a leaf."""
         leaf = self.records[record]
         return read_region(self._regions, int(leaf["region"]), int(leaf["n_boxes"]), self._layout.n_states)
 
     def region_words(self, records: Integers) -> list[list[int]]:
-        """The same of several as it is kept: how many boxes, and the words."""
+        """The regions of several leaves as they are stored: the number of boxes, then their words."""
         words = self._regions[: self._totals[state.N_WORDS]].tolist()
         places = (self.records[field][records].tolist() for field in ("region", "n_boxes", "n_words"))
         return [[n_boxes, *words[begin : begin + n]] for begin, n_boxes, n in zip(*places, strict=True)]
 
     def pieces(self, records: Integers) -> list[list[int]]:
-        """Of these leaves, those that are about some states only: the place, the states, a switch's part and partition.
+        """The leaves among these that are about some states only: index, states, and a switch's part and partition.
 
-        Partitions are numbered so that none is that of a leaf to come.
+        Partitions get negative numbers, which differ from those of all leaves to come.
         """
         own = list(zip(*(self.records[field][records].tolist() for field in _PIECE[:3]), strict=True))
         numbers = {partition: -1 - k for k, partition in enumerate(dict.fromkeys([-1, *(leaf[2] for leaf in own)]))}
@@ -197,10 +197,10 @@ class Leaves:
         pieces: Sequence[Sequence[int]] = (),
         sets: Integers | None = None,
     ) -> None:
-        """Begin with these graphs, and targets with a leaf alone; all leaves are the first records, in that order.
+        """Add the leaves of these graphs, then those of targets with a single leaf, as records in this order.
 
-        `regions`: of the leaves of the graphs, where they are known, as `region_words` gives them. `pieces`: which of
-        these leaves are about some states only, and what, as `pieces` tells. `sets`: their cases, in a local counter.
+        What is known of the leaves of the graphs: `regions` as from `region_words`, `pieces` as from the method of that
+        name, and `sets`, their cases in a local counter.
         """
         initial = InitialLeaves.of(graphs, others, self._layout.n_states, self.rules.tracks_regions, regions)
         sets = self._initial_sets(graphs, others) if sets is None else np.append(sets, np.full(len(others), EVERYTHING))
@@ -220,7 +220,7 @@ class Leaves:
         for target, graph in graphs.items():
             self._note_tests(target, graph)
         self._make_ready()
-        now = self._state(self._no_cases)  # which may still be being laid out
+        now = self._state(self._no_cases)  # the cases may still be being laid out
         schedule.add_initial_leaves(targets, sets, initial.places, now)
         if self._parents.is_parent.view(np.bool_).any():
             acyclic.add_arcs(np.argwhere(self._parents.is_parent)[:, ::-1], now)
@@ -232,7 +232,7 @@ class Leaves:
         self._set_limits()
 
     def _initial_sets(self, graphs: Mapping[int, DecisionGraph], others: Integers) -> Integers:
-        """The sets of cases of the leaves of these graphs, and of targets with a leaf alone."""
+        """The sets of cases of the leaves of these graphs, then of targets with a single leaf."""
         if not graphs and self._local is not None and self._local.shown is None:
             return np.full(len(others), EVERYTHING)
         roots = self._roots([*graphs, *others.tolist()])
@@ -241,7 +241,7 @@ class Leaves:
         return all_names if self._local is None else self._local.take(self._session, all_names)
 
     def _roots(self, targets: list[int]) -> list[int]:
-        """The names of the sets that the graphs of these targets begin with."""
+        """The names of the sets of cases at the roots of these targets' graphs."""
         roots = [EVERYTHING] * len(targets)
         if self._local is not None and self._local.shown is not None:
             rows = {place: np.flatnonzero(self._local.shown[target]) for place, target in enumerate(targets)}
@@ -251,7 +251,7 @@ class Leaves:
         return roots
 
     def advance(self, n_steps: int, seconds: float) -> int:
-        """Take steps until there are so many in all, or for so long: AT_STEP_LIMIT, FINISHED or MERGED."""
+        """Take steps until there are `n_steps` in all, or for `seconds`; return AT_STEP_LIMIT, FINISHED or MERGED."""
         until = time.perf_counter() + seconds
         if n_steps > len(self._committed):
             self._committed = grown(self._committed, n_steps)
@@ -265,28 +265,28 @@ class Leaves:
                 return state.AT_STEP_LIMIT
 
     def begin_to_part(self) -> None:
-        """From now on leaves may be parted, too: nothing gains without that."""
+        """Allow leaves to be parted from now on, and mark all leaves as unscored."""
         self.parts = self._scored = True
         schedule.start_afresh(self.targets, self._state())
 
     def score_initial(self) -> None:
-        """Score the leaves that it began with, as the first step would; before that nobody may ask about leaves."""
+        """Score the initial leaves, as the first step would; until then, leaves must not be accessed."""
         if self.n_steps == 0 and not self._is_scored:
             self.advance(0, math.inf)
             self._is_scored = True
 
     def counts(self, records: Integers) -> NDArray[Any]:
-        """The target's counts in each of these leaves, of targets with the same number of states: in cases."""
+        """The target's counts in each of these leaves, in cases; all targets have the same number of states."""
         r = int(self.nodes[self.records[records[0]]["target"]]["n_states"])
         counts = self.histograms.counts[self.records["counts"][records][:, None] + np.arange(r)]
         return counts if self._counter.unit == 1.0 else counts * self._counter.unit
 
     def again(self, targets: Integers, parents: ParentRules) -> "Leaves":
-        """Another search of the same problem for some targets, by rules that allow fewer variables, and part leaves.
+        """Begin another search for some targets, under rules that allow fewer variables, with partial splits.
 
-        It goes on in this one's memory, behind all that is there, which stays as it is.
+        It continues in this one's memory, after everything that is there, which stays as it is.
         """
-        self._join_sets()  # while it is known in which session, and from which sets
+        self._join_sets()  # pending requests belong to this session
         self._release_dropped()
         new, n_candidates = copy(self), self.nodes["n_candidates"]
         new._session, new._totals, new._first = self._counter.session(), self._totals.copy(), self.n_records
@@ -300,18 +300,18 @@ class Leaves:
 
     @property
     def n_records(self) -> int:
-        """How many leaves there ever were."""
+        """The number of leaves that were ever made."""
         return int(self._totals[state.N_LEAVES])
 
     @property
     def roots(self) -> Integers:
-        """The records that the targets began with, where each had a leaf alone."""
+        """The records of the initial leaves, if each target began with a single leaf."""
         return np.arange(self._first, self._first + len(self.targets))
 
     def with_nodes_of(self, other: "Leaves", leaves: Integers, graphs: Mapping[int, DecisionGraph]) -> "Leaves":
-        """The same with some graphs of another search, which was begun by `again`, and with the steps that led there.
+        """This search with some graphs of another one, begun by `again`, and the steps that led to them.
 
-        `leaves`: the records of their leaves, whose cases the other must let go. From now on leaves may be parted.
+        `leaves`: the records of their leaves, whose cases the other must give up. Leaves may be parted from now on.
         """
         new, chosen = copy(other), np.zeros(len(self.nodes), np.bool_)
         chosen[list(graphs)] = True
@@ -319,7 +319,7 @@ class Leaves:
         new._scratches, new._pattern = self._scratches, self._pattern
         new._n_initial, new._is_scored, new._totals = self._n_initial, True, other._totals.copy()
         new._n_released = int(new._totals[state.N_DROPPED])
-        new._totals[state.N_JOINED :] = 0  # nothing waits for counts any more: its session ends
+        new._totals[state.N_JOINED :] = 0  # no requests are pending: its session ends
         new.nodes, new._tested, new.is_parent = self.nodes.copy(), self._tested.copy(), self.is_parent.copy()
         for mine, its in ((new.nodes, other.nodes), (new._tested, other._tested), (new.is_parent, other.is_parent)):
             mine[chosen] = its[chosen]
@@ -327,7 +327,7 @@ class Leaves:
         steps = np.append(ours[~chosen[whose[ours]]], theirs[chosen[whose[theirs]]])
         new._committed, new._totals[state.N_COMMITTED] = grown(steps, len(steps) + _STEPS), len(steps)
         its_records = new.records[other._first : other.n_records]
-        its_records["histogram"], its_records["is_counted"] = -1, 0  # these were laid out for fewer candidates
+        its_records["histogram"], its_records["is_counted"] = -1, 0  # their layout had fewer candidates
         if self._local is None:
             its_records["cases"] = EVERYTHING
             new.records["cases"][leaves] = self._initial_sets(graphs, np.zeros(0, np.int64))
@@ -335,9 +335,9 @@ class Leaves:
         return new
 
     def _begin_anew(self, chosen: NDArray[np.bool_], n_cells: int) -> None:
-        """Forget all gains, and all histograms but the first n_cells of them; leaves may be parted from now on.
+        """Mark all leaves as unscored, and allow them to be parted; histograms beyond the first n_cells cells are lost.
 
-        The leaves of chosen targets are yet to be counted: what is below a target in the network it cannot test again.
+        The leaves of chosen targets are uncounted, so that their layout can omit the target's descendants.
         """
         above, parents = dag.ancestor_matrix(dag.parent_lists(self.is_parent)), self._parents
         self._allowed = parents.allowed.copy()
@@ -350,24 +350,24 @@ class Leaves:
         self._layout = make_layout(needs, self._layout.n_states, self.targets)
         self.histograms = self.histograms.with_layout(self._layout, self.nodes, n_cells)
         self.begin_to_part()
-        self._set_limits()  # now that nothing is pending, even if the other search was short of time
+        self._set_limits()  # now that no step is pending
 
     def _set_limits(self) -> None:
-        """What follows from how many leaves there are."""
+        """Update what depends on the numbers of leaves."""
         n_leaves = self.nodes["n_committed_leaves"] = self.nodes["n_leaves"]
         self.nodes["max_children"] = np.clip(self.rules.most_leaves - n_leaves + 1, 0, self.rules.most_children)
 
     def drop(self, leaves: Integers) -> None:
-        """Give back what these leaves hold, which are no longer in a graph."""
+        """Release the memory of these leaves, which are no longer in a graph."""
         schedule.drop_leaves(leaves, self._state())
 
     def close(self) -> None:
-        """Release all sets of cases; no steps can be taken after this. What was found can still be asked for."""
+        """Release all sets of cases; no more steps can be taken, but the graphs remain available."""
         self.score_initial()
         self.release()
 
     def release(self) -> None:
-        """The same where nobody will ask."""
+        """Release all sets of cases, without scoring the initial leaves first."""
         self._wait_for_counts()
         if self._local is not None:
             cases = self.records["cases"][self._first : self.n_records]
@@ -378,9 +378,9 @@ class Leaves:
         self._session.close()
 
     def delete_parents(self, target: int, variables: list[int], graph: DecisionGraph, records: list[int]) -> None:
-        """Take arcs away, and tests: what they ruled out may come back. If this is interrupted, do it again.
+        """Delete parents and their tests; what they ruled out is allowed again. If this is interrupted, repeat it.
 
-        `graph` is that of the target without them, and `records` are the numbers of its nodes.
+        `graph` is the target's graph without them, and `records` are the numbers of its nodes.
         """
         is_parent, allowed = self.is_parent.copy(), self._parents.allowed.copy()
         is_parent[target, variables] = 0
@@ -397,11 +397,11 @@ class Leaves:
         schedule.start_afresh(np.array([target]), self._state())
         self._allowed[:], self._above[:], self._below[:] = allowed, _packed(above), _packed(above.T)
         self.nodes["n_parents"] = n_parents
-        self.is_parent[:] = is_parent  # last: before that, who looks finds the arcs still there
+        self.is_parent[:] = is_parent  # last: after an interrupt, the arcs must still be there
 
     def _note_tests(self, target: int, graph: DecisionGraph) -> None:
-        """What the structure prior counts of a node's graph."""
-        tests = [test for test in graph.tests if test >= 0]  # to part a leaf is paid for apart
+        """Set what the structure prior counts in a node's graph."""
+        tests = [test for test in graph.tests if test >= 0]  # parted leaves are charged separately
         self.nodes[target]["n_tests"] = len(tests)
         if self._costs.tests or self._costs.parents:
             different = set(tests)
@@ -410,7 +410,7 @@ class Leaves:
             self.nodes[target]["n_tested"] = len(different)
 
     def _note_arcs(self, target: int, graph: DecisionGraph, records: list[int]) -> None:
-        """Which tests lead to each leaf of a node's graph."""
+        """Set which tests lead to each leaf of a node's graph."""
         above = tests_above(graph, records)
         self._wanted[state.WANTED_ARCS] = sum(map(len, above))
         self._make_room()
@@ -423,7 +423,7 @@ class Leaves:
 
     @property
     def _most_threads(self) -> int:
-        """How many threads are worth their while."""
+        """The number of threads that pay off."""
         n, n_cells = len(self.targets), self._counter.n_cases * len(self.nodes)
         is_long = self._local is not None and n_cells * len(self.nodes) > _LONG
         few = _MORE_THREADS if is_long else _FEW_THREADS
@@ -433,7 +433,7 @@ class Leaves:
         return max(most, n_cells // _CELLS_A_THREAD)
 
     def _run(self, n_steps: int) -> int:
-        """Let all threads search until the one that leads must look up."""
+        """Search with all threads until the leader returns; return its status."""
         self._shared[state.NEXT] = state.CLOSED
         shared, scored, now = self._shared, self._scored, self._state()
 
@@ -443,11 +443,11 @@ class Leaves:
 
         try:
             is_long = self.n_steps == 0 or n_steps > self.n_steps + 1
-            with self._scratch(leads=True) as own:  # before others look for theirs: without this one they can only wait
+            with self._scratch(leads=True) as own:  # the leader's first: without it, the others can only wait
                 status = self._workers.together(search, self._most_threads) if is_long else search(True)
-        finally:  # whatever happens, an interrupt even: let the others go
+        finally:  # also after an interrupt: let the other threads return
             shared[state.OVER] = 1
-            self._shared = np.zeros(state.N_SHARED, np.int64)  # new: nobody who is late may join the next run
+            self._shared = np.zeros(state.N_SHARED, np.int64)  # new: a late thread must not join the next run
             self._owners = np.zeros(len(self.nodes), np.int64)
         self._scored = False
         return status
@@ -482,9 +482,9 @@ class Leaves:
 
     @contextmanager
     def _scratch(self, leads: bool = False) -> Iterator[Any]:
-        """Where a thread works, for compiled code; only the one that leads need not wait for a pattern.
+        """The scratch memory of a thread, for compiled code; that of helper threads is copied from a pattern.
 
-        Where cases are many, there is none: much of the room for them is never touched.
+        If there are many cases, it is not copied, since much of it is never touched.
         """
         is_new = leads or self._counter.n_cases > _FEW_CASES
         try:
@@ -501,11 +501,11 @@ class Leaves:
             self._scratches.append(scratch)
 
     def _make_ready(self) -> None:
-        """Have the functions compiled that a search will call, if they are not."""
+        """Compile the functions that a search calls, if they are not compiled yet."""
         kind = self._local is None, "O" in self._operators
         if _ready and (getattr(self._state(self._no_cases), "kind", None), *kind) in _ready:
             return
-        fields = self._fields(self._no_cases)  # the first time, cases are laid out meanwhile
+        fields = self._fields(self._no_cases)  # cases may be laid out meanwhile
         now, scratch = Packed(fields), expand.make_scratch(fields, "O" in self._operators)
         scoring = Packed(scratch.scoring)
         calls: list[tuple[Any, ...]] = [(splits.score_splits, 0, 0, 0, now, scoring)]
@@ -513,11 +513,11 @@ class Leaves:
             calls.append((splits.score_parted, 0, 0, 0, 0, 0, now, scoring))
         if self._local is not None:
             calls.append(bits.call(self._layout, fields.cases))
-        ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the longest last
+        ready(*calls, *replay.calls(), (schedule.advance, True, 0, 0.0, True, now, Packed(scratch)))  # the slowest last
         _ready.add((getattr(now, "kind", None), *kind))
 
     def _state(self, cases: Cases | None = None) -> Any:
-        """All of it, with these cases or its own, for compiled code: packed anew where any of it is not what it was."""
+        """The state for compiled code, with these cases or its own; packed again if any of it has changed."""
         fields = self._fields(self._cases if cases is None else cases)
         if self._packed is None or not _is_same(fields, self._packed[0]):
             self._packed = fields, Packed(fields, self._packed and self._packed[1])
@@ -558,7 +558,7 @@ class Leaves:
         )
 
     def _make_room(self) -> None:
-        """Make room where it was found to be short."""
+        """Make space where memory was found to be short."""
         totals = self._totals
         n_leaves, n_cells, n_counts, n_words, n_arcs, n_sets = self._wanted[: state.FIRST_WANTED_SET].tolist()
         if totals[state.N_LEAVES] + n_leaves > len(self.records):
@@ -567,7 +567,7 @@ class Leaves:
             self._waiting = np.empty((3, state.N_SLOTS * len(records)), np.int64)
             self._joined = grown(self._joined, len(records), np.empty)
             self._splits = grown(self._splits, state.N_SLOTS * len(records), np.empty)
-            self.records = records  # last: an interrupt must not leave more records than the others have room for
+            self.records = records  # last: after an interrupt, the other arrays must not be too small for the records
         if totals[state.N_STEPS] + state.SPARE_STEPS > len(self._log):
             self._log = grown(self._log, len(self._log) + 8 * state.SPARE_STEPS, np.empty)
         if totals[state.N_WORDS] + n_words > len(self._regions):
@@ -580,7 +580,7 @@ class Leaves:
         self._wanted[:] = 0
 
     def _serve(self) -> None:
-        """Fill in and score what waits for counts or weights."""
+        """Fill in and score the leaves that wait for counts or weights."""
         if not (self.rules.weighs or self.rules.remote):
             return
         self._wait_for_counts()
@@ -590,7 +590,7 @@ class Leaves:
         children = self._splits["first_child"][split].repeat(n_children) + count_up(n_children)
         batch = np.concatenate([to_score, self.nodes["merged"][merged], children]).astype(np.int64)
         targets, now = np.unique(self.records["target"][batch]), self._state()
-        self._n_served = len(targets) or self._n_served  # none: room was short
+        self._n_served = len(targets) or self._n_served  # none: memory was short
         if self.rules.remote:
             self._fill(batch, split, children, now)
         if isinstance(self._prior, PriorNetwork):
@@ -605,9 +605,9 @@ class Leaves:
             schedule.free_spent(batch, now)
 
     def _fill(self, batch: Integers, split: Integers, children: Integers, now: Any) -> None:
-        """Have sets of cases joined, cut and counted for these leaves, the last of which are children of splits.
+        """Request joins, cuts and counts of sets of cases for these leaves, the last of which are children of splits.
 
-        If exponents do not come from the host, they are scored at once.
+        Unless exponents come from the host, the leaves are scored as well.
         """
         self._join_sets()
         records = self.records
@@ -620,7 +620,7 @@ class Leaves:
                 expand.plan_splits(split, groups, largest, kid, now, scratch)
             self._session.cut(parents, variables, groups, records["cases"][children[kid >= 0]])
             whole, n_children = children[kid < 0], self._splits["n_children"][split]
-            if len(whole):  # pieces with all cases of the leaf that was parted
+            if len(whole):  # pieces with all cases of the parted leaf
                 owners = np.arange(len(split)).repeat(n_children)[kid < 0]
                 nothing = np.zeros(int(self._layout.n_states[variables[owners]].sum()), np.int64)
                 self._session.cut(parents[owners], variables[owners], nothing, records["cases"][whole])
@@ -632,7 +632,7 @@ class Leaves:
         self._release_dropped()
 
     def _join_sets(self) -> None:
-        """Let a counter elsewhere make the sets of leaves that were merged."""
+        """Request the sets of merged leaves from a remote counter."""
         joined = self._joined[: self._totals[state.N_JOINED]]
         if len(joined):
             self._session.join(*joined.T.copy())
@@ -641,9 +641,9 @@ class Leaves:
     def _count_and_score(
         self, batch: Integers, begins: Integers, new: Integers, split: Integers, largest: Integers, now: Any
     ) -> None:
-        """Have the new ones of these leaves counted, and score all, group by group: a group begins at each of `begins`.
+        """Request counts of the new leaves among these, and score all; groups are from one of `begins` to the next.
 
-        Where a counter can do the one while we do the other, half of them is counted while the rest is scored.
+        If the counter overlaps, half of a large batch is counted while the other half is scored.
         """
         sizes, places, scores = self._sizes(batch), np.full(len(batch), -1), not self.rules.weighs
         cuts = [0, len(begins) - 1]
@@ -655,7 +655,7 @@ class Leaves:
             some = new[np.searchsorted(new, begins[begin]) : np.searchsorted(new, begins[end])]
             n_cells, leaves = sizes[some].astype(np.int64), batch[some]
             places[some] = np.cumsum(n_cells) - n_cells
-            if not len(some):  # else a counter elsewhere would be asked for nothing
+            if not len(some):  # no request
                 return np.zeros(0, np.int32)
             self.n_round_trips += 1
             self.n_requests += len(some)
@@ -677,13 +677,13 @@ class Leaves:
         self._later = None
 
     def _wait_for_counts(self) -> None:
-        """Nobody may ask a session while another thread does, as it may after an interrupt."""
+        """Wait for a request of another thread, which may be left by an interrupt: a session takes one at a time."""
         if self._later is not None:
             self._later()
             self._later = None
 
     def _release_dropped(self) -> None:
-        """Let a counter elsewhere give up the sets of leaves that are not needed any more."""
+        """Release the sets of dropped leaves on a remote counter."""
         n_dropped = int(self._totals[state.N_DROPPED])
         if self._local is None and n_dropped > self._n_released:
             names = self.records["cases"][self._dropped[self._n_released : n_dropped]]
@@ -691,13 +691,13 @@ class Leaves:
             self._n_released = n_dropped
 
     def _sizes(self, leaves: Integers) -> NDArray[np.float64]:
-        """How many cells the histograms of these leaves have."""
+        """The numbers of cells of these leaves' histograms."""
         n_rows, targets = self._layout.n_rows, self.records["target"][leaves]
         sizes: NDArray[np.float64] = (n_rows[self._layout.of_target[targets]] + 1.0) * self._layout.n_states[targets]
         return sizes
 
     def _weigh(self, batch: Integers, prior: PriorNetwork) -> None:
-        """Find the best split of each leaf, by what the prior has to say of it."""
+        """Find the best splits of each leaf, with exponents from the prior network."""
         layout, targets = self._layout, self.records["target"][batch].tolist()
         regions = [self.region(record) for record in batch.tolist()]
         rows = [prior.exponents(target, region, layout) for target, region in zip(targets, regions, strict=True)]
@@ -711,7 +711,7 @@ class Leaves:
         self._workers.run(weigh, np.array([_WEIGHING_NS * len(row) for row in rows]))
 
     def _keep_exponents(self, batch: Integers, targets: list[int], rows: list[NDArray[np.float64]]) -> None:
-        """The leaves' own exponents, for merges."""
+        """Store the leaves' own exponents, for merges."""
         n_states = self._layout.n_states
         own = [row[len(row) - n_states[target] :] for target, row in zip(targets, rows, strict=True)]
         sizes = np.array([len(part) for part in own])
@@ -724,7 +724,7 @@ class Leaves:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two named tuples have the same arrays, and equal numbers."""
+    """Whether two named tuples have identical arrays, and equal numbers."""
     for a, b in zip(one, other, strict=True):
         if a is not b and (not _is_same(a, b) if isinstance(a, tuple) else isinstance(a, np.ndarray) or a != b):
             return False
@@ -732,7 +732,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _packed(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Each row as bits of words."""
+    """Pack each row into the bits of words."""
     packed = np.packbits(matrix, axis=1, bitorder="little")
     rows = np.zeros((len(matrix), -(-matrix.shape[1] // 64) * 8), np.uint8)
     rows[:, : packed.shape[1]] = packed

@@ -1,8 +1,8 @@
-"""From a search's graph of pieces to a graph that tests its own variable, as networks have it.
+"""Conversion of a search's graph of pieces to a graph that tests its own variable, as in networks.
 
-In the graph that a search draws, a leaf that was parted is a node of the kind OWN, above the graphs of its pieces: the
-switch, the part, the rest. Here every leaf of the switch's graph becomes a test of the variable itself, which leads on
-to the graphs of the part and of the rest; these are shared by all tests of one partition.
+In the replayed graph, a parted leaf is an OWN node above the graphs of its pieces: the switch, the part, the rest. Here
+every leaf of the switch's graph becomes a test of the variable itself, which leads to the graphs of the part and of the
+rest; these are shared by all tests of one partition.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.kernels.leaf_search.replay import OWN
 from leafwise.own_tests import OwnTests
 
-Leaf = tuple[int, int]  # the states it is about, as bits, and, of a switch, the part
+Leaf = tuple[int, int]  # bit masks of the states that it is about, and of a switch's part
 
 
 def own_tests(
@@ -24,22 +24,22 @@ def own_tests(
     counts: NDArray[np.generic],
     exponents: NDArray[np.float64],
 ) -> OwnTests:
-    """The graph of a target, with what is in it.
+    """The graph of a target that tests its own variable, with its counts and exponents.
 
-    `leaves` tells what each leaf of the drawn graph, by its node, is about; counts and exponents have a row for each.
+    `leaves` describes each leaf of the replayed graph `drawn`, by its node; counts and exponents have a row for each.
     """
     r, row_of = counts.shape[1], {node: row for row, node in enumerate(drawn.leaves)}
     tests = [target if node in leaves and leaves[node][1] else test for node, test in enumerate(drawn.tests)]
-    below = [list(row) for row in drawn.children]  # for each state
+    below = [list(row) for row in drawn.children]  # by node: its child for each state
     states = [leaves[node][0] if node in leaves else 0 for node in range(len(tests))]
-    sources = [[row_of[node]] if node in row_of else [] for node in range(len(tests))]  # rows that add up to its own
+    sources = [[row_of[node]] if node in row_of else [] for node in range(len(tests))]  # rows whose sum is its own
     stands_for = list(range(len(tests)))
     for node in reversed([node for node, test in enumerate(drawn.tests) if test == OWN]):
         switch, part, rest = drawn.children[node]
         stands_for[node] = switch
         switches = _leaves_below(switch, drawn)
         chosen = leaves[switches[0]][1]
-        if chosen & (chosen - 1) == 0:  # a single state: a leaf where nothing is uncertain
+        if chosen & (chosen - 1) == 0:  # a single state: a leaf with probability one
             part = len(tests)
             tests.append(LEAF)
             below.append([])
@@ -76,7 +76,7 @@ def _resolved(node: int, stands_for: list[int]) -> int:
 
 
 def _from_the_root(below: list[list[int]], stands_for: list[int]) -> list[int]:
-    """The nodes, each after all that lead to it: the order in which a walk leaves them, turned round."""
+    """The nodes in topological order: the reverse postorder of a depth-first search from the root."""
     left: dict[int, None] = {}
     todo = [(_resolved(0, stands_for), False)]
     while todo:

@@ -1,7 +1,7 @@
-"""Moves away from a decision graph, for a search that is stuck: tests go, merged leaves come apart, leaves are split.
+"""Random moves from a decision graph, to escape local optima: tests collapse, merged leaves separate, leaves are split.
 
-Pure functions from graphs to graphs; what comes out can be reached by splits and merges, and some case can reach each
-of its leaves.
+Pure functions from graphs to graphs. The results can be made by splits and merges, and each of their leaves can be
+reached by some assignment.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ _MOST_WAYS = 16
 
 @dataclass(frozen=True)
 class Moves:
-    """What a perturbation may do to the graph of one node."""
+    """The moves that a perturbation of one node's graph may make."""
 
     operators: str  # of the search: C and B say how leaves may be split
     n_states: Sequence[int]
@@ -27,7 +27,7 @@ class Moves:
 
 
 def perturbed(graph: DecisionGraph, n_moves: int, moves: Moves, random: np.random.Generator) -> DecisionGraph:
-    """The graph after some moves drawn at random, each kind as often as the others where all are possible.
+    """The graph after `n_moves` random moves, of kinds drawn uniformly; if a move is impossible, a test collapses.
 
     >>> graph = DecisionGraph.complete([0, 1], [2, 2]).merge(1, 2)
     >>> perturbed(graph, 1, Moves("CM", [2, 2], [0, 1]), np.random.default_rng(6)).n_leaves
@@ -54,7 +54,7 @@ def _cut_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generat
 
 
 def _split_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generator) -> DecisionGraph:
-    """Split a leaf by any variable, in any way that the search could."""
+    """Split a random leaf by a random variable: completely if C is drawn from the operators, else by one state."""
     if not moves.variables:
         return _collapse_somewhere(graph, moves, random)
     leaf, variable = int(random.integers(graph.n_leaves)), moves.variables[int(random.integers(len(moves.variables)))]
@@ -67,14 +67,14 @@ def _split_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Gener
 
 
 def _collapse_somewhere(graph: DecisionGraph, moves: Moves, random: np.random.Generator) -> DecisionGraph:
-    """Collapse a test. Where other tests lead to all leaves below it, that makes one leaf more."""
+    """Collapse a random test; this adds a leaf if other tests lead to all leaves below it."""
     tests = [node for node, test in enumerate(graph.tests) if test != LEAF]
     other = collapse(graph, tests[random.integers(len(tests))]) if tests else graph
     return graph if other.n_leaves > moves.most_leaves else other
 
 
 def collapse(graph: DecisionGraph, node: int) -> DecisionGraph:
-    """The graph with a leaf in place of a test and all that only this test leads to.
+    """The graph with a test, and everything that only this test leads to, replaced by a leaf.
 
     >>> collapse(DecisionGraph.complete([0, 1], [2, 2]), 1).tests
     (0, -1, 1, -1, -1)
@@ -85,7 +85,7 @@ def collapse(graph: DecisionGraph, node: int) -> DecisionGraph:
 
 
 def cut(graph: DecisionGraph, node: int, states: frozenset[int]) -> DecisionGraph:
-    """The graph with a new, last leaf for these states of a test.
+    """The graph with these states of a test redirected to a new leaf, its last node.
 
     >>> graph = DecisionGraph.complete([0], [3]).merge(0, 1)
     >>> cut(graph, 0, frozenset({1})).children
@@ -98,7 +98,7 @@ def cut(graph: DecisionGraph, node: int, states: frozenset[int]) -> DecisionGrap
 
 
 def cuttable(graph: DecisionGraph) -> list[tuple[int, frozenset[int]]]:
-    """All arcs, as a test and its states, into leaves with further arcs; and the single states of arcs with several."""
+    """Arcs (test, states) into leaves with other incoming arcs; and single states of arcs into leaves with several."""
     arcs = [(node, states, child) for node in range(len(graph.tests)) for states, child in graph.arcs(node)]
     n_arcs = Counter(child for _, _, child in arcs)
     into_leaves = [(node, states, child) for node, states, child in arcs if graph.tests[child] == LEAF]
@@ -108,10 +108,10 @@ def cuttable(graph: DecisionGraph) -> list[tuple[int, frozenset[int]]]:
 
 
 def without_impossible_arcs(graph: DecisionGraph) -> DecisionGraph:
-    """The graph without arcs that no case can take: these go with the last arc of their test that some case can take.
+    """The graph without arcs that no assignment takes: each is joined with its test's last possible arc.
 
-    To know all ways to a node can take too long. So only a few are followed, and an arc that all of these rule out
-    counts as impossible, too: the graph is then another one, but one that can be reached everywhere all the same.
+    Since there may be too many paths to a node, only a few are followed, and an arc that is impossible after all of
+    these is removed, too. The graph then represents another function, but all of it can be reached.
 
     >>> twice = DecisionGraph((0, 0, LEAF, LEAF, LEAF), ((1, 2), (3, 4), (), (), ()))
     >>> without_impossible_arcs(twice).children

@@ -1,4 +1,4 @@
-"""What every search is given, and what each of its steps tells."""
+"""The input of every search, and the report of a step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ O_co = TypeVar("O_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[O_co]):
-    """One operator, and the network's size and score after it; every row of a complete table is a leaf."""
+    """One operator, and the network's score and size after it; every row of a complete table is a leaf."""
 
     operator: O_co
     log_score: float
@@ -36,34 +36,34 @@ class Step(Generic[O_co]):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched: variables, targets, priors, constraints, and where to begin."""
+    """The input of a search: variables, targets, priors, constraints, and initial graphs."""
 
     variables: tuple[Variable, ...]
     targets: tuple[int, ...]
     prior: ParameterPrior
     structure_prior: StructurePrior
     parents: ParentRules
-    n_candidates: NDArray[np.int64]  # for each variable: those that its graph may test, cycles apart
-    start: Mapping[int, DecisionGraph]  # targets not named begin as a single leaf
+    n_candidates: NDArray[np.int64]  # by variable: number of those that its graph may test, apart from cycles
+    start: Mapping[int, DecisionGraph]  # other targets begin with a single leaf
 
     @property
     def counted(self) -> dict[str, list[int]]:
-        """How many candidates each variable has, where these are not all others: what its structure prior counted."""
+        """The numbers of candidates that the structure prior counts, unless they are all other variables."""
         is_all = bool((self.n_candidates == len(self.variables) - 1).all())
         return {} if is_all else {"candidates": self.n_candidates.tolist()}
 
     @cached_property
     def n_states(self) -> NDArray[np.int64]:
-        """Of the variables."""
+        """The numbers of states of the variables."""
         return count_states(self.variables)
 
     def log_prior(self, target: int, graph: DecisionGraph) -> float:
-        """Of a target's graph."""
+        """The log structure prior of a target's graph."""
         n_states, n_candidates = self.variables[target].n_states, int(self.n_candidates[target])
         return self.structure_prior.log_prior(graph, n_states, self.variables, n_candidates)
 
     def layout(self) -> Layout:
-        """The layout of all histograms. Raises a ValueError when the first ones alone would not fit."""
+        """The layout of all histograms; a ValueError if the initial ones alone have too many cells."""
         n_states, targets = self.n_states, np.array(self.targets)
         layout = make_layout(self.parents.allowed | self.parents.is_parent, n_states, targets)
         n_cells = int((layout.n_rows[layout.of_target[targets]] * n_states[targets]).sum())
@@ -77,19 +77,19 @@ class Problem:
         return layout
 
     def about(self, learned: Mapping[str, Any]) -> dict[str, Any]:
-        """What a network that was found tells besides its nodes."""
+        """What a learned network contains besides its variables and nodes."""
         return {"prior": str(self.prior), "structure_prior": str(self.structure_prior), "learned": learned}
 
     def network(self, nodes: Sequence[Node | None], learned: Mapping[str, Any]) -> Network:
-        """The network that was found."""
+        """The network of these nodes."""
         return Network(self.variables, tuple(nodes), **self.about(learned))
 
     def log_prior_of(self, nodes: Sequence[Node | None]) -> float:
-        """Of the graphs of all nodes that are there."""
+        """The log structure prior of the graphs of all nodes that are not None."""
         return fsum(self.log_prior(target, node.graph) for target, node in enumerate(nodes) if node is not None)
 
     def log_prior_of_network(self, network: Network) -> float:
-        """Of all structures of a network, with their own-value tests and ties."""
+        """The log structure prior of a network, including own-value tests and ties."""
         targets = [target for target, node in enumerate(network.nodes) if node is not None]
         return fsum(
             log_prior(network, target, self.structure_prior, int(self.n_candidates[target])) for target in targets

@@ -1,10 +1,10 @@
-"""Search for the arcs that the data came from: arcs first, with complete tables, then the graphs of their nodes.
+"""Search for the arcs that generated the data: arcs first, with complete tables, then decision graphs along them.
 
-Decision graphs find out how a variable depends on others in few numbers, but a search over leaves cannot turn an arc
-round, and makes up for one that points the wrong way with more arcs. So arcs are searched for with complete tables,
-among networks that say the same (BDeu), each arc paying for its parent having been chosen among all variables. That is
-done twice, from the beginning and from the arcs of a sixteenth of the cases, an eighth, and so on, which leads out of
-many a place where the first is stuck. Then decision graphs are learned that may test the parents of the better one.
+Decision graphs describe dependence with few parameters, but a search over leaves cannot reverse an arc, and compensates
+for a wrong direction with more arcs. So arcs are searched for with complete tables, over Markov-equivalent DAGs as well
+(BDeu), with a charge on each arc for the choice of the parent among all variables. This is done twice: from the initial
+arcs, and from the arcs found on a sixteenth of the cases, an eighth, and so on, which escapes many local optima. Then
+decision graphs are learned that may test the parents in the better result.
 """
 
 import math
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.uint8]
 
-EVERY = (1, 16, 8, 4, 2, 1)  # of how many cases one is looked at, search after search; each begins where the last ended
-_AFRESH = (0, 1)  # but for these
-_WORTH = Bdeu(2.0)  # cases, as many as other priors have in one leaf
+EVERY = (1, 16, 8, 4, 2, 1)  # by stage: one of how many cases is used; each begins with the arcs of the one before
+_AFRESH = (0, 1)  # except in these stages, which begin with the initial arcs
+_WORTH = Bdeu(2.0)  # the equivalent sample size that other priors have in one leaf
 
 
 @dataclass(frozen=True)
 class RecoverySearch:
-    """How to search for the arcs that made the data: limits of the search over arcs, and `greedy`, that of the graphs.
+    """Settings: limits of the search over arcs, and `greedy`, the settings of the search for the graphs.
 
-    The priors that `learn` is given are those of the graphs. Arcs are scored with BDeu, worth two cases, and what each
-    pays is log(n - 1) among n variables. Parents that a graph does not test are dropped, unless required.
+    The priors that `learn` gets are those of the graphs. Arcs are scored with BDeu, with an equivalent sample size of
+    two, and each is charged log(n - 1) among n variables. Parents that a graph does not test are dropped, unless
+    required.
 
     >>> RecoverySearch(LeafSearch(operators="BM"), seconds=60).max_steps is None
     True
@@ -61,16 +62,16 @@ class RecoverySearch:
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "RecoverySearchRun":
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
         return RecoverySearchRun(problem, counter, self, workers, state)
 
 
 class RecoverySearchRun:
-    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+    """A search in progress. Iterate over its steps, or call `run`; after any step, `network` is the current network.
 
-    Steps change arcs first, then leaves. While arcs are searched for, leaves and score are those of complete tables,
-    and `network` learns the graphs in the best arcs so far. `stopped` says why there are no more steps: "no operator
-    gains"; "max_steps" or "seconds", if that ended the search over arcs; "" while there may be.
+    Steps change arcs first, then leaves. During the search over arcs, leaves and score are those of complete tables,
+    and `network` learns the graphs along the best arcs so far. `stopped` says why there are no more steps: "no operator
+    gains"; "max_steps" or "seconds", if that ended the search over arcs; "" while there may be more.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class RecoverySearchRun:
         workers: Workers,
         state: Mapping[str, Any] | None = None,
     ) -> None:
-        _ = problem.structure_prior.costs  # one that is not for graphs is refused before the work begins
+        _ = problem.structure_prior.costs  # one that is not for graphs is refused before any work
         self.settings, self._problem, self._counter, self._workers = settings, problem, counter, workers
         self._stage, self._n_steps_before, self._seconds_before = 0, 0, 0.0
         self._best, self._best_score = problem.parents.is_parent, -math.inf
@@ -116,7 +117,7 @@ class RecoverySearchRun:
 
     @property
     def _inner(self) -> "TableArcSearchRun | LeafSearchRun | SharingRun":
-        """The search that is under way, of all that make up this one."""
+        """The inner search in progress."""
         inner = self._arcs if self._graphs is None else self._graphs
         assert inner is not None
         return inner
@@ -143,7 +144,7 @@ class RecoverySearchRun:
 
     @property
     def network(self) -> Network:
-        """The best arcs so far, with decision graphs."""
+        """The network of the best arcs so far, with decision graphs."""
         if self._graphs is not None:
             network = self._graphs.network
         else:
@@ -155,11 +156,11 @@ class RecoverySearchRun:
         return replace(network, learned={**network.learned, **told})
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values; where a limit ended the search over arcs, with that."""
+        """The state from which the search can be resumed, as plain values; within the search over arcs if limited."""
         inner, steps, seconds = self._arcs or self._inner, self._n_steps_before, self._seconds_before
         if inner is not self._inner:
             steps, seconds = steps - inner.n_steps, seconds - inner.seconds
@@ -173,7 +174,7 @@ class RecoverySearchRun:
         }
 
     def _go_on(self) -> None:
-        """From a search that has ended to the next."""
+        """Begin the next inner search, or set `stopped`."""
         ended = self._arcs
         if ended is None or self._graphs is not None:
             self.stopped = (ended or self._inner).stopped
@@ -191,14 +192,14 @@ class RecoverySearchRun:
             self._arcs = self._search_arcs(begin)
 
     def _best_arcs(self) -> tuple[Matrix, float]:
-        """The better ones of those that were found before, and those of the search under way, and their score."""
+        """The best arcs found on all cases, including those of the search in progress, and their score."""
         arcs = self._arcs
         if arcs is None or EVERY[self._stage] > 1 or arcs.log_score <= self._best_score:
             return self._best, self._best_score
         return arcs.is_parent, arcs.log_score
 
     def _search_arcs(self, is_parent: Matrix, state: Mapping[str, Any] | None = None) -> TableArcSearchRun:
-        """The search of this stage, which begins with these arcs."""
+        """The search over arcs of the current stage, from these arcs or from its state."""
         most, seconds = self.settings.max_steps, self.settings.seconds
         tables = TableArcSearch(
             patience=len(self._problem.variables),
@@ -210,7 +211,7 @@ class RecoverySearchRun:
         return TableArcSearchRun(problem, self._counter, tables, self._workers, state, EVERY[self._stage])
 
     def _search_graphs(self, state: Mapping[str, Any] | None = None) -> "LeafSearchRun | SharingRun":
-        """Decision graphs that may test the parents in the best arcs so far."""
+        """The search for decision graphs that may test the parents in the best arcs so far."""
         rules, best = self._problem.parents, self._best_arcs()[0]
         problem = self._problem
         if not rules.is_static:
@@ -220,7 +221,7 @@ class RecoverySearchRun:
 
 
 def _matrix(arcs: list[list[int]], n: int) -> Matrix:
-    """Arcs, each from a parent to a child, as [child, parent]."""
+    """Arcs (parent, child) as a matrix, [child, parent]."""
     matrix = np.zeros((n, n), np.uint8)
     for parent, child in arcs:
         matrix[child, parent] = 1

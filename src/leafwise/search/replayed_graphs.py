@@ -1,4 +1,4 @@
-"""From the log of a search to decision graphs, and to operators as values."""
+"""Conversion of the log of a search to decision graphs, and of its steps to operators."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +15,7 @@ from leafwise.operators import BinarySplit, CompleteSplit, Merge, Operator, Orde
 
 Integers = NDArray[np.int64]
 _PIECES = ("switch", "part", "rest")
-Deletion = tuple[int, int, int]  # after so many steps, a target, a variable
+Deletion = tuple[int, int, int]  # number of steps before it, target, variable
 
 
 class ReplayedGraphs:
@@ -30,15 +30,15 @@ class ReplayedGraphs:
         start: replay.Start,
         steps: NDArray[np.void],
         deletions: list[Deletion],
-        n_leaves: int,  # all that ever were
+        n_leaves: int,  # ever made
         regions: NDArray[np.uint64],
         n_states: Integers,
         reduces: bool,
         log_ways: NDArray[np.float64] | None,
     ) -> "ReplayedGraphs":
-        """The graphs after these steps; `reduces`: without tests that tell nothing.
+        """The graphs after these steps; `reduces`: without tests that tell nothing, and with identical ones combined.
 
-        `log_ways`: of each variable, if what the structure prior charges for is to be counted, before that and after.
+        `log_ways`: by variable; if given, what the structure prior charges for is counted, before and after reduction.
         """
         gone = np.array(deletions, np.int64).reshape(-1, 3)
         n_parted, n_kids = int(np.count_nonzero(steps["part"])), np.append(n_states, [replay.N_PIECES, 0])
@@ -56,12 +56,12 @@ class ReplayedGraphs:
 
     @cached_property
     def leaves(self) -> Integers:
-        """The records of all leaves, graph after graph, in their order."""
+        """The records of all leaves, graph after graph."""
         leaves: Integers = self._drawn.records[self._drawn.tests == LEAF]
         return leaves
 
     def records(self, target: int) -> list[int]:
-        """The numbers of the nodes of a target's graph."""
+        """The records of the nodes of a target's graph; those of initial tests are negative."""
         begin, end = self._drawn.begin[target : target + 2].tolist()
         records: list[int] = self._drawn.records[begin:end].tolist()
         return records
@@ -74,7 +74,7 @@ class ReplayedGraphs:
 
 
 def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> replay.Start:
-    """Graphs to begin with, and targets with a leaf alone; their leaves are the first records, in the same order."""
+    """Initial graphs, then targets with a single leaf; their leaves are the first records, in the same order."""
     n_tests = sum(len(graph.tests) - graph.n_leaves for graph in graphs.values())
     test_numbers, leaf_numbers = count(0), count(n_tests)
     numbers: list[int] = []
@@ -100,20 +100,20 @@ def start_of(graphs: Mapping[int, DecisionGraph], others: Integers) -> replay.St
 
 
 def single_leaves(targets: Integers, records: Integers) -> replay.Start:
-    """Targets that begin with a leaf alone, each with its record."""
+    """Targets that begin with a single leaf, each with its record."""
     nothing = np.zeros(0, np.int64)
     return replay.Start(records, targets, nothing, nothing, nothing)
 
 
 def with_single_leaves(start: replay.Start, targets: Integers, records: Integers) -> replay.Start:
-    """The same, but that some targets, in order, began with a leaf alone, each with its record."""
+    """The same start, except that these sorted targets begin with a single leaf, each with its record."""
     stay = targets.take(targets.searchsorted(start.targets), mode="clip") != start.targets
     numbers = np.append(start.numbers[stay], len(start.tests) + records)
     return start._replace(numbers=numbers, targets=np.append(start.targets[stay], targets))
 
 
 def operator(step: np.void, leaves: list[int], groups: tuple[int, ...]) -> Operator:
-    """A logged step as a value; `leaves`: the records of its node's leaves before it, `groups`: each state's child."""
+    """A logged step as an operator; `leaves`: records of its node's leaves before it, `groups`: each state's child."""
     target, variable, gain = int(step["target"]), int(step["variable"]), float(step["gain"])
     leaf, state = leaves.index(step["leaf"]), int(step["state"])
     if step["other"] >= 0:

@@ -1,8 +1,8 @@
-"""Greedy search that goes on where it is stuck: a node's graph is perturbed, searched from there, and kept if better.
+"""Iterated local search: a node's graph is perturbed, searched from there, and kept if better.
 
-Begins with greedy search under both schedules and takes the better network. Each round then takes some steps back in
-the graph of one node (`perturbation`) and searches that node alone, its parents being those that keep the network
-acyclic while all other nodes stay as they are.
+It begins with greedy search under both schedules, and takes the better network. Each round then perturbs the graph of
+one node (`perturbation`), and searches that node alone, with all other nodes fixed and any parents that keep the
+network acyclic.
 """
 
 import math
@@ -33,11 +33,11 @@ _MOST_MOVES = 5
 
 @dataclass(frozen=True)
 class LeafSearchRestarts:
-    """How to search on from where greedy search ends: how often, for how long, and how many networks to keep.
+    """Settings: how many rounds follow greedy search, for how long, and how many networks to keep.
 
-    `greedy` gives the operators, the threads, and which schedule comes first; both are used. A higher score is not
-    always a better model. Under `kappa:x`, which charges for parameters and not for tests, many rounds with few cases
-    find graphs that test much, have few leaves, and predict new cases less well (`python -m benchmarks restarts`); the
+    `greedy` sets the operators, the threads, and the schedule that comes first; both are used. A higher score is not
+    always a better model. Under `kappa:x`, which charges for parameters but not for tests, many rounds on few cases
+    find graphs with many tests and few leaves, which predict new cases less well (`python -m benchmarks restarts`); the
     default structure prior charges for every test.
 
     >>> LeafSearchRestarts(LeafSearch(operators="BM"), rounds=50).keep
@@ -47,7 +47,7 @@ class LeafSearchRestarts:
     greedy: LeafSearch = LeafSearch()
     rounds: int = 100
     seed: int = 1
-    keep: int = 1  # the best distinct networks that were seen
+    keep: int = 1  # number of best distinct networks to keep
     seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class LeafSearchRestarts:
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "LeafSearchRestartsRun":
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
         return LeafSearchRestartsRun(problem, counter, self, workers, state)
 
 
@@ -77,14 +77,14 @@ class Perturbation:
     """A node's graph was perturbed, and searched from there."""
 
     target: int
-    gain: float  # 0: nothing better was found, and the graph is as it was
+    gain: float  # 0: nothing better was found, and the graph is unchanged
 
 
 class LeafSearchRestartsRun(Run):
-    """A search under way. Iterate for its rounds, or `run` it; `network` is the best so far, at any time.
+    """A search in progress. Iterate over its rounds, or call `run`; `network` is the best network so far, at any time.
 
     The two greedy searches run before the first round. `n_rounds` counts rounds, `n_steps` those that found something
-    better. `stopped` says why there are no more: "rounds", "seconds"; "" while there may be.
+    better. `stopped` says why there are no more rounds: "rounds", "seconds"; "" while there may be more.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LeafSearchRestartsRun(Run):
         self._n_states = [variable.n_states for variable in problem.variables]
         self._random = np.random.default_rng(settings.seed)
         self._schedules = [settings.greedy.schedule]
-        if "M" in settings.greedy.letters:  # without merges both do the same
+        if "M" in settings.greedy.letters:  # without merges, both are the same
             self._schedules += [schedule for schedule in SCHEDULES if schedule not in self._schedules]
         self._turns: list[int] = []
         self._tried: dict[int, set[int]] = {target: set() for target in problem.targets}
@@ -109,11 +109,11 @@ class LeafSearchRestartsRun(Run):
         self._scores: dict[int, float] = {}
         self.n_rounds = self.n_steps = 0
         self._to_begin = list(self._schedules)
-        self.watch: Progress = _silence  # called now and then while somebody waits for the next round
-        self._inner: LeafSearchRun | None = None  # of the round under way, and
-        self._before: dict[str, Any] = {}  # ... what was before it
-        self._inner_state: Mapping[str, Any] | None = None  # where the search of the next round was
-        self._at_limit: dict[str, Any] | None = None  # where to go on from, if time ran out inside a search
+        self.watch: Progress = _silence  # called periodically during `next`
+        self._inner: LeafSearchRun | None = None  # of the round in progress, and
+        self._before: dict[str, Any] = {}  # ... the state before it
+        self._inner_state: Mapping[str, Any] | None = None  # from which the search of the next round is resumed
+        self._at_limit: dict[str, Any] | None = None  # the state to resume from, if time ran out within a search
         with self._clock:
             if state is not None:
                 self._go_on_from(state)
@@ -131,7 +131,7 @@ class LeafSearchRestartsRun(Run):
         return Step(done, self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Take all remaining rounds; `progress` is called about twenty times a second, first with the greedy search."""
+        """Run all remaining rounds; `progress` is called about twenty times a second, first with the greedy search."""
         tell = now_and_then(progress)
         while self._advance(tell) is not None:
             tell(self)
@@ -165,7 +165,7 @@ class LeafSearchRestartsRun(Run):
 
     @property
     def networks(self) -> list[tuple[Network, float, float]]:
-        """The best distinct networks seen, the best first, with log score and posterior probability among them."""
+        """The best distinct networks, the best first, each with log score and posterior probability among them."""
         posteriors = self._kept.relative_posteriors()
         return [
             (self._network(nodes, log_score), log_score, posterior)
@@ -173,7 +173,7 @@ class LeafSearchRestartsRun(Run):
         ]
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values; a round under way is one to be taken up again."""
+        """The state from which the search can be resumed, also within a round, as plain values."""
         if self._at_limit is not None:
             return {**self._at_limit, "seconds": self.seconds}
         tried = {target: set(trials) for target, trials in self._tried.items()}
@@ -189,7 +189,7 @@ class LeafSearchRestartsRun(Run):
             "scores": [self._scores[target] for target in self._problem.targets],
             "kept": self._kept.state(),
             "to_begin": self._to_begin,
-            "greedy": {**self._greedy.state(), "seconds": 0.0} if self._to_begin else None,  # all are counted here
+            "greedy": {**self._greedy.state(), "seconds": 0.0} if self._to_begin else None,  # counted here
             "inner": None if self._inner is None else {**self._inner.state(), "seconds": 0.0},
             "seconds": self.seconds,
         }
@@ -207,18 +207,18 @@ class LeafSearchRestartsRun(Run):
             self._greedy = self._search(self._problem, self._to_begin[0], state["greedy"])
 
     def _drawn(self) -> dict[str, Any]:
-        """How far the random draws have come."""
+        """The state of the random generator."""
         return dict(self._random.bit_generator.state)
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return self._told(self._nodes, self.log_score)
 
     def _network(self, nodes: Nodes, log_score: float) -> Network:
         return self._problem.network(nodes, self._told(nodes, log_score))
 
     def _told(self, nodes: Nodes, log_score: float) -> dict[str, Any]:
-        """What is to be known of a network that was found, perhaps not the best."""
+        """The summary for a network that was found, not necessarily the best."""
         operators, seed = self.settings.greedy.letters, self.settings.seed
         how = {"search": "restarts", "operators": operators, "seed": seed, **self._problem.counted}
         n_tests = sum(node.graph.n_tests for node in nodes if node is not None)
@@ -229,20 +229,20 @@ class LeafSearchRestartsRun(Run):
         }
 
     def _advance(self, tell: Progress) -> Perturbation | None:
-        """One round, after the greedy searches; None where there is none, and `stopped` says why."""
+        """Run one round, after the greedy searches; None if there are no more, and `stopped` then says why."""
         with self._clock:
             while self._to_begin and not self.stopped:
                 self._begin(tell)
-            taken_up = self._inner_state is not None  # a round that was under way when time ran out is ended first
+            taken_up = self._inner_state is not None  # a resumed round is completed first
             if not taken_up and self._is_over(self.settings.seconds, "rounds", self.n_rounds, self.settings.rounds):
                 return None
             return self._round(tell)
 
     def _begin(self, tell: Progress) -> None:
-        """Greedy search of all nodes."""
+        """Run the next greedy search of all nodes."""
         try:
             self._greedy.run(tell)
-        finally:  # an interrupt leaves a network, too
+        finally:  # also after an interrupt
             self._note_limit(self._greedy)
             self._adopt_all(self._greedy)
         if self._greedy.stopped == "seconds":
@@ -254,7 +254,7 @@ class LeafSearchRestartsRun(Run):
             self._greedy = self._search(self._problem, self._to_begin[0])
 
     def _round(self, tell: Progress) -> Perturbation:
-        """Perturb one node, and search it from there."""
+        """Perturb the graph of one node, and search from there."""
         self._before = {"n_rounds": self.n_rounds, "turns": list(self._turns), "random": self._drawn()}
         if not self._turns:
             self._turns = self._random.permutation(self._problem.targets).tolist()
@@ -263,7 +263,7 @@ class LeafSearchRestartsRun(Run):
         self.n_rounds += 1
         problem = self._problem_of(target)
         allowed = int.from_bytes(problem.parents.allowed[target].tobytes(), "little")
-        trial = hash((SCHEDULES.index(schedule), problem.start[target], allowed))  # of numbers: the same in any process
+        trial = hash((SCHEDULES.index(schedule), problem.start[target], allowed))  # of numbers: equal in all processes
         if trial in self._tried[target]:
             return Perturbation(target, 0.0)
         self._tried[target].add(trial)
@@ -280,12 +280,12 @@ class LeafSearchRestartsRun(Run):
             search.close()
 
     def _note_limit(self, search: LeafSearchRun) -> None:
-        """Half a search is good for now; whoever has more time takes up the whole of it."""
+        """If a search ran out of time, keep the state before its result is taken: a resumed run completes it."""
         if search.stopped == "seconds":
             self._at_limit = self.state()
 
     def _problem_of(self, target: int) -> Problem:
-        """The search of one node, from a perturbed graph, with all other nodes as they are."""
+        """The problem of searching one node from a perturbed graph, with all other nodes fixed."""
         rules, node = self._problem.parents, self._nodes[target]
         assert node is not None
         allowed, is_parent = np.zeros_like(rules.allowed), np.zeros_like(rules.is_parent)
@@ -297,7 +297,7 @@ class LeafSearchRestartsRun(Run):
         return replace(self._problem, targets=(target,), parents=own, start={target: graph})
 
     def _perturb(self, node: Node, candidates: NDArray[np.int64]) -> DecisionGraph:
-        """The node's graph, perturbed; no more variables are tested than it may have parents."""
+        """The node's graph, perturbed; it tests no more variables than the node may have parents."""
         rules, random = self._problem.parents, self._random
         new = [v for v in random.permutation(candidates).tolist() if v not in node.parents]
         variables = [*node.parents, *new[: rules.most_parents - len(node.parents)]]
@@ -320,7 +320,7 @@ class LeafSearchRestartsRun(Run):
             self._take(nodes)
 
     def _adopt(self, target: int, search: LeafSearchRun) -> float:
-        """Take the node that a search found, if it is better; the network it would make is kept if among the best."""
+        """Take the node that a search found, if it is better; its network is offered to the best ones anyway."""
         about = self.log_score - self._scores[target] + search.log_score
         if search.log_score < self._scores[target] and not self._kept.wants(about):
             return 0.0
@@ -364,4 +364,4 @@ def _sizes(nodes: Nodes) -> dict[str, int]:
 
 
 def _silence(_search: Any) -> None:
-    """Tell nobody."""
+    """Do nothing."""

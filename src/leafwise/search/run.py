@@ -1,6 +1,6 @@
-"""What all searches have in common: settings that begin one, what can be asked of it while it is under way, its clock.
+"""What all searches have in common: the interfaces of settings and of searches in progress, and checks of settings.
 
-`Run` is what the searches themselves share: the clock, the limits, and the frame of what is told of them in the end.
+`Run` is the base class of searches: it contains their clock, their limits, and the common part of their summaries.
 """
 
 import time
@@ -17,7 +17,7 @@ MOMENT = 0.05  # seconds, between two calls of `progress`
 
 
 class SearchRun(Protocol):
-    """A search: iterate for its steps, or `run` it; `network` is there at any time."""
+    """A search in progress: iterate over its steps, or call `run`; `network` is available at any time."""
 
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...
@@ -28,7 +28,7 @@ class SearchRun(Protocol):
     def seconds(self) -> float: ...
     @property
     def stopped(self) -> str:
-        """Why there are no more steps; "" while there may be."""
+        """Why there are no more steps; "" while there may be more."""
 
     @property
     def network(self) -> Network: ...
@@ -43,14 +43,14 @@ class SearchRun(Protocol):
 
 
 class Resumable(SearchRun, Protocol):
-    """A search that another one can go on from."""
+    """A search that can be resumed from its state."""
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values, for `Settings.begin`."""
+        """The state from which `Settings.begin` can resume the search, as plain values."""
 
 
 class Settings(Protocol):
-    """How to search."""
+    """Settings of a search."""
 
     @property
     def threads(self) -> int | None: ...
@@ -59,11 +59,11 @@ class Settings(Protocol):
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> Resumable:
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
 
 
 def check_numbers(settings: Any, **least: int) -> None:
-    """Raise unless each named setting is None or at least so much; all but `seconds` are whole numbers."""
+    """Raise unless each named setting is None or at least this number; all but `seconds` must be integers."""
     for name, bound in least.items():
         value = getattr(settings, name)
         if value is None:
@@ -75,7 +75,7 @@ def check_numbers(settings: Any, **least: int) -> None:
 
 
 def check_operators(operators: str, what: str) -> None:
-    """Raise a ValueError where letters are given that only greedy search on its own has."""
+    """Raise a ValueError if there are operators that only greedy search by itself can use."""
     own = [letter for letter in operators if letter not in "CBIM"]
     if own:
         raise ValueError(
@@ -84,12 +84,12 @@ def check_operators(operators: str, what: str) -> None:
 
 
 def parting_or_sharing(search: Settings) -> list[str]:
-    """The operators of a search, or of that of the graphs in it, that part distributions or share them."""
+    """The operators of a search, or of its inner search, that part leaves or make them share distributions."""
     return sorted(set(getattr(getattr(search, "greedy", search), "operators", "")) & set("ORT"))
 
 
 def check_inner(settings: Any) -> None:
-    """Check limits of a search over arcs, and that those of the search over leaves inside it, `greedy`, are free."""
+    """Check the limits of a search over arcs, and that its inner search over leaves, `greedy`, has none."""
     check_numbers(settings, max_steps=0, seconds=0)
     for name in ("max_steps", "seconds"):
         if getattr(settings.greedy, name) is not None:
@@ -97,7 +97,7 @@ def check_inner(settings: Any) -> None:
 
 
 class Clock:
-    """Seconds of work: of all calls so far, and of the one under way. Calls inside it count once."""
+    """The seconds spent within this context, in all; nested contexts count once."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self._before, self._began, self._depth = seconds, 0.0, 0
@@ -114,19 +114,19 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """All so far."""
+        """All seconds so far."""
         return self._before + (time.perf_counter() - self._began if self._depth else 0.0)
 
 
 class Run(ABC):
-    """A search under way: what is searched, how long it took, and why there are no more steps."""
+    """Base class of searches in progress: the problem, the clock, and why there are no more steps."""
 
     def __init__(self, problem: Problem, counter: Counter, seconds: float = 0.0) -> None:
         self._problem, self._counter, self._clock, self.stopped = problem, counter, Clock(seconds), ""
 
     @property
     def seconds(self) -> float:
-        """How long it took so far."""
+        """The seconds that it took so far."""
         return self._clock.seconds
 
     @property
@@ -146,7 +146,7 @@ class Run(ABC):
     def n_arcs(self) -> int: ...
 
     def _is_over(self, seconds: float | None, what: str, n: int, most: int | None) -> bool:
-        """Whether there are no more steps; `stopped` says which limit is reached, if that is why."""
+        """Whether there are no more steps; sets `stopped` if a limit is reached."""
         if not self.stopped and seconds is not None and self.seconds >= seconds:
             self.stopped = "seconds"
         elif not self.stopped and most is not None and n >= most:
@@ -154,7 +154,7 @@ class Run(ABC):
         return self.stopped != ""
 
     def _found(self) -> dict[str, Any]:
-        """The score and the size of what was found so far."""
+        """The score and the size of the current network."""
         return {
             "log_score": self.log_score,
             "log_marginal_likelihood": self.log_marginal_likelihood,
@@ -171,7 +171,7 @@ class Run(ABC):
         taken: Mapping[str, Any],
         found: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         variables, targets = self._problem.variables, self._problem.targets
         return {
             "cases": round(self._counter.n_cases * self._counter.unit),
@@ -187,7 +187,7 @@ class Run(ABC):
 
 
 def now_and_then(progress: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """To be called as often as one likes: it calls `progress`, if there is any, about twenty times a second."""
+    """A function that may be called at any rate, and calls `progress`, if given, at most twenty times a second."""
     told = time.perf_counter()
 
     def tell(search: Any) -> None:

@@ -1,7 +1,7 @@
-"""Graphs of one target from several samples of the same cases, in one search: cases are laid out once for all of them.
+"""Graphs of one target from several samples of the same cases, in one search, for which the cases are laid out once.
 
-The target is copied, a variable for each sample, and its graph begins with the cases of the sample. Copies are nobody's
-parents, so each graph is the one that a search for this sample alone would find.
+The target is copied, once for each sample, and the graph of a copy begins with the cases of its sample. Copies are
+nobody's parents, so each graph is the one that a separate search on the sample would find.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from leafwise.workers import Workers
 
 
 class Sample(NamedTuple):
-    """Which cases, what the target's parents may be, and the graph to begin with."""
+    """The cases of a sample, the rules for the target's parents, and the initial graph."""
 
     rows: NDArray[np.int64]
     rules: ParentRules
@@ -39,7 +39,7 @@ def search_samples(
     prior: ParameterPrior,
     structure_prior: StructurePrior,
 ) -> list[Node]:
-    """The target's node for each sample; the last variables of the counter are as many copies of the target."""
+    """Learn the target's node from each sample; the counter's last variables are copies of it, one for each sample."""
     n = len(counter.variables) - len(samples)
     targets, session = range(n, len(counter.variables)), counter.session()
     rules = _joined([sample.rules for sample in samples], target, n)
@@ -59,7 +59,7 @@ def search_samples(
 
 
 def _joined(rules: Sequence[ParentRules], target: int, n: int) -> ParentRules:
-    """The rules of each copy, all in one."""
+    """The rules of all copies, combined."""
     size = n + len(rules)
     allowed, is_parent, kept = (np.zeros((size, size), np.uint8) for _ in range(3))
     for copy, own in enumerate(rules, n):

@@ -1,4 +1,4 @@
-"""What a search over leaves has come to, in plain values: enough to go on from there as if it had not stopped."""
+"""The saved state of a search over leaves, from which it continues as if it had not stopped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from leafwise.decision_graph import DecisionGraph
 from leafwise.learned_nodes import LearnedGraphs
 
-Words = list[int]  # the number of a region's boxes, and the words it is made of
+Words = list[int]  # the number of a region's boxes, then its words
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """The steps before a search went on. Graphs keep tests that do not matter, and leaves their order and regions."""
+    """The state before a search was resumed. Graphs keep irrelevant tests, and leaves their order and regions."""
 
     graphs: Mapping[int, DecisionGraph] = field(default_factory=dict)
     regions: list[Words] = field(default_factory=list)  # of the leaves, graph after graph
-    pieces: list[list[int]] = field(default_factory=list)  # those of them that are about some states only, and what
-    parts: bool = False  # whether leaves are parted by now
+    pieces: list[list[int]] = field(default_factory=list)  # as from `Leaves.pieces`
+    parts: bool = False  # whether leaves may be parted by now
     arcs: list[list[int]] = field(default_factory=list)  # parent, child
     n_steps: int = 0
     n_merges: int = 0
@@ -33,7 +33,7 @@ class SavedState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> "SavedState":
-        """From plain values."""
+        """Convert from plain values."""
         graphs = LearnedGraphs(*(np.array(part, np.int64) for part in state["graphs"]))
         return cls(**{**state, "graphs": graphs.made()})
 

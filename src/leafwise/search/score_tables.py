@@ -1,4 +1,4 @@
-"""What gains depend on besides counts: the priors, and tables of log gamma functions for compiled code."""
+"""Everything that gains depend on besides counts: priors, and tables of log gamma functions for compiled code."""
 
 import math
 from functools import lru_cache
@@ -17,12 +17,12 @@ from leafwise.table import Variable
 
 Integers = NDArray[np.int64]
 
-_ALIKE = 64  # cases more or less
-_SHORTER = 2**14  # counts in the tables of several states together
+_ALIKE = 64  # cases, to multiples of which tables are rounded up
+_SHORTER = 2**14  # most counts in tables for several states together
 
 
 class ScoreTables(NamedTuple):
-    """The same for a search, and for those of fewer targets, or candidates."""
+    """What gains depend on in a search, and in others with fewer targets or candidates."""
 
     prior: ParameterPrior
     costs: Costs
@@ -46,16 +46,16 @@ class ScoreTables(NamedTuple):
 
 
 class _Rises:
-    """Where compiled code finds log gamma functions of counts and exponents, under priors that are alike everywhere."""
+    """Tables of rises for compiled code, and their rows, under priors whose exponents are the same for all leaves."""
 
     def __init__(self, table: rises.Rises, cells: Integers, totals: Integers, multiples: Integers) -> None:
         self.rises, self.cells, self.totals, self.multiples = table, cells, totals, multiples
 
 
 def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float, with_pieces: bool) -> _Rises:
-    """For each number of states that targets have: the row of a cell, and that of a leaf's total.
+    """The tables, and by number of states of a target, the rows for a cell and for a leaf's total.
 
-    With pieces, also those of several states together, up to all.
+    With pieces, also the rows for several states together, up to all.
     """
     most = max(int(n_states.max()), 2)
     cells, totals = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
@@ -69,17 +69,17 @@ def _rises(prior: ParameterPrior, n_states: Integers, n_cases: int, unit: float,
     n_rows, multiples = len(rows), np.zeros((most + 1, most + 1) if with_pieces else (0, 0), np.int64)
     for r in set(n_states[(n_states > 2) & (n_states <= MOST_STATES)].tolist()) if with_pieces else ():
         multiples[r, 1 : r + 1] = [rows.setdefault(prior.exponent(r) * n, len(rows)) for n in range(1, r + 1)]
-    alike = -(-n_cases // _ALIKE) * _ALIKE  # so that nearly as many cases share a table
+    alike = -(-n_cases // _ALIKE) * _ALIKE  # so that similar numbers of cases share a table
     return _Rises(_table(tuple(rows), n_rows, alike, unit), cells, totals, multiples)
 
 
 @lru_cache(1)
 def _table(exponents: tuple[float, ...], n_long: int, n_cases: int, unit: float) -> rises.Rises:
-    """A table that the next search will want, too; the first exponents are asked for most, and get longer ones."""
+    """The tables, cached for the next search; the first `n_long` exponents are used most, and get longer ones."""
     length = min(n_cases, rises.MOST) + 1 if n_cases else 0
     short, shorter = exponents[n_long:], min(length, _SHORTER)
     exponents = exponents[:n_long]
-    alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # those share a table
+    alike = [exponent % 1 if unit == 1.0 else exponent for exponent in exponents]  # equal ones share a table
     least = {key: min(e for e, other in zip(exponents, alike, strict=True) if other == key) for key in alike}
     shifts = [round(exponent - least[key]) for exponent, key in zip(exponents, alike, strict=True)]
     sizes = {key: length + max(s for s, other in zip(shifts, alike, strict=True) if other == key) for key in least}
@@ -106,10 +106,10 @@ def _table(exponents: tuple[float, ...], n_long: int, n_cases: int, unit: float)
 def _per_variable(
     variables: tuple[Variable, ...], n_states: Integers, charges_ways: bool
 ) -> tuple[Integers, Integers, NDArray[np.float64]]:
-    """For each variable: its number of states among the different ones, those in order, and what a split costs."""
+    """By variable: index of its number of states among the distinct ones, number of ordered states, and log ways."""
     arities: Integers = np.unique(n_states, return_inverse=True)[1]
     ordered, ways = np.zeros(len(variables), np.int64), np.zeros(len(variables))
-    for k in np.flatnonzero(n_states > 2).tolist():  # of two states, neither matters
+    for k in np.flatnonzero(n_states > 2).tolist():  # with two states, neither matters
         ordered[k] = n_ordered(variables[k])
         ways[k] = log_ways(variables[k]) if charges_ways else 0.0
     return arities.astype(np.int64), ordered, ways

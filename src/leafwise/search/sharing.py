@@ -1,6 +1,6 @@
-"""The end of a search over leaves: relabelled merges (R) and ties across nodes (T), the best pair first.
+"""The last steps of a search over leaves: relabelled merges (R) and ties across nodes (T), the best pair first.
 
-They begin when no other operator gains, and what is shared is not split any more. They need no data: counts add.
+They begin when no other operator gains, and shared leaves are not split any more. They need no data, since counts add.
 """
 
 import math
@@ -29,45 +29,45 @@ NOTHING_GAINS = "no operator gains"
 NO_LIMIT = 2**62
 Floats = NDArray[np.float64]
 
-_CHUNK = 256  # leaves, or steps, between two looks at the clock
+_CHUNK = 256  # leaves, or steps, between two checks of the clock
 
 
 class Block(NamedTuple):
-    """Leaves of one variable over the same states, which come in the order of their labels."""
+    """Leaves of one variable over the same states, which are in the order of their labels."""
 
     variable: int
     rows: list[int]
     states: tuple[int, ...]
-    labels: int  # which set of labels that is
+    labels: int  # number of the set of labels
     counts: NDArray[Any]
     exponents: NDArray[np.float64]
 
 
 class Labels:
-    """The sets of labels that leaves are over; each has a number, and an order: that of the first variable with it."""
+    """The sets of labels that leaves are over; each has a number, and the order of the first variable with it."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self._variables = variables
         self._known: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {}
 
     def ordered(self, variable: int, states: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """The number of the states' labels, and the states in the order of these."""
+        """The number of the set of the states' labels, and the states in the order of that set."""
         labels = {self._variables[variable].labels[state]: state for state in states}
         number, order = self._known.setdefault(frozenset(labels), (len(self._known), tuple(labels)))
         return number, tuple(labels[label] for label in order)
 
     @property
     def n(self) -> int:
-        """How many sets there are."""
+        """The number of sets."""
         return len(self._known)
 
     def partners(self, blocks: Sequence[Block]) -> Partners:
-        """Among how many leaves a leaf's partner is chosen."""
+        """The numbers of leaves among which the partner of a leaf is chosen."""
         return Partners([(block.variable, block.states, len(block.rows)) for block in blocks], self._variables)
 
 
 def _blocks(network: Network, labels: Labels) -> Iterator[Block]:
-    """The leaves of a network that may be shared: of two states or more, and no switches."""
+    """The leaves of a network that may be shared: those over at least two states, except switches."""
     for variable, node in enumerate(network.nodes):
         holder = None if node is None else node.own or node
         if node is None or holder is None or holder.counts is None or holder.exponents is None:
@@ -85,7 +85,7 @@ def _blocks(network: Network, labels: Labels) -> Iterator[Block]:
 
 
 class SameSize:
-    """All leaves over so many states, and the steps in which they come to share: others do not matter to them."""
+    """All leaves over the same number of states, and the steps that join them: other leaves do not affect these."""
 
     def __init__(self, blocks: Sequence[Block], labels: Labels, operators: str, costs: Costs, adds: bool) -> None:
         self.owners = [(block.variable, row) for block in blocks for row in block.rows]
@@ -116,16 +116,16 @@ class SameSize:
         )
         self._costs = _costs(blocks, labels, costs, operators, adds)
         self._trees = _trees(self._groups)
-        self._n_looked_for = -1  # -1: there are no trees yet
+        self._n_looked_for = -1  # leaves whose partner was looked for; -1: no trees yet
         self._is_over = False
         self.n_taken = 0
 
     def is_ready(self) -> bool:
-        """Whether the next step is known, or that there is none."""
+        """Whether the next step is known, or known not to exist."""
         return self._is_over or self.n_taken < self._n_known
 
     def next(self) -> tuple[float, bool, tuple[int, int], tuple[int, int]] | None:
-        """Of the next step: what it gains, whether it is a tie, and the first leaves of both groups."""
+        """The next step: its gain, whether it is a tie, and the first leaves of both groups; None if none is known."""
         if self.n_taken == self._n_known:
             return None
         a, b = self._groups.log[self.n_taken, :2].tolist()
@@ -137,7 +137,7 @@ class SameSize:
         return int(self._groups.totals[sharing.N_STEPS])
 
     def look_ahead(self) -> None:
-        """A moment of work."""
+        """Work for a short time to find more steps."""
         groups, trees, costs = self._groups, self._trees, self._costs
         if self._n_looked_for < 0:
             sharing.build_trees(groups, trees, costs)
@@ -150,7 +150,7 @@ class SameSize:
             self._is_over = not sharing.share(self._n_known + _CHUNK, groups, trees, costs)
 
     def operator(self, step: int) -> RelabelledMerge | Tie:
-        """A step as a value, by the first leaves of both groups."""
+        """A step as an operator on the first leaves of both groups."""
         (a, b, *slots), gain = self._groups.log[step].tolist(), float(self._groups.log_gains[step])
         (target, leaf), (other_target, other) = self.owners[a], self.owners[b]
         if target != other_target:
@@ -160,10 +160,10 @@ class SameSize:
         return RelabelledMerge(target, leaf, other, pairs, gain)
 
     def shared(self) -> Iterator[tuple[tuple[TiedLeaf, ...], Floats, Floats]]:
-        """The groups of two leaves or more, with pooled counts and exponents, all in the order of the first one's."""
+        """The groups of two or more leaves, with pooled counts and exponents; states match those of the first leaf."""
         n, size = self.counts.shape
         first, slots = np.arange(n), np.tile(np.arange(size), (n, 1))
-        for a, b, *own in self._groups.log[: self.n_taken][::-1].tolist():  # what became of a is known by then
+        for a, b, *own in self._groups.log[: self.n_taken][::-1].tolist():  # the group of a is known by then
             first[b], slots[b] = first[a], slots[a][own]
         members: dict[int, list[int]] = {}
         for leaf in np.flatnonzero(np.bincount(first, minlength=n)[first] > 1).tolist():
@@ -182,7 +182,7 @@ class SameSize:
 
 
 class Sharing:
-    """Groups of leaves that share a distribution, and the steps to larger ones, the best first."""
+    """Groups of leaves that share a distribution, and the steps that join groups, the best one first."""
 
     def __init__(self, network: Network, operators: str, costs: Costs, adds: bool) -> None:
         labels = Labels(network.variables)
@@ -192,11 +192,11 @@ class Sharing:
             SameSize([block for block in blocks if len(block.states) == size], labels, operators, costs, adds)
             for size in sizes
         ]
-        self._taken: list[tuple[SameSize, int, float]] = []  # and what all steps have gained by then
+        self._taken: list[tuple[SameSize, int, float]] = []  # and the gain of all steps so far
         self.finished = False
 
     def advance(self, most: int) -> None:
-        """A moment of work, without going beyond so many steps in all."""
+        """Work for a short time, up to `most` steps in all."""
         for part in self._parts:
             if not part.is_ready():
                 part.look_ahead()
@@ -220,25 +220,25 @@ class Sharing:
 
     @property
     def gain(self) -> float:
-        """Of all steps."""
+        """The gain of all steps."""
         return self._taken[-1][2] if self._taken else 0.0
 
     @property
     def n_saved(self) -> int:
-        """How many parameters are saved by all steps."""
+        """The number of parameters that all steps save."""
         return sum(part.n_taken * (part.counts.shape[1] - 1) for part in self._parts)
 
     def operator(self, step: int) -> RelabelledMerge | Tie:
-        """A step as a value."""
+        """A step as an operator."""
         part, own, _ = self._taken[step]
         return part.operator(own)
 
     def operators(self) -> Iterator[RelabelledMerge | Tie]:
-        """All steps as values."""
+        """All steps as operators."""
         return (part.operator(own) for part, own, _ in self._taken)
 
     def shared_in(self, network: Network) -> Network:
-        """The network with what its leaves share, and their counts and exponents pooled."""
+        """The network with shared leaves, whose counts and exponents are pooled."""
         groups = sorted((group for part in self._parts for group in part.shared()), key=lambda group: group[0][0])
         changed: dict[int, list[tuple[TiedLeaf, Floats, Floats]]] = {}
         for tied, counts, exponents in groups:
@@ -251,12 +251,12 @@ class Sharing:
 
 
 def _is_better(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether a step comes before another: it gains more, or as much, and is relabelled, or of older leaves."""
+    """Whether a step comes before another: by gain, or if tied, relabelled merges first, then older leaves."""
     return one[0] > other[0] + TIE or (one[0] > other[0] - TIE and one[1:] < other[1:])
 
 
 def _pooled(node: Node | None, variable: int, rows: Sequence[tuple[TiedLeaf, Any, Any]]) -> Node:
-    """A node with what some of its leaves share."""
+    """The node with the pooled counts and exponents of its shared leaves."""
     assert node is not None
     holder = node.own or node
     assert holder.counts is not None
@@ -290,7 +290,7 @@ def _costs(blocks: Sequence[Block], labels: Labels, costs: Costs, operators: str
 
 
 def _trees(groups: sharing.Groups) -> sharing.Trees:
-    """Room for the trees of all groups."""
+    """Allocate the trees of all groups."""
     n, n_slots = groups.counts.shape
     by_variable = np.unique(groups.variables, return_inverse=True)[1].astype(np.int64)
     n_classes = max(int(by_variable.max()), int(groups.labels.max())) + 1
@@ -323,13 +323,13 @@ def _trees(groups: sharing.Groups) -> sharing.Trees:
 
 
 class SharingRun:
-    """A search over leaves under way whose last steps are relabelled merges and ties: asked as any other."""
+    """A search over leaves in progress whose last steps are relabelled merges and ties."""
 
     def __init__(self, before: LeafSearchRun, problem: Problem, n_shared: int = 0) -> None:
         self.settings, self._before, self._problem = before.settings, before, problem
         self._sharing: Sharing | None = None
         self._network: Network | None = None  # before anything was shared
-        self._n_due = n_shared  # steps that another one took, where it was
+        self._n_due = n_shared  # shared steps that a resumed search has taken before
         self._seconds, self._stopped = 0.0, ""
 
     def __iter__(self) -> Iterator[Step[Any]]:
@@ -347,7 +347,7 @@ class SharingRun:
         return Step(self._sharing.operator(number), self.log_score, self.n_leaves, self.n_arcs)
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Take all remaining steps; `progress` is called now and then."""
+        """Take all remaining steps; `progress` is called periodically."""
         self._before.run(progress)
         while not self.stopped:
             self._advance(NO_LIMIT)
@@ -355,20 +355,20 @@ class SharingRun:
                 progress(self)
 
     def close(self) -> None:
-        """Give back the counter's memory when others will use the counter; no steps before can be taken after this."""
+        """Release the search's memory on the counter; of the remaining steps, only sharing is possible after this."""
         self._before.close()
 
     def _is_over(self) -> bool:
-        """Whether all steps before are taken, and it is time to share."""
+        """Whether all other steps are taken, so that sharing begins."""
         return self._before.stopped == NOTHING_GAINS
 
     @property
     def stopped(self) -> str:
-        """Why there are no more steps; "" while there may be."""
+        """Why there are no more steps; "" while there may be more."""
         return self._stopped if self._is_over() else self._before.stopped
 
     def _advance(self, most: int) -> None:
-        """A moment of work, up to so many shared steps in all; `stopped` may then say why there are no more."""
+        """Work on sharing for a short time, up to `most` shared steps in all; set `stopped` if there are no more."""
         if not self._is_over():
             return
         began, limits = time.perf_counter(), self.settings
@@ -395,7 +395,7 @@ class SharingRun:
 
     @property
     def n_shared(self) -> int:
-        """How many steps were relabelled merges or ties."""
+        """The number of relabelled merges and ties."""
         return self._n_due if self._sharing is None else max(self._sharing.n_steps, self._n_due)
 
     @property
@@ -421,7 +421,7 @@ class SharingRun:
 
     @property
     def network(self) -> Network:
-        """The network as it is now, with what its leaves share."""
+        """The current network, with shared leaves."""
         shared = self._taken_up()
         if shared is None or self._network is None:
             return self._before.network
@@ -441,7 +441,7 @@ class SharingRun:
         return replace(network, learned=learned)
 
     def _taken_up(self) -> Sharing | None:
-        """What is shared so far, where another search was before this one too."""
+        """The sharing so far, after repeating the steps of a resumed search."""
         while self._is_over() and not self.stopped and (self._sharing is None or self._sharing.n_steps < self._n_due):
             self._advance(self._n_due)
         return self._sharing
@@ -453,9 +453,9 @@ class SharingRun:
         return math.fsum(log_prior_of_tie(costs, group, partners) for group in groups)
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values."""
+        """The state from which the search can be resumed, as plain values."""
         return {"before": self._before.state(), "shared": self.n_shared}

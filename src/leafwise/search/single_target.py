@@ -1,8 +1,8 @@
-"""Search for the graph of one target: greedily, and then once more without complete splits.
+"""Search for the graph of one target: greedily, and then again without complete splits.
 
-A complete split gains much in one step, and leaves few cases in each of many leaves, too few to go on from. A greedy
-search that may not make any gets there more slowly, and further on some data, on others less far. So both are searched
-for, and the more probable graph is kept. Either has the same prior, so their scores are log odds.
+A complete split gains much in one step, but leaves few cases in each of many leaves, often too few for further splits.
+Without complete splits, greedy search takes more steps; its final score is higher on some data, and lower on others. So
+both searches are run, and the more probable graph is kept. Their prior is the same, so scores differ by the log odds.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,16 +21,16 @@ from leafwise.workers import Workers
 def begin(
     search: Settings, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
 ) -> Resumable:
-    """The search with these settings, or both of a single target; where another one was, if its state is given."""
+    """Begin a search with these settings, or both searches for a single target; or resume it from its state."""
     if isinstance(search, LeafSearch) and _is_searched_twice(search, problem):
         return SingleTargetSearchRun(problem, counter, search, workers, state)
     return search.begin(problem, counter, workers, state)
 
 
 def _is_searched_twice(search: LeafSearch, problem: Problem) -> bool:
-    """Whether one target is learned, nobody named operators, and some candidate can be split in several ways.
+    """Whether one target is learned, operators are "auto", and some candidate has more than one possible split.
 
-    Of two states there is but one split.
+    With two states, there is only one.
     """
     if search.operators != AUTO or len(problem.targets) > 1:
         return False
@@ -39,11 +39,11 @@ def _is_searched_twice(search: LeafSearch, problem: Problem) -> bool:
 
 
 class SingleTargetSearchRun:
-    """Both searches under way, one after the other. Iterate for their steps, or `run` them.
+    """Both searches in progress, one after the other. Iterate over their steps, or call `run`.
 
-    `network` is the more probable one so far, and score, leaves and arcs are those of the search under way, in the end
-    those of the network. Limits: `max_steps` holds for each search, `seconds` for both together. `stopped` says why
-    there are no more steps; "" while there may be.
+    `network` is the more probable one so far. Score, leaves and arcs are those of the current search, and at the end
+    those of the network. `max_steps` limits each search, `seconds` both together. `stopped` says why there are no more
+    steps; "" while there may be more.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class SingleTargetSearchRun:
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.settings, self._all = settings, (problem, counter, workers)
-        self._first: tuple[Network, dict[str, Any], int, float] | None = None  # once it has ended: its steps, seconds
+        self._first: tuple[Network, dict[str, Any], int, float] | None = None  # and its state, steps, seconds
         self._inner = LeafSearchRun(problem, counter, settings, workers, None if state is None else state["first"])
-        self._second = None if state is None else state["second"]  # where that was, until it goes on
+        self._second = None if state is None else state["second"]  # its saved state, until it is resumed
         self.stopped = ""
         if state is not None and state["first_has_ended"]:
-            self._inner.run()  # which takes no steps
+            self._inner.run()  # takes no steps
             self._go_on()
 
     def __iter__(self) -> Iterator[Any]:
@@ -80,13 +80,13 @@ class SingleTargetSearchRun:
             self._go_on()
 
     def _go_on(self) -> None:
-        """From the first search to the second; or this is the end."""
+        """Begin the second search after the first, or set `stopped`."""
         ended, (problem, counter, workers), left = self._inner, self._all, self.settings.seconds
         if self._first is not None:
             was_limited = self._first[0].learned["stopped"] == "max_steps"
             self.stopped = "max_steps" if was_limited else ended.stopped
             return
-        if ended.stopped == "seconds" and self._second is None:  # else what the second found counts
+        if ended.stopped == "seconds" and self._second is None:  # otherwise the second has results
             self.stopped = ended.stopped
             return
         first = ended.network, ended.state(), ended.n_steps, ended.seconds
@@ -99,7 +99,7 @@ class SingleTargetSearchRun:
 
     @property
     def network(self) -> Network:
-        """The more probable one so far; what it says of why the search stopped is of both searches."""
+        """The more probable network so far; its `stopped` is that of both searches."""
         network = self._inner.network
         if self._first is None:
             return network
@@ -127,14 +127,14 @@ class SingleTargetSearchRun:
         return float(self.network.learned["log_score"]) if self.stopped else self._inner.log_score
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values."""
+        """The state from which the search can be resumed, as plain values."""
         if self._first is None:
             return {"first": self._inner.state(), "first_has_ended": False, "second": self._second}
-        has_ended = self._first[0].learned["stopped"] == "no operator gains"  # no limit, which may be another
+        has_ended = self._first[0].learned["stopped"] == "no operator gains"  # limits may be raised
         return {"first": self._first[1], "first_has_ended": has_ended, "second": self._inner.state()}
 
 

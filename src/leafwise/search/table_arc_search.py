@@ -1,7 +1,7 @@
-"""Search over DAGs whose nodes hold complete tables: arcs are added, deleted and reversed one by one.
+"""Search over DAGs with complete tables: arcs are added, deleted and reversed one by one.
 
-The paper's COMP, and on from where it ends. The score is that of every other search: a complete table is the decision
-graph in which each parent configuration is a leaf of its own, observed or not.
+This is COMP of the paper, and a continuation from the local optimum that it finds. The score is that of every other
+search: a complete table is the decision graph with a leaf for each parent configuration, observed or not.
 """
 
 import math
@@ -29,25 +29,24 @@ from leafwise.structure_priors import Arcs, Kappa
 from leafwise.workers import Workers
 
 MOST_ROWS = 2**20  # parent configurations of one table
-_AT_ONCE = 256  # steps, and
-_WORK = 20_000_000  # nanoseconds, roughly, between two looks at the clock
+_AT_ONCE = 256  # most steps, and
+_WORK = 20_000_000  # nanoseconds, roughly, between two checks of the clock
 
 Arc = tuple[int, int]  # parent, child
 
 
 @dataclass(frozen=True)
 class TableArcSearch:
-    """How to search with complete tables: how hard, and how far.
+    """Settings of the search with complete tables.
 
-    `turns`: with a prior that gives networks that say the same the same score (BDeu), the directions of many arcs are
-    a tie, and what they happen to be must not stand in the way of others. So an arc may be added or deleted after
-    others were turned round, if that costs nothing.
+    `turns`: with a score-equivalent prior (BDeu), an arc may be added to, or deleted from, any Markov-equivalent DAG:
+    others are reversed first, which does not change the score, so that the directions at hand are no obstacle.
 
-    `patience`: where no arc gains, variables are taken out, each once, those with the most arcs first: a variable loses
-    all its arcs, then arcs are changed as long as that gains. What comes of it stays if it scores higher. The search
-    ends when so many variables in a row were taken out in vain.
+    `patience`: when no arc gains, variables are taken out, each once, those with the most arcs first: all arcs of a
+    variable are deleted, then arcs are changed as long as that gains. The result is kept if it scores higher. The
+    search ends when this many variables in a row were taken out in vain.
 
-    Without either of them it is plain greedy search: GREEDY.
+    Without either of them, it is plain greedy search: GREEDY.
 
     >>> TableArcSearch(max_steps=10).seconds is None
     True
@@ -65,7 +64,7 @@ class TableArcSearch:
     def begin(
         self, problem: Problem, counter: Counter, workers: Workers, state: Mapping[str, Any] | None = None
     ) -> "TableArcSearchRun":
-        """The search with these settings; where another one was, if its state is given."""
+        """Begin a search with these settings, or resume one from its state."""
         if isinstance(problem.prior, PriorNetwork):
             raise ValueError(
                 f"a search with complete tables got the prior {str(problem.prior)!r}, and it takes 'uniform' or "
@@ -84,7 +83,7 @@ GREEDY = TableArcSearch(turns=False, patience=0)  # the paper's search
 
 @dataclass(frozen=True, slots=True)
 class AddArc:
-    """A new arc, after others were turned round: these are named as they are now."""
+    """An arc is added after others were reversed: `turned`, in their new directions."""
 
     parent: int
     child: int
@@ -94,7 +93,7 @@ class AddArc:
 
 @dataclass(frozen=True, slots=True)
 class DeleteArc:
-    """An arc that goes, after others were turned round."""
+    """An arc is deleted after others were reversed: `turned`, in their new directions."""
 
     parent: int
     child: int
@@ -117,7 +116,7 @@ Change = AddArc | DeleteArc | ReverseArc
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """A variable lost all its arcs, and others came: all arcs that are gone, and all that are new."""
+    """A variable was taken out and put back: all arcs that were deleted and added thereby."""
 
     target: int
     deleted: tuple[Arc, ...]
@@ -134,11 +133,11 @@ _CHANGES: dict[int, type[Change]] = {moves.ADD: AddArc, moves.DELETE: DeleteArc,
 
 
 class TableArcSearchRun(Run):
-    """A search under way. Iterate for its steps, or `run` it; `network` is the network so far, after any step.
+    """A search in progress. Iterate over its steps, or call `run`; after any step, `network` is the current network.
 
-    Each step takes the arc that gains most. Gains within 1e-9 of each other are a tie: additions come before deletions
-    before reversals, then the smaller child (before the reversal), then the smaller parent. `stopped` says why there
-    are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be.
+    Each step makes the change with the largest gain. Gains within 1e-9 of each other are a tie: additions come before
+    deletions before reversals, then the smaller child (before the reversal), then the smaller parent. `stopped` says
+    why there are no more steps: "no operator gains", "max_steps", "seconds"; "" while there may be more.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class TableArcSearchRun(Run):
         settings: TableArcSearch,
         workers: Workers,
         state: Mapping[str, Any] | None = None,
-        every: int = 1,  # of so many cases one is looked at
+        every: int = 1,  # only every so many-th case is used
     ) -> None:
         super().__init__(problem, counter, 0.0 if state is None else state["seconds"])
         self.settings = settings
@@ -203,10 +202,10 @@ class TableArcSearchRun(Run):
         self._log = hill_climbing.Log(
             np.zeros((_AT_ONCE, 4), np.int64), np.empty(_AT_ONCE), np.empty((n * n, 2), np.int64), np.zeros(1, np.int64)
         )
-        self._is_at_top = False  # nothing gains, as far as is known
-        self._score_then: float | None = None  # some steps ago: if these gained nothing, they go in circles, on noise
+        self._is_at_top = False  # whether no change of an arc gains
+        self._score_then: float | None = None  # some steps ago: if these gained nothing, they cycle, by rounding errors
         self._n_in_vain = 0
-        self._waits = np.ones(n, np.int64)  # 0: was taken out
+        self._waits = np.ones(n, np.int64)  # by variable; 0: was taken out
         self._operators: list[ArcOperator] = []
         self._unread: list[tuple[Any, Any, Any]] = []  # logs of later steps
         self.n_steps, self._n_taken = 0, np.zeros(_PUT_BACK + 1, np.int64)  # in all, and of each kind
@@ -247,7 +246,7 @@ class TableArcSearchRun(Run):
 
     @property
     def is_parent(self) -> NDArray[np.uint8]:
-        """The arcs as they are now, [child, parent]."""
+        """The current arcs, [child, parent]."""
         return self._graph.is_parent.copy()
 
     @property
@@ -272,14 +271,14 @@ class TableArcSearchRun(Run):
 
     @property
     def network(self) -> Network:
-        """The network as it is now: counts are taken over at once, all else is reckoned when somebody asks."""
+        """The current network: counts are copied at once, everything else is computed on access."""
         copies, costs, told = self._copies(), (self._log_kappa, self._arc_cost), self._told()
         tables = _Tables(copies, self._targets, self.is_parent, self._nodes.exponents, costs)
         about = self._problem.about(told) | {"learned": lambda: told | tables.sizes()}
         return Network.with_nodes_later(self._problem.variables, tables.nodes, **about)
 
     def state(self) -> dict[str, Any]:
-        """What it takes to go on from here, in plain values."""
+        """The state from which the search can be resumed, as plain values."""
         return {
             "arcs": np.argwhere(self._graph.is_parent)[:, ::-1].tolist(),
             "operators": plain(self.operators),
@@ -291,7 +290,7 @@ class TableArcSearchRun(Run):
         }
 
     def _go_on_from(self, state: Mapping[str, Any]) -> None:
-        """Take over all but the arcs, which are there."""
+        """Restore everything but the arcs, which are already set."""
         self._operators = operators_of(state["operators"])
         self.n_steps, changes = len(self._operators), count_changes(self._operators).values()
         self._n_taken[moves.ADD :] = *changes, self.n_steps - sum(changes)
@@ -300,17 +299,17 @@ class TableArcSearchRun(Run):
         self._waits[:] = state["waits"]
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
     def _told(self) -> dict[str, Any]:
-        """What was learned and how, but for the sizes and scores of the tables."""
+        """What was learned and how, with zeros for the sizes and scores of the tables."""
         how = {"search": "tables", "turns": self.settings.turns, "patience": self.settings.patience}
         taken = dict(zip((*_COUNTED, "put_back"), self._n_taken[moves.ADD :].tolist(), strict=True))
         return self._summary(how, 0, self.n_steps, taken, dict.fromkeys(_SIZES, 0))
 
     def _check_start(self, is_parent: NDArray[np.uint8], n_states: NDArray[np.int64]) -> None:
-        """Refuse arcs that close a cycle, and tables beyond all bounds."""
+        """Refuse initial arcs that form a cycle, or that need tables beyond the limit."""
         names = [variable.name for variable in self._problem.variables]
         cycle = dag.find_cycle(dag.parent_lists(is_parent))
         if cycle:
@@ -325,7 +324,7 @@ class TableArcSearchRun(Run):
                 )
 
     def _advance(self, n: int) -> bool:
-        """Take up to n steps, or fail to; where there are no more, `stopped` says why."""
+        """Take up to n steps, possibly none; False if there are no more, and `stopped` then says why."""
         with self._clock:
             most = self.settings.max_steps
             if self._is_over(self.settings.seconds, "max_steps", self.n_steps, most):
@@ -336,12 +335,12 @@ class TableArcSearchRun(Run):
         return not self.stopped
 
     def _step(self, n: int) -> None:
-        """Change the arcs that gain most, up to n times; where there are none, take out the next variable."""
+        """Make up to n changes of arcs, each with the largest gain; if none gains, take out the next variable."""
         if not self._is_at_top:
             n_before = self.n_steps
             try:
                 self._is_at_top = self._climb(min(n, _AT_ONCE - self.n_steps % _AT_ONCE), self._turns)
-            finally:  # an interrupt comes after the steps that were taken
+            finally:  # an interrupt must not lose the steps that were taken
                 self._note_steps()
             if self.n_steps > n_before and self.n_steps % _AT_ONCE == 0:
                 before, self._score_then = self._score_then, self.log_score
@@ -353,7 +352,7 @@ class TableArcSearchRun(Run):
             self.stopped = "no operator gains"
 
     def _climb(self, n: int, reorients: bool) -> bool:
-        """Take up to n steps, as many as there is time for; whether nothing gains after them."""
+        """Take up to n steps, or as many as `_WORK` allows; return whether no change gains after them."""
         nodes, self._log.n[0] = self._nodes, 0
         while (
             end := hill_climbing.climb(
@@ -364,7 +363,7 @@ class TableArcSearchRun(Run):
         return bool(end == hill_climbing.AT_OPTIMUM)
 
     def _note_steps(self) -> None:
-        """Keep the steps in the log, which are made operators when somebody asks."""
+        """Keep the steps in the log, which are converted to operators on access."""
         log, n = self._log, int(self._log.n[0])
         if n:
             steps = log.steps[:n].copy(), log.gains[:n].copy(), log.reoriented[: log.steps[n - 1, 3]].copy()
@@ -373,25 +372,25 @@ class TableArcSearchRun(Run):
             self._unread, self._n_taken, self.n_steps, log.n[0] = unread, n_taken, n_steps, 0  # no interrupt in between
 
     def _entries(self) -> NDArray[np.void]:
-        """The entries of the cache for all targets as they are."""
+        """The entries of the cache for all targets with their current parents."""
         if (self._graph.entries[self._targets] < 0).any():
             self._climb(0, False)
         entries: NDArray[np.void] = self._nodes.memory.cache.entries[self._graph.entries[self._targets]]
         return entries
 
     def _copies(self) -> list[Copy]:
-        """Copies of each target's table, as it is now."""
+        """Copies of all targets' current tables."""
         entries, left, found, at_once = self._graph.entries, self._targets, list[Copy](), len(self._targets)
         while True:
             found.append(self._nodes.copy_of(left, entries[left]))
             if not found[-1].n_missing:
                 return found
             left = found[-1].missing
-            entries[left[:at_once]], at_once = hill_climbing.WITH_CASES, 1  # they may make room for those of others
+            entries[left[:at_once]], at_once = hill_climbing.WITH_CASES, 1  # cases of some may evict those of others
             self._climb(0, False)
 
     def _next_to_take_out(self) -> int | None:
-        """The variable with the most arcs of those that were not taken out, while there is patience."""
+        """The variable with the most arcs that was not taken out yet; None if there is none, or no patience left."""
         if self._n_in_vain >= self.settings.patience:
             return None
         is_parent = self._graph.is_parent
@@ -400,9 +399,9 @@ class TableArcSearchRun(Run):
         return variable if n_arcs[variable] else None
 
     def _take_out(self, variable: int) -> None:
-        """Delete all arcs of a variable, and change arcs as long as that gains; undo it all unless it gained.
+        """Delete all arcs of a variable, and change arcs as long as that gains; undo everything unless it gained.
 
-        Cut short, by an interrupt or the clock, it is undone as well, and the variable waits as before.
+        If an interrupt or the deadline cuts this short, it is undone, too, and the variable is taken out again later.
         """
         is_parent, entries = self._graph.is_parent, self._graph.entries
         before, entries_before, score = is_parent.copy(), entries.copy(), self.log_score
@@ -420,7 +419,7 @@ class TableArcSearchRun(Run):
                     then = self.log_score
             if has_ended:
                 gain = self.log_score - score
-        finally:  # whatever happened, an interrupt even: the best network so far is the one to go on with
+        finally:  # also after an interrupt: continue with the best network so far
             self._log.n[0] = 0
             if not math.isnan(gain):
                 self._waits[variable] = 0
@@ -437,7 +436,7 @@ class TableArcSearchRun(Run):
 
 
 class _Tables:
-    """Complete tables as they were found, and what follows from them."""
+    """Complete tables at one time of the search, and what follows from them."""
 
     def __init__(
         self,
@@ -480,9 +479,9 @@ class _Tables:
         return tuple(made)
 
     def sizes(self) -> dict[str, Any]:
-        """How large they are, and what they score.
+        """The sizes and scores of the tables.
 
-        The likelihood is that of the tables as they are: the last digits of the search's own depend on its way.
+        The likelihood is computed from the tables: the last digits of the search's own value depend on its steps.
         """
         likelihood, (log_kappa, arc_cost), n_rows = self._log_likelihood(), self._costs, self._n_rows
         targets = self._targets.tolist()
@@ -503,7 +502,7 @@ class _Tables:
         return math.fsum(of_nodes)
 
     def _n_tests(self) -> int:
-        """How many tests the tables have as decision graphs: one of the first parent, one of the next in each state."""
+        """The number of tests in the tables as decision graphs: one of the first parent, one of the next per state."""
         n = 0
         for own in self._parents:
             width = 1
@@ -513,17 +512,17 @@ class _Tables:
 
 
 def count_changes(operators: Sequence[ArcOperator]) -> dict[str, int]:
-    """How many arcs were added, deleted and reversed, each in a step of its own."""
+    """The numbers of steps that add, delete and reverse an arc."""
     return {name: sum(isinstance(operator, kind) for operator in operators) for name, kind in _COUNTED.items()}
 
 
 def plain(operators: Sequence[ArcOperator]) -> list[list[Any]]:
-    """Changes of arcs in plain values."""
+    """Convert changes of arcs to plain values."""
     return [[type(operator).__name__, *astuple(operator)] for operator in operators]
 
 
 def operators_of(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """The changes of arcs that `plain` wrote, once they went through a file.
+    """Convert back what `plain` returned, also if it was saved as JSON.
 
     >>> operators_of([["AddArc", 0, 1, 2.5, [[3, 4]]]])
     [AddArc(parent=0, child=1, gain=2.5, turned=((3, 4),))]

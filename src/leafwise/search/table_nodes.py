@@ -1,8 +1,8 @@
-"""The complete tables of nodes under search: memory for the kernels that count and score them, and threads.
+"""Complete tables during a search: memory and threads for the kernels that count and score them.
 
-A complete table is a decision graph whose every leaf is split alike. So the histograms of a node's configurations give
-the gains of all arcs into it at once, and adding one cuts every configuration, of whose parts the largest follows by
-subtraction. What was found out about a node with certain parents is kept: searches come back to it again and again.
+A complete table is a decision graph whose leaves are all split alike. So the histograms of a node's configurations give
+the gains of all arcs into it at once, and adding one cuts every configuration; the histogram of the largest part
+follows by subtraction. Results for a node with given parents are cached, since searches return to them often.
 """
 
 import math
@@ -24,26 +24,26 @@ from leafwise.workers import Workers
 
 Integers = NDArray[np.int64]
 
-_MOST_KEPT = 2**26  # cells of histograms and numbers of cases: a quarter of a gigabyte
-_MOST_PLANE_STATES = 32  # beyond that, the planes of a column would outweigh its codes by far
-_NEAR = 2**20  # bytes: so small a table is in the cache, whatever its order
+_MOST_KEPT = 2**26  # cached cells of histograms and case numbers: 256 MB
+_MOST_PLANE_STATES = 32  # beyond that, the planes of a column would be much larger than its codes
+_NEAR = 2**20  # bytes: a table of this size fits into a CPU cache, whatever its order
 _LEAST_FOR_THREADS = 400_000  # nanoseconds of counting
-_WORDS = 32  # bit masks are so many words long, or a multiple: that is what the compiler counts at once
+_WORDS = 32  # the length of bit masks is a multiple of this many words, which compiled code counts at once
 _BUCKETS = 4096
-_MOST_SHARED = 256  # states, where all variables share a layout: see make_layout
-_MOST_REMEMBERED = 8  # kinds of tables
-_SPARE = 1  # room for some more nodes from the start: memory that is not used costs nothing
+_MOST_SHARED = 256  # states, if all variables share a layout: see make_layout
+_MOST_REMEMBERED = 8  # records in the cache of `_complete_records`
+_SPARE = 1  # factor of the initial spare memory: pages that are not used cost nothing
 
 
 class TableNodes:
-    """Nodes with any parents, and the gains of adding and of deleting any arc."""
+    """Nodes with any parents, and the gains of adding and of deleting each arc."""
 
     def __init__(
         self,
         codes: Codes,
         prior: ParameterPrior,
-        costs: tuple[float, float],  # log kappa, and that of an arc
-        candidates: NDArray[np.uint8],  # candidates[child, parent]: may the arc ever be there?
+        costs: tuple[float, float],  # log kappa, and the charge for an arc
+        candidates: NDArray[np.uint8],  # candidates[child, parent]: whether the arc may ever exist
         n_states: Integers,
         targets: Integers,
         most_parents: int,
@@ -91,13 +91,13 @@ class TableNodes:
         self._add_roots(targets)
 
     def serve(self) -> None:
-        """What kernels came back for: more room, or threads to count for the entry that is being made."""
+        """Provide what a kernel returned for: memory, or threads that count for the pending entry."""
         memory, entry = self.memory, int(self.memory.progress[0]["pending"])
         if entry < 0:
             self._grow()
         else:
             n = shares = int(memory.partitions["n"][memory.cache.entries["partition"][entry]])
-            if memory.progress[0]["by_tables"]:  # each share begins with a look at all cases
+            if memory.progress[0]["by_tables"]:  # each share begins with a pass over all cases
                 n = len(self._n_states)
                 shares = min(n, self._workers.n_threads)
             self._workers.run(
@@ -107,7 +107,7 @@ class TableNodes:
             memory.progress[0]["to_count"] = 0
 
     def copy_of(self, targets: Integers, entries: Integers) -> "Copy":
-        """What these entries, one for each target, hold of cases: more steps may take it from them."""
+        """A copy of the counts in these entries, one for each target; the cache may evict them in later steps."""
         memory = self.memory
         numbers = table_nodes.copy_tables(
             entries,
@@ -121,11 +121,11 @@ class TableNodes:
 
     @property
     def exponents(self) -> "Exponents":
-        """Those of all variables."""
+        """The exponents of all variables."""
         return Exponents(self.data.variables["exponent"], self.is_score_equivalent)
 
     def _add_roots(self, targets: Integers) -> None:
-        """Nodes without parents; they are counted here if that is worth threads."""
+        """Add the nodes without parents; they are counted here if that is worth threads."""
         table_nodes.add_roots(targets, self.memory, self.data)
         if self._workers.n_threads == 1:
             return
@@ -137,7 +137,7 @@ class TableNodes:
             self.memory.progress[0]["to_count"] = 0
 
     def _grow(self) -> None:
-        """Make room where it is short; what grows at least doubles, and memory is not touched before it is used."""
+        """Grow arrays that are too small to at least twice their size; pages are not touched before they are used."""
         memory, room, used, capacity = self.memory, self.room, self.memory.used, self.memory.capacity.copy()
         is_short = (used + room > capacity).tolist()
 
@@ -160,40 +160,40 @@ class TableNodes:
             masks=more(memory.masks, node_cache.N_MASKS),
             lists=more(memory.lists, node_cache.N_LISTED),
         )
-        self.memory.capacity[:] = capacity  # last: an interrupt must not leave less than this says
+        self.memory.capacity[:] = capacity  # last: after an interrupt, there must not be less than this says
 
 
 class Exponents(NamedTuple):
-    """Of the cells of tables."""
+    """Exponents of the cells of tables."""
 
     of_one_row: NDArray[np.float64]  # by variable, in a table of one row
-    are_divided: bool  # among the rows
+    are_divided: bool  # whether they are divided by the number of rows
 
     def of(self, n_rows: Integers) -> NDArray[np.float64]:
-        """Those of every cell in tables of so many rows."""
+        """By variable, the exponent of each cell in a table of so many rows."""
         return self.of_one_row / (n_rows if self.are_divided else 1)
 
 
 class Copy(NamedTuple):
-    """What some entries held of cases, as compiled code wrote it down; it is read when somebody asks."""
+    """A copy of the counts of some entries, as written by compiled code; `configurations` converts it on demand."""
 
     targets: Integers  # of the entries
     n_states: Integers  # of all variables
-    numbers: Integers  # how many entries had no cases; of each, how many configurations and parents; then all of these
+    numbers: Integers  # number of entries without cases; by entry, configurations; by entry, parents; all of these
 
     @property
     def n_missing(self) -> int:
-        """How many entries had no cases."""
+        """The number of entries without cases."""
         return int(self.numbers[0])
 
     @property
     def missing(self) -> Integers:
-        """The targets of entries that had none."""
+        """The targets of entries without cases."""
         missing: Integers = self.targets[self.numbers[1 : 1 + len(self.targets)] == 0]
         return missing
 
     def configurations(self) -> "Configurations":
-        """Those of all other entries."""
+        """The configurations of all other entries."""
         n = len(self.targets)
         sizes, n_parents = self.numbers[1 : 1 + 2 * n].reshape(2, n)
         parts = np.split(self.numbers[1 + 2 * n :], np.cumsum([n_parents.sum(), sizes.sum()]))
@@ -202,19 +202,19 @@ class Copy(NamedTuple):
 
 
 class Configurations(NamedTuple):
-    """The configurations of nodes' parents that have cases, and how many of these are in each state of the node."""
+    """The observed configurations of nodes' parents, and the counts of the node's states in each."""
 
     targets: Integers
     n_states: Integers  # of all variables
-    sizes: Integers  # of each node: configurations
+    sizes: Integers  # by node: number of configurations
     n_parents: Integers
-    parents: Integers  # of all, one node after the other; the first of each is the last digit of its codes
-    codes: Integers  # likewise
-    counts: Integers  # of all, flat
+    parents: Integers  # node after node; a node's first parent is the last digit of its codes
+    codes: Integers  # of the configurations, node after node
+    counts: Integers  # of all configurations, flat
 
     @property
     def widths(self) -> Integers:
-        """How many states each node has."""
+        """The number of states of each node."""
         widths: Integers = self.n_states[self.targets]
         return widths
 
@@ -235,17 +235,17 @@ class Configurations(NamedTuple):
 
 
 class _Records(NamedTuple):
-    """What is known of variables before any case is."""
+    """What follows from the variables and the prior alone."""
 
     variables: NDArray[np.void]
     candidates: NDArray[np.void]
-    arities: Integers  # all numbers of states that occur
+    arities: Integers  # the distinct numbers of states
     n_planes: int
     n_root_cells: int  # of all targets without parents
 
 
 def _records(layout: Layout, targets: Integers, prior: ParameterPrior, most_kept: int) -> _Records:
-    """Those for histograms that are laid out like this, and may have so many cells in all."""
+    """The records for a layout of histograms, of which up to `most_kept` cells are cached."""
     n_states, which = layout.n_states, layout.of_target
     arities = np.bincount(n_states).nonzero()[0]
     variables = np.empty(len(n_states), node_cache.VARIABLE)
@@ -271,7 +271,7 @@ def _records(layout: Layout, targets: Integers, prior: ParameterPrior, most_kept
 def _complete_records(
     n_states: tuple[int, ...], targets: tuple[int, ...], prior: ParameterPrior, most_kept: int
 ) -> _Records:
-    """The same if every variable may be the parent of every other; remembered, as small tables take hardly longer."""
+    """The records if every variable may be the parent of every other; cached, as small tables take hardly longer."""
     return _records(_complete_layout(np.array(n_states)), np.array(targets), prior, most_kept)
 
 
@@ -282,7 +282,7 @@ def _complete_layout(n_states: Integers) -> Layout:
 
 
 def _new_memory(n: int, n_words: int, room: Integers) -> node_cache.Memory:
-    """Memory with so much room, all of it free; memory that is not used is not touched."""
+    """Allocate memory of these capacities, all of it free; pages are not touched before they are used."""
     n_entries, n_parents, n_partitions, n_configurations, n_where, n_cells, n_masks, n_listed = room.tolist()
     return node_cache.Memory(
         node_cache.Cache(np.empty(n_entries, node_cache.ENTRY), np.empty((n_entries, 2, n))),

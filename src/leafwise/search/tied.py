@@ -1,6 +1,6 @@
-"""Search where groups of variables are known to share one graph and one set of parameters.
+"""Search for networks in which given groups of variables share one graph and its parameters.
 
-The columns of a group, one variable's below the other's, are one problem; all other variables are another.
+The stacked columns of each group are one problem; all other variables are another.
 """
 
 import math
@@ -28,13 +28,13 @@ class _Enough(Exception):
 
 @dataclass(frozen=True)
 class _Part:
-    """The search for the graph of one group, or of all variables that are in none."""
+    """The search for the graph of one group, or for those of all variables that are in none."""
 
-    families: Sequence[Family]  # of the group: a variable and its parents; none for the others
+    families: Sequence[Family]  # of the group, each a variable and its parents; empty for the other variables
     run: LeafSearchRun
 
     def step(self, step: Step[Any]) -> Any:
-        """The operator of a step, in the variables of the network: those of the group's first family."""
+        """The operator of a step, in terms of the network's variables: those of the group's first family."""
         operator: Any = step.operator
         if not self.families:
             return operator
@@ -44,12 +44,12 @@ class _Part:
         return replace(operator, target=child)
 
     def nodes(self) -> dict[int, Node]:
-        """The nodes of the variables as they are now."""
+        """The current nodes of the variables."""
         found = {place: node for place, node in enumerate(self.run.network.nodes) if node is not None}
         return {child: _of_family(found[0], child, parents) for child, parents in self.families} or found
 
     def ties(self) -> Iterator[tuple[TiedLeaf, ...]]:
-        """What the leaves of a group share: all of them, each with its like."""
+        """The ties of a group: each leaf is tied to the same leaf of all other variables in the group."""
         node = self.run.network.nodes[0] if self.families else None
         if node is None:
             return
@@ -60,7 +60,7 @@ class _Part:
 
 
 def _of_family(node: Node, child: int, parents: Sequence[int]) -> Node:
-    """The node of a stacked table, in which the child comes first and its parents follow, as that of one family."""
+    """Convert the node of a stacked table (the child first, then its parents) to that of one family."""
     names, whole = (child, *parents), node.whole_graph
     tests = tuple(test if test == LEAF else names[test] for test in whole.tests)
     graph, own = DecisionGraph(tests, whole.children), node.own
@@ -74,7 +74,7 @@ def _of_family(node: Node, child: int, parents: Sequence[int]) -> Node:
 
 
 class TiedSearchRun:
-    """The searches of all groups, and of the other variables, one after the other: asked as any other search."""
+    """The searches for all groups, and for the other variables, in progress one after the other."""
 
     def __init__(self, problem: Problem, parts: Sequence[_Part], settings: LeafSearch) -> None:
         self._problem, self._parts, self.settings = problem, parts, settings
@@ -98,7 +98,7 @@ class TiedSearchRun:
         raise StopIteration
 
     def run(self, progress: Callable[[Any], None] | None = None) -> None:
-        """Take all remaining steps; `progress` is called now and then."""
+        """Take all remaining steps; `progress` is called periodically."""
         if self.settings.max_steps is not None:
             for _ in self:
                 if progress is not None:
@@ -134,12 +134,12 @@ class TiedSearchRun:
 
     @property
     def log_score(self) -> float:
-        """Of all distributions and graphs, those that are shared once."""
+        """The log score of all graphs and distributions; shared ones count once."""
         return math.fsum(part.run.log_score for part in self._parts)
 
     @property
     def network(self) -> Network:
-        """The network as it is now: the nodes of a group are alike."""
+        """The current network; the nodes of a group are alike."""
         nodes = {place: node for part in self._parts for place, node in part.nodes().items()}
         ties = tuple(tie for part in self._parts for tie in part.ties())
         variables = self._problem.variables
@@ -169,7 +169,7 @@ class TiedSearchRun:
         }
 
     def summary(self) -> dict[str, Any]:
-        """What was learned and how, in plain values. No times: the same data and options give the same."""
+        """What was learned and how, as plain values; without times, so that it is reproducible."""
         return dict(self.network.learned)
 
 
@@ -181,7 +181,7 @@ def begin_tied(
     workers: Workers,
     count: Callable[[Table], Counter],
 ) -> TiedSearchRun:
-    """The search for a network in which the variables of each group share a graph and its parameters."""
+    """Begin the search for a network in which the variables of each group share a graph and its parameters."""
     plain = replace(search, max_steps=None, seconds=None)
     parts = []
     for families in groups:
@@ -204,7 +204,7 @@ def begin_tied(
 
 
 def _stacked(table: Table, families: Sequence[Family]) -> Table:
-    """The cases of all families of a group, one family's below the other's: the child first, then its parents."""
+    """The cases of all families of a group, stacked: a column for the child, then one for each parent."""
     child, parents = families[0]
     variables = tuple(table.variables[place] for place in (child, *parents))
     columns = [np.concatenate(column) for column in zip(*(table.codes[[c, *ps]] for c, ps in families), strict=True)]
