@@ -138,17 +138,15 @@ class Node(oracle.Node):
         return {**found, "rest": Leaf(leaf.region, tuple(sorted(rest)))}
 
     def splits(self, k, variable, operators):
-        """The splits of a leaf on a variable in the order of ties: whole, then each set and piece of it."""
-        leaf = self.leaves[k]
-        whole = [(None, None, leaf)]
+        """The splits of a leaf on a variable in the order of ties: of the whole, then of its pieces, set by set."""
+        leaf, pieces = self.leaves[k], []
         if "O" in operators and not leaf.parts and len(leaf.states) >= 3:
-            whole += [
-                (part, name, piece) for part in self.sets(leaf) for name, piece in self.pieces(leaf, part).items()
-            ]
-        for part, name, piece in whole:
+            pieces = [(part, name, piece) for part in self.sets(leaf) for name, piece in self.pieces(leaf, part).items()]
+        for split in ([(None, None, leaf)], pieces):
             for kind, groups in self.groupings(leaf.region, variable, operators):
-                if self.separates(piece, variable, groups):
-                    yield Move(kind, self.target, k, 0.0, variable, groups, part=part, piece=name)
+                for part, name, piece in split:
+                    if self.separates(piece, variable, groups):
+                        yield Move(kind, self.target, k, 0.0, variable, groups, part=part, piece=name)
 
     def merges(self):
         for one, two in itertools.combinations(range(len(self.leaves)), 2):
@@ -258,6 +256,7 @@ class Search(oracle.Search):
         self.variables, self.adds, self.log_kappa = table.variables, alpha[0] in ("bdeu", "network"), log_kappa
         self.nodes = {t: Node(table, t, alpha, log_kappa, self.n_candidates(t)) for t in self.targets}
         self.groups: list[Group] | None = None  # once R or T has begun
+        self.rows = {}  # (target, leaf): the place of the leaf's distribution in the network's node, where it differs
         self.paid = 0.0  # for what is shared
         self.parts = self.schedule == "best-first"  # else leaves are parted once nothing else gains
 
@@ -314,18 +313,24 @@ class Search(oracle.Search):
             return
         self.paid += self.price(self.every_group()[move.one], self.every_group()[move.other], move.joined)
         rest = [group for k, group in enumerate(self.every_group()) if k not in (move.one, move.other)]
-        self.groups = sorted([*rest, move.joined], key=lambda group: group.members)
+        self.groups = sorted([*rest, move.joined], key=self.place)
 
     def every_group(self):
         """Each leaf for itself at first; switches are not shared, nor is what holds no parameter."""
         if self.groups is not None:
             return self.groups
-        return [
+        alone = [
             Group(((target, k, leaf.states),), tuple(node.counts(leaf)), tuple(node.exponents(leaf)))
             for target, node in self.nodes.items()
             for k, leaf in enumerate(node.leaves)
             if not leaf.parts and len(leaf.states) >= 2
         ]
+        return sorted(alone, key=self.place)
+
+    def place(self, group):
+        """Groups are in the order of their first leaves in the network."""
+        target, leaf, _ = group.members[0]
+        return target, self.rows.get((target, leaf), leaf)
 
     def labels(self, group):
         return tuple(self.variables[group.target].labels[state] for state in group.states)
