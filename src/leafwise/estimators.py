@@ -358,12 +358,18 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
 
 @dataclass(frozen=True, eq=False)
 class _Filled(Framed):
-    """Columns of cells, each of a type of its own in a frame, where an array of all of them knows only objects."""
+    """Columns of cells, each of a type of its own in a frame, where an array of all of them knows only objects.
+
+    Intervals of pandas, which other frames do not know, become texts.
+    """
 
     columns: dict[str, NDArray[Any]]
 
     def frame_columns(self) -> Columns:
-        return self.columns
+        return {
+            name: [*map(str, cells)] if type(cells[0]).__name__ == "Interval" else cells
+            for name, cells in self.columns.items()
+        }
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
