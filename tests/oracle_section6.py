@@ -141,7 +141,9 @@ class Node(oracle.Node):
         """The splits of a leaf on a variable in the order of ties: of the whole, then of its pieces, set by set."""
         leaf, pieces = self.leaves[k], []
         if "O" in operators and not leaf.parts and len(leaf.states) >= 3:
-            pieces = [(part, name, piece) for part in self.sets(leaf) for name, piece in self.pieces(leaf, part).items()]
+            pieces = [
+                (part, name, piece) for part in self.sets(leaf) for name, piece in self.pieces(leaf, part).items()
+            ]
         for split in ([(None, None, leaf)], pieces):
             for kind, groups in self.groupings(leaf.region, variable, operators):
                 for part, name, piece in split:

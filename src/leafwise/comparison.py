@@ -146,7 +146,7 @@ def _fits(a: Network, b: Network, data: object, reading: NewReading) -> dict[str
     logs = []
     for name, network in (("a", a), ("b", b)):
         given: NewReading = {"missing": "unknown", **reading}
-        table = data if isinstance(data, Table) else read(data, variables=network.variables, **given)
+        table = data if isinstance(data, Table) and not reading else read(data, variables=network.variables, **given)
         logs.append(log_probabilities(network, table))
         fits[name] = {"mean_log_likelihood": float(logs[-1].mean())}
         is_whole = table.variables == network.variables and not any(v.hidden for v in network.variables)

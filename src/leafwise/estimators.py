@@ -357,12 +357,18 @@ class NetworkImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
 
 @dataclass(frozen=True, eq=False)
 class _Filled(Framed):
-    """Columns that have types of their own in a frame, while one array of all would have the type object."""
+    """Columns with types of their own in a frame, where a single array would have the type object.
+
+    Intervals of pandas, which other frames do not support, become texts.
+    """
 
     columns: dict[str, NDArray[Any]]
 
     def frame_columns(self) -> Columns:
-        return self.columns
+        return {
+            name: [*map(str, cells)] if type(cells[0]).__name__ == "Interval" else cells
+            for name, cells in self.columns.items()
+        }
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

@@ -26,7 +26,7 @@ from leafwise.inference.completion import counts_in_leaves
 from leafwise.inference.likelihood import check_variables
 from leafwise.mixture import Mixture
 from leafwise.network import Network, Node, all_ties, check_network
-from leafwise.new_data import without_inference, without_sums
+from leafwise.new_data import for_learning, without_inference, without_sums
 from leafwise.prior_network import PriorNetwork
 from leafwise.priors import Bdeu, ParameterPrior, Symmetric, Uniform, parameter_prior
 from leafwise.regions import Region, bits_of
@@ -215,7 +215,8 @@ def learn(
         return mixture.network
     search, structure_prior = grown_for(leaves, search, structure_prior)
     if leaves != "plain":
-        table = read(data, target=target, variables=None if start is None else start.variables, **reading)
+        with for_learning():
+            table = read(data, target=target, variables=None if start is None else start.variables, **reading)
         data, reading = table, {"missing": "infer"} if reading.get("missing") == "infer" else {}
     under_way = start_search(
         data,
@@ -506,6 +507,7 @@ class _Run:
         return run_of(self.problem, self.counter, self.search, self.target, self.start, repeated)
 
 
+@for_learning()
 def _prepared(
     data: Any,
     *,
@@ -544,7 +546,7 @@ def _prepared(
         else:
             table, _, shares = read_weighted(data, weights, target=target, variables=variables, **reading)
         infers = infers or any(variable.hidden for variable in table.variables)
-        parameters, table = _prior_for(prior, table, "unknown" if infers else "error")
+        parameters, table = _prior_for(prior, table, "infer" if infers else "error")
         rows, unit = (table, 1.0) if shares is None else stacked(table, shares)
         counter = _counter_of(rows, workers, unit, device)
         is_plain = isinstance(search, LeafSearch) and not infers and hidden is None

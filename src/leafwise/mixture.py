@@ -347,12 +347,12 @@ class Mixture:
 
     def _table(self, data: Any, options: dict[str, Any]) -> Table:
         """The data in the members' states, read once; options for reading are removed from `options`."""
-        if isinstance(data, Table):
-            return data
         from leafwise.encoding import read_new
 
         reading = {name: options.pop(name) for name in list(options) if name != "limits"}
-        return read_new(data, self.variables, **reading)
+        if isinstance(data, Table) and not reading:
+            return data
+        return read_new(data, self.variables, **{"missing": "unknown", **reading})
 
     def _posterior(self, answers: "Mapping[int, Answer]") -> tuple[Floats, float]:
         """The posterior weights of components given the evidence, and its log probability."""

@@ -204,6 +204,17 @@ class NoWholeRow(AdvisedError):
 
 
 @contextmanager
+def for_learning() -> Iterator[None]:
+    """Read in known states in order to learn: the advice is to infer missing cells, which is not to sum over them."""
+    try:
+        yield
+    except (MissingCells, NoWholeRow) as error:
+        sums, infers = SUM_OVER.parts, (Argument("missing", "infer"), " to infer them from their rows")
+        parts = [infers[sums.index(part)] if part in sums else part for part in error.advice.parts]
+        raise type(error)(*parts) from None
+
+
+@contextmanager
 def without_inference() -> Iterator[None]:
     """Replace the advice to infer missing cells, for callers that cannot."""
     try:

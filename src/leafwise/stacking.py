@@ -48,7 +48,7 @@ def stacked(network: Network, data: Any, seed: int = 1) -> Network:
     [-10.97, -10.94]
     """
     check_network(network, "stacked")
-    table = read(data, variables=network.variables, missing="unknown")
+    table = read(data, variables=network.variables, missing="infer")
     nodes, leaves_of = list(network.nodes), {}
     tied = {tied.variable for group in network.ties for tied in group}
     for target, node in enumerate(network.nodes):

@@ -109,6 +109,19 @@ def test_what_is_refused(leafwise, data, tmp_path, options, message):
     assert message in leafwise("learn", data, "-o", tmp_path / "model.json", *options).complaint
 
 
+def test_who_learns_in_known_states_gets_advice_that_learn_takes(leafwise, model, gaps, tmp_path):
+    output, new = tmp_path / "other.json", gaps.with_name("new.csv")
+    helps = "pass --missing infer to infer them from their rows, or --missing drop to leave these rows out\n"
+    assert leafwise("learn", gaps, "--start", model, "-o", output).complaint.endswith(helps)
+    prior = ("--prior", f"network:{model}:10", "-o", output, "--missing")
+    assert leafwise("learn", gaps, *prior, "state").complaint.endswith(helps)
+    assert leafwise("learn", gaps, *prior, "drop", "-q").code == 0
+    new.write_text(gaps.read_text() + "no,heavy,no,no\n")
+    complaint = leafwise("learn", new, *prior, "infer").complaint
+    assert "unseen labels ('heavy')" in complaint
+    assert complaint.endswith("or learn again with such cases\n")
+
+
 def test_a_column_without_a_cell(leafwise, tmp_path):
     path = tmp_path / "empty.csv"
     path.write_text("a,b\nx,\ny,\nx,\n")

@@ -402,6 +402,28 @@ def test_steps_before_an_interrupt_are_noted(monkeypatch):
     assert search.network == whole.network
 
 
+@pytest.mark.parametrize(("where", "name"), [(TableArcSearchRun, "_note_steps"), (table_arc_search, "_new_arcs")])
+def test_an_interrupt_while_steps_are_noted_loses_none(where, name, monkeypatch):
+    table = sample(alarm(), 300, seed=2)
+    whole, search = (searching(table, Setup("C", "best-first", "bdeu:1", "choices")) for _ in range(2))
+    whole.run()
+    assert whole.summary()["put_back"] == 1
+    plain = getattr(where, name)
+
+    def interrupted(first, *others):
+        if where is table_arc_search or first._log.n[0] > 0:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return plain(first, *others)
+
+    monkeypatch.setattr(where, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    assert search.log_score == pytest.approx(search.network.learned["log_score"])
+    search.run()
+    assert (search.operators, search.network) == (whole.operators, whole.network)
+
+
 def test_every_step_can_be_told(capsys):
     table = sample(alarm(), 1000, seed=1)
     search = searching(table, plain_setup("bdeu:1"))

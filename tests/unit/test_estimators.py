@@ -540,6 +540,10 @@ def test_an_imputer_gives_frames_whose_columns_keep_their_types():
     filled = imputer.set_output(transform="polars").fit_transform(pl.from_pandas(frame))
     assert filled.dtypes == [pl.String, pl.Float64, pl.Int64]
     assert DecisionGraphClassifier().fit(filled, ["a", "b"] * 30).network_.variables[1].cuts
+    frame["cut"] = pd.cut(frame["day"].where(frame["day"] % 3 > 0), 4)
+    for kind in ("pandas", "polars"):
+        filled = imputer.set_output(transform=kind).fit_transform(frame)
+        assert set(filled["cut"]) <= {*map(str, frame["cut"].cat.categories)}
 
 
 def test_an_imputer_in_a_pipeline():

@@ -1,6 +1,7 @@
 """What a person meets in Python: Tab, help, names, frames, and errors for wrong types."""
 
 import pydoc
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,29 @@ def test_wrong_types_get_three_parts(call: Any, message: str):
 
 
 def test_options_of_reading_are_not_for_tables():
+    mixture = leafwise.Mixture((ALARM, ALARM), (0.5, 0.5))
     for options in ({"ignore": "HR"}, {"bins": 3}, {"delimiter": ";"}, {"states": "HR"}):
-        with pytest.raises(ValueError, match="a Table is encoded already"):
-            leafwise.learn(CASES, **options)
+        for ask in (
+            leafwise.learn,
+            ALARM.log_probabilities,
+            mixture.log_probabilities,
+            partial(leafwise.compare, *mixture),
+        ):
+            with pytest.raises(ValueError, match=r"a Table is encoded already|variables bring their own"):
+                ask(CASES, **options)
+    asked = ALARM.prepare("CO", "HR")
+    for rows in (CASES, [{"HR": "LOW"}]):
+        with pytest.raises(ValueError, match="not read, so unseen cannot be given: leave it out, or give a frame"):
+            asked.batch(rows, unseen="missing")
+
+
+def test_missing_cells_are_treated_alike_in_tables_and_frames_by_networks_and_mixtures():
+    frame = CASES.to_pandas().astype(object)
+    frame.loc[3, "HR"] = None
+    table = read(frame, variables=ALARM.variables, missing="unknown")
+    expected = ALARM.log_probabilities(table)
+    for network in (ALARM, leafwise.Mixture((ALARM, ALARM), (0.5, 0.5))):
+        for data in (table, frame):
+            assert network.log_probabilities(data) == pytest.approx(expected)
+            with pytest.raises(ValueError, match="missing cells in column 'HR'"):
+                network.log_probabilities(data, missing="error")

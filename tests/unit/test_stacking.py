@@ -32,6 +32,13 @@ def network(cases):
     return leafwise.learn(cases)
 
 
+def test_new_labels_are_refused_without_advice_that_it_does_not_take(cases, network):
+    frame = cases.to_pandas().astype(object)
+    frame.loc[3, "HR"] = "ABSENT"
+    with pytest.raises(ValueError, match=r"unseen labels \('ABSENT'\).*or learn again with such cases$"):
+        stacked(network, frame)
+
+
 def slow_estimates(counts, leaf_of, cell, state, without):
     """All estimates of one state in one cell, with so much of a case left out, as the page says."""
     counts = counts.copy()

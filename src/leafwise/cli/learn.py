@@ -447,7 +447,7 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
     """The cases to learn from, their description, the network to start from, and weights that are not repeated rows."""
     from leafwise.batches import at_most_threads, rows_told
     from leafwise.encoding import read_and_describe, read_weighted
-    from leafwise.new_data import without_inference
+    from leafwise.new_data import for_learning, without_inference
 
     start = None if request.start is None else load_model(request.start)
     if not request.data:
@@ -468,9 +468,10 @@ def _table(request: Request) -> "tuple[Table | DaskCounter, Description | None, 
         return windows(series, request.lags), understood, None, None
     given = {"target": request.target, "variables": variables, **request.reading}
     if request.weights is not None:
-        table, understood, weights = read_weighted(files, request.weights, **given)
+        with for_learning():
+            table, understood, weights = read_weighted(files, request.weights, **given)
         return table, understood, start, weights
-    advising = nullcontext() if request.networks is None else without_inference()
+    advising = for_learning() if request.networks is None else without_inference()
     with (
         advising,
         telling(quiet=request.quiet or request.as_json) as tell,

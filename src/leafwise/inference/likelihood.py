@@ -103,7 +103,7 @@ def log_probabilities_by_turns(
 def known_cases(network: Network, data: Any, **reading: Unpack[NewReading]) -> Table:
     """The cases of a Table with the network's variables, or of what `read` accepts; missing cells are unknown."""
     hidden = {variable.name for variable in network.variables if variable.hidden}
-    if isinstance(data, Table) and hidden <= {*data.names}:
+    if isinstance(data, Table) and hidden <= {*data.names} and not reading:
         check_variables(network, data, gaps=True)
         return data
     given: NewReading = {"missing": "unknown", **reading}

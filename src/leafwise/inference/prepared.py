@@ -137,6 +137,11 @@ class PreparedQuery:
             others = set(self.network.names) - set(self.evidence_variables)
             options: NewReading = {"missing": "unknown", **reading}
             rows = read_new(rows, self.network.variables, optional=others, **options)
+        elif reading:
+            raise ValueError(
+                f"rows that are a Table, or a list of what is given, are not read, so {', '.join(reading)} cannot be "
+                "given: leave it out, or give a frame or a file"
+            )
         if isinstance(rows, Table):
             check_variables(self.network, rows, gaps=True)
             codes = rows.codes[self._told].T.astype(np.int64)

@@ -326,6 +326,7 @@ class TableArcSearchRun(Run):
     def _advance(self, n: int) -> bool:
         """Take up to n steps, possibly none; False if there are no more, and `stopped` then says why."""
         with self._clock:
+            self._note_steps()
             most = self.settings.max_steps
             if self._is_over(self.settings.seconds, "max_steps", self.n_steps, most):
                 return False
@@ -353,7 +354,8 @@ class TableArcSearchRun(Run):
 
     def _climb(self, n: int, reorients: bool) -> bool:
         """Take up to n steps, or as many as `_WORK` allows; return whether no change gains after them."""
-        nodes, self._log.n[0] = self._nodes, 0
+        self._note_steps()  # an interrupt may have left some
+        nodes = self._nodes
         while (
             end := hill_climbing.climb(
                 n, reorients, _WORK, self._graph, self._log, self._rules, nodes.memory, nodes.data, nodes.room
@@ -399,40 +401,38 @@ class TableArcSearchRun(Run):
         return variable if n_arcs[variable] else None
 
     def _take_out(self, variable: int) -> None:
-        """Delete all arcs of a variable, and change arcs as long as that gains; undo everything unless it gained.
+        """Delete all arcs of a variable, and change arcs as long as that gains; keep the result if it gained.
 
-        If an interrupt or the deadline cuts this short, it is undone, too, and the variable is taken out again later.
+        If an interrupt or the deadline cuts this short, nothing has changed, and the variable is taken out again later.
         """
-        is_parent, entries = self._graph.is_parent, self._graph.entries
-        before, entries_before, score = is_parent.copy(), entries.copy(), self.log_score
-        loose, has_ended, gain = before > self._rules.fixed, False, math.nan
+        kept, score, has_ended, then = self._graph, self.log_score, False, -math.inf
+        is_parent, ancestors, entries = (array.copy() for array in kept[:3])
+        graph = kept._replace(is_parent=is_parent, ancestors=ancestors, entries=entries)
+        loose = is_parent > self._rules.fixed
+        is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
+        entries[loose[:, variable] | (np.arange(len(entries)) == variable)] = hill_climbing.UNKNOWN
+        moves.change_arc(moves.STOP, 0, 0, is_parent, ancestors)
         try:
-            changed = loose[:, variable] | (np.arange(len(entries)) == variable)
-            is_parent[variable, loose[variable]] = is_parent[loose[:, variable], variable] = 0
-            entries[changed] = hill_climbing.UNKNOWN
-            moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
-            then = -math.inf
+            self._graph = graph
             while not has_ended and time.perf_counter() < self._deadline:
                 has_ended = self._climb(_AT_ONCE, False)
-                if self._log.n[0] == _AT_ONCE:
+                n, self._log.n[0] = int(self._log.n[0]), 0  # steps that are none of the search
+                if n == _AT_ONCE:
                     has_ended = has_ended or self.log_score < then + hill_climbing.LEAST_GAIN
                     then = self.log_score
-            if has_ended:
-                gain = self.log_score - score
+            if not has_ended:
+                return
+            gain, waits = self.log_score - score, np.where(np.arange(len(entries)) == variable, 0, self._waits)
+            if not gain > hill_climbing.LEAST_GAIN:
+                self._waits, self._n_in_vain = waits, self._n_in_vain + 1
+                return
+            gone, new = _new_arcs(is_parent, kept.is_parent), _new_arcs(kept.is_parent, is_parent)
+            operators = [*self.operators, PutBack(variable, gone, new, gain)]
+            n_taken = self._n_taken + (np.arange(len(self._n_taken)) == _PUT_BACK)
+            self._operators, self._n_taken, self.n_steps = operators, n_taken, self.n_steps + 1  # no call from here on:
+            self._waits, self._n_in_vain, self._is_at_top, kept = waits, 0, False, graph  # ... no interrupt in between
         finally:  # also after an interrupt: continue with the best network so far
-            self._log.n[0] = 0
-            if not math.isnan(gain):
-                self._waits[variable] = 0
-                self._n_in_vain += 1
-            if gain > hill_climbing.LEAST_GAIN:
-                gone, new = _new_arcs(is_parent, before), _new_arcs(before, is_parent)
-                self.operators.append(PutBack(variable, gone, new, gain))
-                self._n_taken[_PUT_BACK] += 1
-                self.n_steps += 1
-                self._n_in_vain, self._is_at_top = 0, False
-            else:
-                is_parent[:], entries[:] = before, entries_before
-                moves.change_arc(moves.STOP, 0, 0, is_parent, self._graph.ancestors)
+            self._log.n[0], self._graph = 0, kept
 
 
 class _Tables:
