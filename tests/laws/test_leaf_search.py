@@ -270,6 +270,27 @@ def test_interrupts_while_cases_are_handed_over_change_nothing(name, monkeypatch
     assert search.network.learned == expected.learned
 
 
+def test_an_interrupt_just_before_leaves_may_be_parted_changes_nothing(monkeypatch):
+    table, settings = repeated_states(), LeafSearch("CBIMO", threads=1, delete_parents=True)
+    expected, search = learn(table, search=settings), start_search(table, search=settings)
+    assert any(node.own is not None for node in expected.nodes)
+    start_afresh, n_interrupts = leaves.schedule.start_afresh, 0
+
+    def interrupted(targets, *given):
+        if n_interrupts == 0 and len(targets) == table.n_variables:
+            raise KeyboardInterrupt
+        start_afresh(targets, *given)
+
+    monkeypatch.setattr(leaves.schedule, "start_afresh", interrupted)
+    while not search.stopped:
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            n_interrupts += 1
+    assert n_interrupts == 1
+    assert search.network == expected
+
+
 @pytest.mark.interpreted
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") != "1", reason="compiled loops have no bound to take out")
 @pytest.mark.parametrize("seed", [28, 37])  # with which a bound for even shares passed over variables with others

@@ -266,8 +266,8 @@ class Leaves:
 
     def begin_to_part(self) -> None:
         """Allow leaves to be parted from now on, and mark all leaves as unscored."""
-        self.parts = self._scored = True
         schedule.start_afresh(self.targets, self._state())
+        self.parts = self._scored = True  # last: after an interrupt, this is called again
 
     def score_initial(self) -> None:
         """Score the initial leaves, as the first step would; until then, leaves must not be accessed."""
