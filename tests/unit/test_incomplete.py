@@ -113,6 +113,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers():
     one, two, three = np.array([1, 2, 3])
     assert leafwise.learn(frame, missing="infer", hidden=two, seed=three, completions=two) == plain
     assert leafwise.learn(frame, missing="infer", hidden=[two, two], seed=one).variables[-1].n_states == 2
+    assert leafwise.learn(frame, missing="infer", hidden=np.array([two, two]), seed=one).variables[-1].n_states == 2
 
 
 def test_a_column_without_a_cell():
