@@ -165,7 +165,7 @@ def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int
         stream.seek(len(mark))
         if encoding == "utf-8":
             return stream
-        return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", encoding))
+        return cast(IO[bytes], _InUtf8(stream, encoding))
 
     with begin() as file:
         head = file.read(BLOCK_BYTES)
@@ -210,6 +210,18 @@ def _blocks(
             raise ValueError(_problem(begin, title, separator, len(places), str(error))) from None
     if may_run_over:
         _check_quotes(begin, title, separator)
+
+
+class _InUtf8(codecs.StreamRecoder):
+    """A stream of bytes in an encoding, recoded to UTF-8."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        own, utf8 = codecs.lookup(encoding), codecs.lookup("utf-8")
+        super().__init__(stream, utf8.encode, utf8.decode, own.streamreader, own.streamwriter)
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read as by `read`: the base class would delegate to the stream, whose bytes are not recoded."""
+        return self.read(size)
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -121,6 +121,18 @@ def test_blocks_of_text(tmp_path, monkeypatch):
         read(path, encoding="ascii")
 
 
+@pytest.mark.parametrize("encoding_", ["utf-8", "utf-16", "utf-32", "latin-1"])
+def test_problems_in_blocks_of_text_have_their_line_in_every_encoding(encoding_, tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_LONG_BYTES", 10)
+    path, rows = tmp_path / "cases.csv", ["é,1"] * 3
+    path.write_bytes("\n".join(["a,b", *rows, 'é,"1', *rows]).encode(encoding_))
+    with pytest.raises(ValueError, match=r"a quote in .* is never closed, .* from line 5 on a cell"):
+        read(path, encoding=encoding_)
+    path.write_bytes("\n".join(["a,b", *rows, 'é,"1\n2"', *rows, "é,1,2"]).encode(encoding_))
+    with pytest.raises(ValueError, match=r"line 10 of .* has 3 cells, where the first has 2"):
+        read(path, encoding=encoding_)
+
+
 def parts(folder: Path, *tables: dict) -> list[str]:
     for number, table in enumerate(tables):
         parquet.write_table(pa.table(table), folder / f"part-{number}.parquet")
