@@ -230,7 +230,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 def _scanned(path: Path, title: str, how: Format, head: bytes) -> tuple[str, bytes]:
     """The encoding of a long file and its byte order mark, detected and checked by decoding the whole file."""
-    found, mark = (how.encoding, b"") if how.encoding is not None else _mark_of(head)
+    found, mark = _mark_of(head) if how.encoding is None else (how.encoding, _mark_in(head, how.encoding))
     try:
         _scan(path, title, how, found or "utf-8", len(mark))
     except UnicodeError:
@@ -316,6 +316,15 @@ def _mark_of(data: bytes) -> tuple[str | None, bytes]:
     if max(even, odd) > 0.4 * half and min(even, odd) < 0.05 * half:
         return ("utf-16-le" if odd > even else "utf-16-be"), b""
     return None, b""
+
+
+def _mark_in(data: bytes, encoding: str) -> bytes:
+    """The byte order mark at the beginning of a text in this encoding, or b""."""
+    try:
+        mark = "\ufeff".encode(encoding)
+    except UnicodeError:  # an encoding without one
+        return b""
+    return mark if data.startswith(mark) else b""
 
 
 # Delimiters and decimal signs

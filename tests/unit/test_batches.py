@@ -133,6 +133,25 @@ def test_problems_in_blocks_of_text_have_their_line_in_every_encoding(encoding_,
         read(path, encoding=encoding_)
 
 
+@pytest.mark.parametrize(
+    ("saved", "given_"),
+    [
+        ("utf-8-sig", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-16", "utf-16-le"),
+        ("utf-32", "utf-32-le"),
+        ("cp1252", "cp1252"),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_a_name_if_the_encoding_is_given(saved, given_, tmp_path, monkeypatch):
+    path = tmp_path / "cases.csv"
+    path.write_bytes("é,b\nx,1\ny,2\n".encode(saved))
+    for limit in (text_files._LONG_BYTES, 0):
+        monkeypatch.setattr(text_files, "_LONG_BYTES", limit)
+        assert read(path, encoding=given_).names == ("é", "b")
+
+
 def parts(folder: Path, *tables: dict) -> list[str]:
     for number, table in enumerate(tables):
         parquet.write_table(pa.table(table), folder / f"part-{number}.parquet")
