@@ -28,6 +28,7 @@ from leafwise.columns import (
     n_rows_in,
     other_columns,
     paths_of,
+    without_labels,
 )
 from leafwise.errors import AdvisedError
 from leafwise.machine import n_cores
@@ -170,6 +171,8 @@ class Packing:
 
     def add(self, part: Source) -> None:
         """Pack a batch."""
+        import pyarrow as pa
+
         self._check(part)
         n = part.n_rows
         for name, chunks in zip(part.names, part.cells, strict=True):
@@ -177,7 +180,10 @@ class Packing:
             at = self._n_read[place]
             self._make_room(at + n)
             for chunk in chunks:
-                self._values[place].add(chunk, self._block[place, : at + len(chunk)], at)
+                try:
+                    self._values[place].add(chunk, self._block[place, : at + len(chunk)], at)
+                except pa.ArrowNotImplementedError as error:
+                    raise without_labels(name, chunk.type, error) from None
                 at += len(chunk)
             self._n_read[place] = at
         if _listeners:

@@ -580,10 +580,7 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
         values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
         joined = pa.concat_arrays(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(
-            f"column {name!r} holds {chunks[0].type} ({one_line(str(error))}), which has no labels: "
-            "turn it into text or numbers, or drop it"
-        ) from None
+        raise without_labels(name, chunks[0].type, error) from None
     if not floats and source.tokens:
         joined = _with_points(joined, source.decimal)
     merged = _without_numbers(joined, source.words).dictionary_encode()
@@ -598,6 +595,14 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     ordered = all(pa.types.is_dictionary(chunk.type) and chunk.type.ordered for chunk in chunks)
     labels, coded = Labels(len(distinct), make), not floats and _any_matches(distinct, "^[+-]?0[0-9]")
     return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
+
+
+def without_labels(name: str, kind: "pa.DataType", error: Exception) -> ValueError:
+    """Return the refusal of a column of a type whose cells have no labels."""
+    return ValueError(
+        f"column {name!r} holds {kind} ({one_line(str(error))}), which has no labels: "
+        "turn it into text or numbers, or drop it"
+    )
 
 
 def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:

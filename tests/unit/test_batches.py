@@ -243,6 +243,22 @@ def test_files_that_do_not_go_together_are_both_named(tmp_path):
         read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1], [2], None]),
+        pa.array([[1], [2], None], pa.list_(pa.int64(), 1)),
+        pa.array([{"a": 1}, {"a": 2}, None]),
+    ],
+)
+def test_columns_of_lists_and_structs_are_refused_in_one_line(cells, tmp_path):
+    (file,) = parts(tmp_path, {"x": cells, "y": ["a", "b", "a"]})
+    refusal = same(file)
+    assert refusal.startswith("column 'x' holds ")
+    assert refusal.endswith("), which has no labels: turn it into text or numbers, or drop it")
+    assert read(file, ignore="x").names == ("y",)
+
+
 def test_only_columns_that_are_wanted_are_read(tmp_path):
     files = parts(tmp_path, {"id": list(range(50)), "a": [0, 1] * 25, "b.c": [1, 0] * 25, "n": np.arange(50) / 7})
     assert same(files[0], ignore="id")[0][1].name == "b.c"
