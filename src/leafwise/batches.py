@@ -24,6 +24,7 @@ from leafwise.columns import (
     Source,
     cells_of,
     column_of,
+    encoded,
     file_parts,
     n_rows_in,
     other_columns,
@@ -410,8 +411,7 @@ class _Values:
             if self._wide is None:
                 self._widen(row[:begin])
                 assert self._wide is not None
-            is_encoded = pa.types.is_dictionary(chunk.type) or pa.types.is_null(chunk.type)
-            self._wide.append(chunk if is_encoded else chunk.dictionary_encode())
+            self._wide.append(chunk if pa.types.is_null(chunk.type) else encoded(chunk))
 
     def _add_numbers(self, chunk: "pa.Array", out: Bytes) -> bool:
         """Pack integers in a small range, without Arrow's dictionary encoding; return whether they are."""

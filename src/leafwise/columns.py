@@ -611,12 +611,19 @@ def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
 
     if pa.types.is_null(chunk.type):
         return np.full(len(chunk), -1, np.int32), text_array([])
-    if _are_intervals(chunk.type):
-        chunk = _interval_texts(chunk)
-    encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    distinct = encoded.dictionary
+    chunk = encoded(chunk)
+    distinct = chunk.dictionary
     texts = _interval_texts(distinct) if _are_intervals(distinct.type) else distinct
-    return _indices(encoded.indices.cast(pa.int32())), texts
+    return _indices(chunk.indices.cast(pa.int32())), texts
+
+
+def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
+    """Return cells in Arrow's dictionary encoding; pandas' intervals become texts."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(chunk.type):
+        return chunk
+    return (_interval_texts(chunk) if _are_intervals(chunk.type) else chunk).dictionary_encode()
 
 
 def _are_intervals(kind: "pa.DataType") -> bool:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -257,6 +258,13 @@ def test_columns_of_lists_and_structs_are_refused_in_one_line(cells, tmp_path):
     assert refusal.startswith("column 'x' holds ")
     assert refusal.endswith("), which has no labels: turn it into text or numbers, or drop it")
     assert read(file, ignore="x").names == ("y",)
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_few_and_many_intervals_of_pandas_are_states(n, tmp_path):
+    cuts = pd.arrays.IntervalArray.from_breaks(range(n + 1))
+    pd.DataFrame({"x": cuts.repeat(2)}).to_parquet(tmp_path / "a.parquet")
+    assert len(same(str(tmp_path / "a.parquet"), states="x")[0][0].labels) == n
 
 
 def test_only_columns_that_are_wanted_are_read(tmp_path):
