@@ -24,10 +24,12 @@ from leafwise.columns import (
     Source,
     cells_of,
     column_of,
+    encoded,
     file_parts,
     n_rows_in,
     other_columns,
     paths_of,
+    without_labels,
 )
 from leafwise.errors import AdvisedError
 from leafwise.machine import n_cores
@@ -170,6 +172,8 @@ class Packing:
 
     def add(self, part: Source) -> None:
         """Pack a batch."""
+        import pyarrow as pa
+
         self._check(part)
         n = part.n_rows
         for name, chunks in zip(part.names, part.cells, strict=True):
@@ -177,7 +181,10 @@ class Packing:
             at = self._n_read[place]
             self._make_room(at + n)
             for chunk in chunks:
-                self._values[place].add(chunk, self._block[place, : at + len(chunk)], at)
+                try:
+                    self._values[place].add(chunk, self._block[place, : at + len(chunk)], at)
+                except pa.ArrowNotImplementedError as error:
+                    raise without_labels(name, chunk.type, error) from None
                 at += len(chunk)
             self._n_read[place] = at
         if _listeners:
@@ -404,8 +411,7 @@ class _Values:
             if self._wide is None:
                 self._widen(row[:begin])
                 assert self._wide is not None
-            is_encoded = pa.types.is_dictionary(chunk.type) or pa.types.is_null(chunk.type)
-            self._wide.append(chunk if is_encoded else chunk.dictionary_encode())
+            self._wide.append(chunk if pa.types.is_null(chunk.type) else encoded(chunk))
 
     def _add_numbers(self, chunk: "pa.Array", out: Bytes) -> bool:
         """Pack integers in a small range, without Arrow's dictionary encoding; return whether they are."""

@@ -580,10 +580,7 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
         values = [_floats(values) if floats else _texts(values, source) for _, values in pairs]
         joined = pa.concat_arrays(values)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(
-            f"column {name!r} holds {chunks[0].type} ({one_line(str(error))}), which has no labels: "
-            "turn it into text or numbers, or drop it"
-        ) from None
+        raise without_labels(name, chunks[0].type, error) from None
     if not floats and source.tokens:
         joined = _with_points(joined, source.decimal)
     merged = _without_numbers(joined, source.words).dictionary_encode()
@@ -600,18 +597,33 @@ def column_of(source: Source, name: str, cells: "tuple[pa.Array, ...]") -> Colum
     return Column(name, np.concatenate(parts), labels, ordered, name in source.declared, _numbers(distinct), coded)
 
 
+def without_labels(name: str, kind: "pa.DataType", error: Exception) -> ValueError:
+    """Return the refusal of a column of a type whose cells have no labels."""
+    return ValueError(
+        f"column {name!r} holds {kind} ({one_line(str(error))}), which has no labels: "
+        "turn it into text or numbers, or drop it"
+    )
+
+
 def cells_of(chunk: "pa.Array") -> tuple[NDArray[np.int32], "pa.Array"]:
     """Return the index of each cell's value among the distinct values, -1 for nulls, and these values."""
     import pyarrow as pa
 
     if pa.types.is_null(chunk.type):
         return np.full(len(chunk), -1, np.int32), text_array([])
-    if _are_intervals(chunk.type):
-        chunk = _interval_texts(chunk)
-    encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-    distinct = encoded.dictionary
+    chunk = encoded(chunk)
+    distinct = chunk.dictionary
     texts = _interval_texts(distinct) if _are_intervals(distinct.type) else distinct
-    return _indices(encoded.indices.cast(pa.int32())), texts
+    return _indices(chunk.indices.cast(pa.int32())), texts
+
+
+def encoded(chunk: "pa.Array") -> "pa.DictionaryArray":
+    """Return cells in Arrow's dictionary encoding; pandas' intervals become texts."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(chunk.type):
+        return chunk
+    return (_interval_texts(chunk) if _are_intervals(chunk.type) else chunk).dictionary_encode()
 
 
 def _are_intervals(kind: "pa.DataType") -> bool:

@@ -1,4 +1,4 @@
-"""Comparison of two networks: arcs, distances, graphs, and fit to data. Knows networks and scores."""
+"""Comparison of two networks: arcs, distances, graphs, and fit to data. Knows networks, searches and scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,17 @@ from typing import Any, Unpack
 import numpy as np
 
 from leafwise import dag
-from leafwise.decision_graph import LEAF
+from leafwise.decision_graph import LEAF, DecisionGraph
 from leafwise.encoding import NewReading, read
 from leafwise.inference.likelihood import log_probabilities
 from leafwise.learner import log_score
 from leafwise.network import Network, check_network
+from leafwise.search.best_networks import same_leaves
 from leafwise.table import Table, many, shortened
 
 Arc = tuple[str, str]
+
+_MOST_WALKS = 100_000  # to compare two graphs, in less than a second
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +31,7 @@ class Comparison:
     reversed: tuple[Arc, ...]  # in a, and reversed in b
     arcs_of_a: tuple[Arc, ...]  # in a and not in b, including reversed ones
     arcs_of_b: tuple[Arc, ...]  # in b and not in a, including reversed ones
-    graphs: Mapping[str, tuple[int, int]]  # variables with the same parents and other graphs: leaves in a and in b
+    graphs: Mapping[str, tuple[int, int]]  # variables with the same parents, but not the same leaves: how many in each
     distance: int  # structural Hamming distance of the arcs: missing, additional or reversed
     class_distance: int  # structural Hamming distance of the equivalence classes
     fits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each network, and of b minus a
@@ -111,33 +114,49 @@ def _parents(network: Network, names: tuple[str, ...]) -> list[tuple[int, ...]]:
 
 
 def _different_graphs(a: Network, b: Network) -> dict[str, tuple[int, int]]:
-    """Variables with the same parents in both networks, some at least, whose simplified graphs differ."""
+    """Variables with the same parents in both networks, some at least, whose graphs have other leaves.
+
+    Graphs with own-value tests differ if their tests do, since tests with the same children have different switches.
+    """
     found = {}
     for name in a.names:
         if name in b and set(a.parents(name)) == set(b.parents(name)) and a.parents(name):
-            one, other = a[name], b[name]
-            if _drawn(one.network, one.index) != _drawn(other.network, other.index):
-                found[name] = one.n_leaves, other.n_leaves
+            (labels, one), (own_labels, other) = _in_standard_order(a, name), _in_standard_order(b, name)
+            is_plain = name not in labels
+            if labels != own_labels or not (one == other or (is_plain and same_leaves(one, other, _MOST_WALKS))):
+                found[name] = a[name].n_leaves, b[name].n_leaves
     return found
 
 
-def _drawn(network: Network, index: int) -> tuple[Any, ...]:
-    """A node's simplified graph, with names and labels instead of the indices of variables and states.
+def _in_standard_order(network: Network, name: str) -> tuple[dict[str, list[str]], DecisionGraph]:
+    """The names and labels, sorted, of a node's parents and of what else it tests, and its simplified graph.
 
-    Graphs with own-value tests are not simplified, since tests with the same children have different switches.
+    Graphs that differ only in the order of nodes, variables or states are equal in standard order. Graphs with
+    own-value tests are not simplified.
     """
-    node = network[network.names[index]].node
+    node = network[name].node
     graph = node.graph.simplified() if node.own is None else node.own.graph
-    entries: list[Any] = []
-    for place, test in enumerate(graph.tests):
-        variable = None if test == LEAF else network.variables[test]
-        arcs = (
-            []
-            if variable is None
-            else [(frozenset(variable.labels[s] for s in states), to) for states, to in graph.arcs(place)]
-        )
-        entries.append((None if variable is None else variable.name, frozenset(arcs)))
-    return tuple(entries)
+    variables = sorted({*node.parents, *graph.tested}, key=network.names.__getitem__)
+    labels = {v: network.variables[v].labels for v in variables}
+    states = {v: sorted(range(len(labels[v])), key=labels[v].__getitem__) for v in variables}
+    children = [
+        tuple(row[state] for state in states[test]) if row else ()
+        for test, row in zip(graph.tests, graph.children, strict=True)
+    ]
+    below: dict[int, None] = {}  # nodes, all children of a node before itself
+    stack = [0]
+    while stack:
+        waiting = [child for child in dict.fromkeys(children[stack[-1]]) if child not in below]
+        if waiting:
+            stack += waiting
+        else:
+            below[stack.pop()] = None
+    order = list(reversed(below))
+    rank, number = {v: k for k, v in enumerate(variables)}, {place: k for k, place in enumerate(order)}
+    return {network.names[v]: sorted(labels[v]) for v in variables}, DecisionGraph(
+        tuple(rank.get(graph.tests[place], LEAF) for place in order),
+        tuple(tuple(number[child] for child in children[place]) for place in order),
+    )
 
 
 def _fits(a: Network, b: Network, data: object, reading: NewReading) -> dict[str, dict[str, float]]:

@@ -36,9 +36,10 @@ def day(text: str) -> float | None:
         date, month, year, time = match.groups()
     else:
         return None
-    clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:].zfill(5) if time[:1] in ("T", " ") else "00:00"
+    clock = re.sub(r"(?:Z|[+-]\d{2}:?\d{2})$", "", time)[1:] if time[:1] in ("T", " ") else "0:00"
+    hour, rest = clock.split(":", 1)
     try:
-        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{clock}", "s")
+        moment = np.datetime64(f"{year}-{month:>02}-{date:>02}T{hour:>02}:{rest}", "s")
     except ValueError:
         return None
     return float(moment.astype(np.int64)) / _SECONDS

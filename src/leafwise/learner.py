@@ -527,8 +527,8 @@ def _prepared(
 ) -> _Run:
     """Read the data, and prepare everything else."""
     workers = Workers(search.threads)
+    device_given = None if device == "cpu" else device
     if cluster is not None or is_dask_frame(data):
-        device_given = None if device == "cpu" else device
         _refuse_beside(
             "a Dask data frame" if cluster is None else Argument("cluster"),
             {"weights": weights, "hidden": hidden, "device": device_given, "tied": constraints.tied or None},
@@ -536,7 +536,8 @@ def _prepared(
         data, reading = DaskCounter.read(data, cluster, target=target, **reading), {}
     infers, shares = reading.get("missing") == "infer", None
     if hasattr(data, "session"):
-        counter, table, parameters = _counting(data, prior, {"weights": weights, "hidden": hidden, **reading})
+        others = {"weights": weights, "hidden": hidden, "device": device_given, **reading}
+        counter, table, parameters = _counting(data, prior, others)
     else:
         variables = None if start is None else start.variables
         if isinstance(data, Table) and variables is None and weights is None and not reading:
@@ -621,7 +622,10 @@ def _counting(
     """The given counter, a table of its variables without rows, and the prior for them."""
     given = [name for name, value in reading.items() if value is not None]
     if given:
-        raise ValueError(f"a counter's rows are read already, so {', '.join(given)} cannot be given: leave it out")
+        raise ValueError(
+            f"a counter's rows are read already, and counted where they are, so {', '.join(given)} cannot be given: "
+            "leave it out, or give the table"
+        )
     dtype = np.uint8 if max(variable.n_states for variable in counter.variables) <= 256 else np.uint16
     schema = Table(counter.variables, np.zeros((len(counter.variables), 0), dtype))
     parameters, encoded = _prior_for(prior, schema)

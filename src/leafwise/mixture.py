@@ -267,7 +267,7 @@ class Mixture:
             raise refusal
         return found
 
-    def _cases(self, codes: NDArray[np.int64]) -> Table:
+    def _cases(self, codes: NDArray[Any]) -> Table:
         return Table(self.variables, np.ascontiguousarray(codes, dtype=code_type(self.variables)))
 
     def sample(self, n_cases: int, seed: int = 1, *, given: "Given | None" = None, **options: Any) -> Table:
@@ -287,9 +287,7 @@ class Mixture:
             for network, n, own in zip(networks, numbers, random.integers(2**31, size=len(numbers)), strict=True)
             if n
         ]
-        return Table(
-            self.variables, np.ascontiguousarray(np.concatenate(parts, axis=1)[:, random.permutation(n_cases)])
-        )
+        return self._cases(np.concatenate(parts, axis=1)[:, random.permutation(n_cases)])
 
     def predict(self, data: Any, target: str, **options: Any) -> "Predictions":
         """The distribution of a target in every case, as by `leafwise.predict`.

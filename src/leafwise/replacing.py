@@ -56,8 +56,8 @@ def replaced(path: str | os.PathLike[str], lasting: bool = True) -> Iterator[IO[
 
 
 def _remove_unfinished(target: Path) -> None:
-    """Remove the temporary files of processes that have ended."""
-    with suppress(PermissionError):  # in listing the folder, or in removing another user's file
+    """Remove the temporary files of processes that have ended, as far as the folder allows it."""
+    with suppress(OSError):  # in removing another user's file, or in listing a folder, where writing tells the problem
         for name in os.listdir(target.parent):
             found = re.fullmatch(rf"\.{re.escape(target.name)}\.({_HOST}\.)?([0-9]{{1,9}})(-[0-9]+)?\.part", name)
             if found and name not in _under_way and not _is_alive(int(found[2])):

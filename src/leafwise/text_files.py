@@ -165,7 +165,7 @@ def stream_text(path: Path, title: str, how: Format) -> Iterator[tuple[Text, int
         stream.seek(len(mark))
         if encoding == "utf-8":
             return stream
-        return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", encoding))
+        return cast(IO[bytes], _InUtf8(stream, encoding))
 
     with begin() as file:
         head = file.read(BLOCK_BYTES)
@@ -212,13 +212,25 @@ def _blocks(
         _check_quotes(begin, title, separator)
 
 
+class _InUtf8(codecs.StreamRecoder):
+    """A stream of bytes in an encoding, recoded to UTF-8."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        own, utf8 = codecs.lookup(encoding), codecs.lookup("utf-8")
+        super().__init__(stream, utf8.encode, utf8.decode, own.streamreader, own.streamwriter)
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read as by `read`: the base class would delegate to the stream, whose bytes are not recoded."""
+        return self.read(size)
+
+
 def _opened(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def _scanned(path: Path, title: str, how: Format, head: bytes) -> tuple[str, bytes]:
     """The encoding of a long file and its byte order mark, detected and checked by decoding the whole file."""
-    found, mark = (how.encoding, b"") if how.encoding is not None else _mark_of(head)
+    found, mark = _mark_of(head) if how.encoding is None else (how.encoding, _mark_in(head, how.encoding))
     try:
         _scan(path, title, how, found or "utf-8", len(mark))
     except UnicodeError:
@@ -304,6 +316,15 @@ def _mark_of(data: bytes) -> tuple[str | None, bytes]:
     if max(even, odd) > 0.4 * half and min(even, odd) < 0.05 * half:
         return ("utf-16-le" if odd > even else "utf-16-be"), b""
     return None, b""
+
+
+def _mark_in(data: bytes, encoding: str) -> bytes:
+    """The byte order mark at the beginning of a text in this encoding, or b""."""
+    try:
+        mark = "\ufeff".encode(encoding)
+    except UnicodeError:  # an encoding without one
+        return b""
+    return mark if data.startswith(mark) else b""
 
 
 # Delimiters and decimal signs

@@ -19,6 +19,7 @@ from leafwise import (
     learn,
     start_search,
 )
+from leafwise.counters.cpu import CpuCounter
 from leafwise.counters.gpu import GpuCounter
 from leafwise.counters.sharded import ShardedCounter
 from leafwise.examples import alarm
@@ -177,8 +178,14 @@ def test_complete_tables_want_rows_that_are_here():
     counter = shards(sample(alarm(), 100, seed=1), np.random.default_rng(0), 2)
     with pytest.raises(ValueError, match="rows are elsewhere"):
         learn(counter, search=TableArcSearch())
-    with pytest.raises(ValueError, match="read already, so bins"):
+    with pytest.raises(ValueError, match=r"read already, .* so bins cannot be given: leave it out"):
         learn(counter, bins=3)
+
+
+@pytest.mark.parametrize("device", ["gpu", "tpu"])
+def test_a_counter_counts_where_its_rows_are(device):
+    with pytest.raises(ValueError, match=r"counted where they are, so device cannot be given: leave it out"):
+        learn(CpuCounter(sample(alarm(), 100, seed=1)), device=device)
 
 
 @pytest.mark.skipif(not has_gpu(), reason="there is no GPU here, or no CuPy")

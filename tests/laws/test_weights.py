@@ -109,6 +109,30 @@ def test_units_are_exact_where_they_can_be_and_add_up_to_all_cases():
     assert rows.n_cases * unit == pytest.approx(huge.sum())
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-10, 1e-200])
+def test_small_weights_count_for_what_they_are(scale):
+    table = leafwise.sample(alarm(), 50, seed=1)
+    weights = np.arange(50) % 3 * scale
+    rows, unit = stacked(table, weights)
+    assert rows.n_cases * unit / scale == pytest.approx(49)
+    counted = np.bincount(rows.codes[0]) * unit / scale
+    assert counted == pytest.approx(np.bincount(table.codes[0], np.arange(50) % 3), rel=0.01)
+    assert learn(table, weights=weights).nodes[0].counts.sum() / scale == pytest.approx(49)
+
+
+@pytest.mark.parametrize("others", [1.0, 0.123456789])
+def test_weights_that_are_too_small_beside_the_others_are_told(others):
+    table = leafwise.sample(alarm(), 50, seed=1)
+    weights = np.full(50, others)
+    weights[:3] = 1e-10
+    with pytest.warns(UserWarning, match="weights up to 1e-10 round to 0 .* leaves out 3 cases of 50: give them"):
+        found = learn(table, weights=weights)
+    weights[:3] = 0
+    for node, other in zip(found.nodes, learn(table, weights=weights).nodes, strict=True):
+        assert node.graph == other.graph
+        assert node.probabilities == pytest.approx(other.probabilities)
+
+
 def frame():
     cases = leafwise.sample(alarm(), 120, seed=1).to_pandas()[["SHUNT", "INTUBATION", "PULMEMBOLUS"]]
     random = np.random.default_rng(1)
@@ -145,6 +169,7 @@ def test_rows_with_missing_cells_are_dropped_with_their_weights():
         (np.append(np.ones(119), np.inf), "case 120 has the weight inf"),
         (np.zeros(120), "all weights are zero"),
         (np.full(120, 1e14), "add up to 1.2e\\+16"),
+        (np.full(120, 1e-310), "add up to 1.2e-308 cases, too few"),
         (["a"] * 120, "must be numbers"),
         ("m", "weights names 'm'"),
         ("SHUNT", "holds 'NORMAL', which is no weight"),

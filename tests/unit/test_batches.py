@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -121,6 +122,37 @@ def test_blocks_of_text(tmp_path, monkeypatch):
         read(path, encoding="ascii")
 
 
+@pytest.mark.parametrize("encoding_", ["utf-8", "utf-16", "utf-32", "latin-1"])
+def test_problems_in_blocks_of_text_have_their_line_in_every_encoding(encoding_, tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_LONG_BYTES", 10)
+    path, rows = tmp_path / "cases.csv", ["é,1"] * 3
+    path.write_bytes("\n".join(["a,b", *rows, 'é,"1', *rows]).encode(encoding_))
+    with pytest.raises(ValueError, match=r"a quote in .* is never closed, .* from line 5 on a cell"):
+        read(path, encoding=encoding_)
+    path.write_bytes("\n".join(["a,b", *rows, 'é,"1\n2"', *rows, "é,1,2"]).encode(encoding_))
+    with pytest.raises(ValueError, match=r"line 10 of .* has 3 cells, where the first has 2"):
+        read(path, encoding=encoding_)
+
+
+@pytest.mark.parametrize(
+    ("saved", "given_"),
+    [
+        ("utf-8-sig", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-16", "utf-16-le"),
+        ("utf-32", "utf-32-le"),
+        ("cp1252", "cp1252"),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_a_name_if_the_encoding_is_given(saved, given_, tmp_path, monkeypatch):
+    path = tmp_path / "cases.csv"
+    path.write_bytes("é,b\nx,1\ny,2\n".encode(saved))
+    for limit in (text_files._LONG_BYTES, 0):
+        monkeypatch.setattr(text_files, "_LONG_BYTES", limit)
+        assert read(path, encoding=given_).names == ("é", "b")
+
+
 def parts(folder: Path, *tables: dict) -> list[str]:
     for number, table in enumerate(tables):
         parquet.write_table(pa.table(table), folder / f"part-{number}.parquet")
@@ -210,6 +242,29 @@ def test_files_that_do_not_go_together_are_both_named(tmp_path):
     (tmp_path / "more.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"text files and Parquet files, such as '.*more.csv' and"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1], [2], None]),
+        pa.array([[1], [2], None], pa.list_(pa.int64(), 1)),
+        pa.array([{"a": 1}, {"a": 2}, None]),
+    ],
+)
+def test_columns_of_lists_and_structs_are_refused_in_one_line(cells, tmp_path):
+    (file,) = parts(tmp_path, {"x": cells, "y": ["a", "b", "a"]})
+    refusal = same(file)
+    assert refusal.startswith("column 'x' holds ")
+    assert refusal.endswith("), which has no labels: turn it into text or numbers, or drop it")
+    assert read(file, ignore="x").names == ("y",)
+
+
+@pytest.mark.parametrize("n", [3, 300])
+def test_few_and_many_intervals_of_pandas_are_states(n, tmp_path):
+    cuts = pd.arrays.IntervalArray.from_breaks(range(n + 1))
+    pd.DataFrame({"x": cuts.repeat(2)}).to_parquet(tmp_path / "a.parquet")
+    assert len(same(str(tmp_path / "a.parquet"), states="x")[0][0].labels) == n
 
 
 def test_only_columns_that_are_wanted_are_read(tmp_path):

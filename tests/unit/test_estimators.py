@@ -28,6 +28,7 @@ CLASSIFIERS = [DecisionGraphClassifier, NetworkClassifier]
 EVERY = [*CLASSIFIERS, NetworkDensity]
 
 
+@pytest.mark.filterwarnings("ignore:weights up to .* round to 0")  # it gives classes the weights 1000 and 0.0001
 @pytest.mark.parametrize("given", [{}, {"missing": "state", "bins": 5}])
 @pytest.mark.parametrize("kind", EVERY)
 def test_scikit_learn_accepts_it(kind, given):

@@ -204,6 +204,32 @@ def test_comparison_counts_what_differs():
     assert leafwise.compare(one, leafwise.Network((a,), (alone,))).only_in_a == ("b",)
 
 
+def by_graph(graph, names="abcy", labels=("no", "yes")):
+    """A network in which the last of four variables has this graph."""
+    alone = leafwise.Node((), leafwise.DecisionGraph.single(), np.array([[0.5, 0.5]]))
+    node = leafwise.Node(graph.tested, graph, np.tile([0.9, 0.1], (graph.n_leaves, 1)))
+    return leafwise.Network(tuple(leafwise.Variable(name, labels) for name in names), (alone,) * 3 + (node,))
+
+
+def test_graphs_are_compared_by_their_leaves_and_not_by_the_order_of_splits_variables_or_states():
+    first, halves = leafwise.DecisionGraph.single().split(0, 0, [{0}, {1}]), [{0}, {1}]
+    one = first.split(0, 1, halves).split(0, 2, halves)
+    other = first.split(1, 2, halves).split(0, 1, halves)
+    assert one != other
+    assert leafwise.compare(by_graph(one), by_graph(other)).graphs == {}
+    turned = other.renumbered(lambda variable: 2 - variable)
+    assert leafwise.compare(by_graph(one), by_graph(turned, "cbay")).graphs == {}
+    assert leafwise.compare(by_graph(one), by_graph(turned)).graphs == {"y": (4, 4)}
+    states = leafwise.DecisionGraph(one.tests, tuple(row[::-1] for row in one.children))
+    assert leafwise.compare(by_graph(one), by_graph(states, labels=("yes", "no"))).graphs == {}
+    assert leafwise.compare(by_graph(one), by_graph(one, labels=("n", "y"))).graphs == {"y": (4, 4)}
+    whole = [leafwise.DecisionGraph.complete(order, [2] * 3) for order in ([0, 1, 2], [2, 0, 1])]
+    assert leafwise.compare(*map(by_graph, whole)).graphs == {}
+    merged = [graph.merge(*leaves) for graph, leaves in zip(whole, [(0, 1), (0, 4)], strict=True)]
+    assert leafwise.compare(*map(by_graph, merged)).graphs == {}
+    assert leafwise.compare(by_graph(merged[0]), by_graph(whole[1].merge(0, 1))).graphs == {"y": (7, 7)}
+
+
 # Wrong types
 
 

@@ -153,6 +153,15 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
         read(pd.DataFrame({"seen": ["1/2/2024", "3/4/2024"]}), dates="bins")  # nobody can tell which is the month
 
 
+@pytest.mark.parametrize("clock", ["9:30", "09:30", "9:30:00", "09:30:00", "9:30:00.25", "9:30:00Z", "9:30:00+01:00"])
+def test_dates_may_have_a_time(clock: str) -> None:
+    frame = pd.DataFrame({"seen": [f"2024-01-{k}T{clock}" for k in range(10, 30)], "ill": ["no"] * 10 + ["yes"] * 10})
+    variables = read(frame, dates="bins").variables
+    assert variables[0].labels[0] == "< 2024-01-20T09:30:00"
+    new = pd.DataFrame({"seen": [f"19.1.2024 {clock}", f"20.1.2024 {clock}"], "ill": ["no"] * 2})
+    assert read(new, variables=variables).codes[0].tolist() == [0, 1]
+
+
 def test_what_is_read_is_described_as_it_is_read() -> None:
     frame = people()[FIT]
     table, found = read_and_describe(frame, target="ill")

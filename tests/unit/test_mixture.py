@@ -124,6 +124,18 @@ def test_cases_drawn_from_groups():
     assert counts / 20_000 == pytest.approx(joint_of_groups(mixture), abs=0.015)
 
 
+def test_cases_drawn_from_a_group_with_more_members_than_a_byte_can_number(cases):
+    network = leafwise.learn(cases)
+    mixture = Mixture((network,) * 300, (1 / 300,) * 300, groups=(0,) * 300)
+    own = Mixture((*mixture.members, network), (*(1 / 600,) * 300, 0.5), groups=(0,) * 300 + (1,))
+    for drawn in (mixture.sample(2000), own.sample(2000)):
+        assert drawn.variables == cases.variables
+        assert drawn.codes.dtype == np.uint8
+        for codes, name in zip(drawn.codes, drawn.names, strict=True):
+            expected = network.query(name).distributions[0]
+            assert np.bincount(codes, minlength=len(expected)) / 2000 == pytest.approx(expected, abs=0.05)
+
+
 def test_groups_that_do_not_fit(mixture):
     with pytest.raises(ValueError, match="6 networks and 2 groups"):
         Mixture(mixture.members, mixture.weights, groups=(0, 1))

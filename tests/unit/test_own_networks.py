@@ -275,6 +275,14 @@ def test_comparison_sees_own_value_tests(learned):
     assert compare(learned, without).graphs == {"x2": (learned["x2"].n_leaves, without["x2"].n_leaves)}
 
 
+def test_comparison_ignores_the_order_of_own_value_tests(learned):
+    own, places = learned.nodes[1].own, [1, 0, 2, 3]
+    graph = DecisionGraph(own.graph.tests, (own.graph.children[0][::-1], *own.graph.children[1:]))
+    turned = Node.with_own_tests(OwnTests.learned(graph, own.counts[places], own.exponents[places], 1))
+    assert turned != learned.nodes[1]
+    assert compare(learned, Network(learned.variables, (learned.nodes[0], turned))).graphs == {}
+
+
 def test_nodes_move_with_their_variables(learned):
     node = learned.nodes[1]
     moved = node.renumbered(lambda variable: variable + 2)

@@ -89,24 +89,24 @@ def _say_the_same(nodes: Nodes, others: Nodes) -> bool:
     return all(same_leaves(a.graph, b.graph) for a, b in pairs)
 
 
-def same_leaves(one: DecisionGraph, other: DecisionGraph) -> bool:
-    """Whether two graphs partition the assignments alike; False also if the comparison would take too long.
+def same_leaves(one: DecisionGraph, other: DecisionGraph, most_walks: int = _MOST_WALKS) -> bool:
+    """Whether two graphs partition the assignments alike; False also if the comparison takes more than these walks.
 
     >>> same_leaves(DecisionGraph.complete([0, 1], [2, 2]), DecisionGraph.complete([1, 0], [2, 2]))
     True
     """
     if one == other or one.n_leaves != other.n_leaves:
         return one == other
-    pairs: set[tuple[int, int]] = set()
+    leaves: tuple[dict[int, int], dict[int, int]] = {}, {}  # by leaf of each graph, that of the other
     stack: list[tuple[int, int, dict[int, frozenset[int]]]] = [(0, 0, {})]
-    for _ in range(_MOST_WALKS):
+    for _ in range(most_walks):
         if not stack:
-            return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+            return True
         a, b, box = stack.pop()
         graph, node = (one, a) if one.tests[a] != LEAF else (other, b)
         variable = graph.tests[node]
-        if variable == LEAF:
-            pairs.add((a, b))
+        if variable == LEAF and (leaves[0].setdefault(a, b) != b or leaves[1].setdefault(b, a) != a):
+            return False
         for states, child in graph.arcs(node):
             left = states & box.get(variable, states)
             if left:
