@@ -113,6 +113,13 @@ def test_what_a_plan_cannot_do_is_asked_alone():
     assert asked(hard).log_evidence == pytest.approx(query(network, "x0", given=hard).log_evidence)
 
 
+def test_a_query_without_evidence_variables():
+    network = random_network(11, (2, 3, 2, 3))
+    expected = query(network, "x0").distributions[0]
+    np.testing.assert_allclose(network.prepare("x0")({}).distributions[0], expected)
+    np.testing.assert_allclose(network.prepare("x0").batch([{}, {}])["x0"], [expected] * 2)
+
+
 def test_samples_where_a_plan_is_too_costly():
     sampled = PreparedQuery(random_network(11, (2, 3, 2, 3)), "x0", ["x1"], limits=Limits(operations=1))
     with pytest.MonkeyPatch.context() as patch:

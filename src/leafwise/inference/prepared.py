@@ -121,7 +121,7 @@ class PreparedQuery:
         """
         row = self._row(given)
         if self._compiled is not None and _UNKNOWN not in row:
-            log_evidence, shares = self._compiled.answers(np.array([row]))
+            log_evidence, shares = self._compiled.answers(np.array([row], np.int64))
             if not np.isnan(log_evidence[0]):
                 told = float(log_evidence[0]) if self.log_evidence else None
                 return Answer(self._variables, tuple([share[0] for share in shares]), "exact", told)
