@@ -7,14 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
-from random_networks import random_network
+from random_networks import random_network, single, variables
 from strategies import examples
 
 import leafwise
+from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference import explanation, information, sampling
 from leafwise.inference import importance as importance_sampling
-from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.exact import Exact, Impossible, Limits
 from leafwise.inference.explanation import explain
 from leafwise.inference.importance import importance
 from leafwise.inference.independence import contexts, is_independent, markov_blanket
@@ -23,7 +24,7 @@ from leafwise.inference.intervention import do
 from leafwise.inference.loopy import propagate
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
-from leafwise.network import Network
+from leafwise.network import Network, Node
 from leafwise.table import Variable
 
 pytestmark = pytest.mark.interpreted
@@ -190,6 +191,15 @@ def test_loopy_propagation_is_exact_on_trees(network):
     assert found.settled
     for v, shares in enumerate(found.distributions):
         np.testing.assert_allclose(shares, marginal(table, [v]) / table.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("evidence", [{"x0": "s0", "x1": "s1"}, {"x1": "s1"}])
+@pytest.mark.parametrize("target", ["x0", "x1", "x2"])
+def test_loopy_propagation_refuses_impossible_evidence(evidence, target):
+    sure, copy = single([1.0, 0.0]), Node((0,), DecisionGraph.complete([0], [2]), np.eye(2))
+    network = Network(variables((2, 2, 2)), (sure, copy, single([0.3, 0.7])))
+    with pytest.raises(Impossible):
+        query(network, target, given=evidence, method="loopy")
 
 
 LITTLE = Limits(operations=1)
