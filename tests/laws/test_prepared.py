@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
-from random_networks import random_network
+from random_networks import random_network, single, variables
 from strategies import examples
 
 from leafwise.examples import alarm
@@ -20,6 +20,7 @@ from leafwise.inference.exact import Limits
 from leafwise.inference.prepared import PreparedQuery
 from leafwise.inference.query import query
 from leafwise.inference.sampling import sample
+from leafwise.network import Network
 from leafwise.table import Table
 
 pytestmark = pytest.mark.interpreted
@@ -140,6 +141,14 @@ def test_impossible_rows():
     assert np.isnan(found["x1"]).any(axis=1).tolist() == [False, True]
     with pytest.raises(ValueError, match="impossible"):
         asked({"x0": "s1"})
+
+
+def test_impossible_rows_where_a_plan_is_too_costly():
+    sure, free = single([1.0, 0.0]), single([0.3, 0.7])
+    network = Network(variables((2, 2)), (sure, free))
+    found = PreparedQuery(network, "x1", ["x0"], limits=Limits(memory=1)).batch([{"x0": "s0"}, {"x0": "s1"}])
+    assert found.is_exact.tolist() == [False, True]
+    assert np.isnan(found["x1"]).any(axis=1).tolist() == [False, True]
 
 
 def test_batches_are_read_as_elsewhere(tmp_path):

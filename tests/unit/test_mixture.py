@@ -410,6 +410,14 @@ def test_groups_that_hold_a_row_impossible_are_not_asked():
         leafwise.impute(only, frame, "draw")
 
 
+@pytest.mark.parametrize("method", ["exact", "weighting", "importance"])
+def test_groups_that_hold_evidence_impossible_say_nothing(method):
+    alarm = leafwise.examples.alarm()
+    mixture, given = Mixture((alarm.do({"BP": "LOW"}), alarm), (0.5, 0.5)), {"BP": "HIGH"}
+    found = mixture.query("CO", given=given, method=method, n_samples=1000)
+    assert found["CO"] == pytest.approx(alarm.query("CO", given=given, method=method, n_samples=1000)["CO"])
+
+
 def test_draws_by_a_mixture_are_not_those_that_chose_the_group():
     one = leafwise.learn(np.array([["x"], ["y"]]))
     mixture, hole = Mixture((one, one), (0.5, 0.5)), np.array([[None]])

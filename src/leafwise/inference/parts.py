@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.evidence import Weights
+from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.sampling import cumulative
 from leafwise.kernels.questions import routes
 from leafwise.kernels.questions.sampling import FlatPart
@@ -93,7 +94,7 @@ def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: 
         else:
             log_constant += _log_weight(nodes[v], case, weights.get(v, np.ones(nodes[v].n_states)))
     if log_constant == -np.inf:
-        raise ValueError("the evidence is impossible in this network: change or leave out what is given.")
+        raise Impossible(IMPOSSIBLE)
     parts = tuple(_part(network, own, targets, weights, known) for own in members)
     return Parts(network, known, parts, log_constant)
 
