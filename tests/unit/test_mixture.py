@@ -208,6 +208,16 @@ def test_a_group_without_weight_says_nothing(cases, mixture):
     assert alone.sample(20, seed=1).n_cases == 20
 
 
+def test_evidence_that_only_a_group_without_weight_allows_is_impossible():
+    alarm = leafwise.examples.alarm()
+    mixture, given = Mixture((alarm.do({"BP": "LOW"}), alarm), (1, 0)), {"BP": "HIGH"}
+    for ask in (lambda: mixture.query("CO", given=given), lambda: mixture.explain(given=given)):
+        with pytest.raises(ValueError, match="impossible"):
+            ask()
+    with pytest.raises(ValueError, match="impossible"):
+        mixture.sample(3, given=given)
+
+
 def test_saved_loaded_and_pickled(mixture, tmp_path):
     for name in ("mixture.json", "mixture.json.gz"):
         mixture.save(tmp_path / name)
