@@ -206,6 +206,16 @@ def test_explanation_is_a_case_of_that_probability():
     )
 
 
+def test_no_targets():
+    for joint in (False, True):
+        answer = query(alarm(), [], given={"BP": "LOW"}, joint=joint)
+        assert len(answer.to_pandas()) == joint
+        assert repr(answer).startswith("Answer (exact)")
+    for method in ("exact", "search"):
+        with pytest.raises(ValueError, match="explain got no targets"):
+            explain(alarm(), [], method=method)
+
+
 def test_a_model_of_one_target_answers_when_its_parents_are_given():
     cases = leafwise.sample(alarm(), 500, seed=1)
     network = leafwise.learn(cases, target="HRBP")
