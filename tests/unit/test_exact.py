@@ -216,6 +216,12 @@ def test_no_targets():
             explain(alarm(), [], method=method)
 
 
+def test_a_variable_that_tells_everything_leaves_no_entropy():
+    network = _naive_bayes([0.4, 0.6], [[1.0, 0.0], [0.0, 1.0]], 1)
+    left = leafwise.value_of_information(network, "class", "f0")["f0"].entropy_after
+    assert f"{left:.6f}" == "0.000000"
+
+
 def test_a_model_of_one_target_answers_when_its_parents_are_given():
     cases = leafwise.sample(alarm(), 500, seed=1)
     network = leafwise.learn(cases, target="HRBP")

@@ -103,7 +103,7 @@ def value_of_information(
     for name, joint in zip(names, tables, strict=True):
         margin, shown = joint.sum(axis=1), joint.sum(axis=0)
         held = joint > 0
-        left = float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held])))
+        left = max(0.0, float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held]))))
         before = float(-(margin[margin > 0] @ np.log(margin[margin > 0])))
         gain = None if worth is None else float((worth @ joint).max(axis=0).sum() - (worth @ margin).max())
         out[name] = InformationValue(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
