@@ -25,7 +25,7 @@ from leafwise.inference.loopy import propagate
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
 from leafwise.network import Network, Node
-from leafwise.table import Variable
+from leafwise.table import Table, Variable
 
 pytestmark = pytest.mark.interpreted
 
@@ -282,6 +282,13 @@ def test_anytime():
             query(network, "x0", **wrong)
     with pytest.raises(ValueError, match="no joint"):
         query(network, ["x0", "x2"], joint=True, method="loopy")
+
+
+def test_no_feature_explains_a_row_that_is_impossible():
+    network = Network(variables((2, 2)), (single([1.0, 0.0]), single([0.3, 0.7])))
+    table = Table(tuple(v.with_missing for v in network.variables), np.array([[0, 0, 1], [2, 1, 1]], np.uint8))
+    with pytest.raises(ValueError, match="row 3 is impossible under this network"):
+        leafwise.feature_importance(network, "x1", data=table)
 
 
 def test_features_outside_the_blanket_do_not_matter():

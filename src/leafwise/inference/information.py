@@ -258,6 +258,12 @@ def feature_importance(
     hole = np.uint16(int(n_states.max()))
     codes = np.where(codes < n_states, codes, hole).astype(np.uint16)
     asked = Holes(network, limits)
+    impossible = np.flatnonzero(usable)[np.isneginf(asked.log_probabilities(codes))]
+    if len(impossible):
+        raise ValueError(
+            f"row {impossible[0] + 1} is impossible under this network, which no feature can explain: leave the row "
+            f"out, or correct it."
+        )
 
     def log_conditional(hidden: Sequence[int]) -> Floats:
         some = codes.copy()
