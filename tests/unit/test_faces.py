@@ -176,6 +176,15 @@ def test_answers_turn_into_frames():
     assert ALARM.predict(CASES, "BP").to_pandas().columns.tolist() == ["BP", "p(LOW)", "p(NORMAL)", "p(HIGH)"]
 
 
+def test_targets_named_like_other_columns():
+    coin = leafwise.Node((), leafwise.DecisionGraph.single(), np.array([[0.25, 0.75]]))
+    names = ("probability", "standard_error")
+    network = leafwise.Network(tuple(leafwise.Variable(name, ("heads", "tails")) for name in names), (coin, coin))
+    frame = network.query(names, joint=True, method="weighting", n_samples=100).to_pandas()
+    assert frame.columns.tolist() == [*names, "probability'", "standard_error'"]
+    assert frame["probability"].tolist() == ["heads", "heads", "tails", "tails"]
+
+
 def test_frames_of_packages_that_are_not_there(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ValueError, match="needs the package pandas, which is not installed: install it"):

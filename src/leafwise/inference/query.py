@@ -75,8 +75,11 @@ class Answer(Framed):
         else:
             states = list(zip(*product(*labels), strict=True))
             columns = {variable.name: list(column) for variable, column in zip(self.variables, states, strict=True)}
-        columns["probability"] = _flat(self.distributions)
-        return columns | dict(zip(("standard_error",), errors, strict=False))
+        for name, values in zip(("probability", "standard_error"), (_flat(self.distributions), *errors), strict=False):
+            while name in columns:  # a target has it
+                name += "'"
+            columns[name] = values
+        return columns
 
     def _lines(self) -> list[tuple[str, ...]]:
         columns: Any = self.frame_columns().values()
