@@ -164,6 +164,17 @@ def test_batches_are_read_as_elsewhere(tmp_path):
     assert len(asked.batch([])) == 0
 
 
+def test_cells_of_a_single_target_may_be_missing_where_they_do_not_matter():
+    whole = random_network(11, (2, 3, 2, 3))
+    target = next(v for v, node in enumerate(whole.nodes) if node.n_tests)
+    name, parents = whole.names[target], {whole.names[v] for v in whole.nodes[target].graph.tested}
+    network = Network(whole.variables, tuple(node if v == target else None for v, node in enumerate(whole.nodes)))
+    names = [other for other in network.names if other != name]
+    rows = [dict.fromkeys(names, "s0"), {other: "s0" if other in parents else None for other in names}]
+    found = network.prepare(name, names).batch(pd.DataFrame(rows))[name]
+    np.testing.assert_allclose(found, [list(network.query(name, given=rows[0])[name].values())] * 2)
+
+
 def test_refusals():
     network = alarm()
     with pytest.raises(ValueError, match="as a target and as evidence"):

@@ -185,9 +185,9 @@ class PreparedQuery:
                 shares[complete[fine]] = rows[fine]
 
     def _by_holes(self, codes: Longs, found: _Found, threads: int | None) -> None:
-        """Answer the rows that lack some evidence, whatever the pattern, together."""
+        """Answer the rows that lack some evidence, whatever the pattern, together, if all variables have a node."""
         partial = np.flatnonzero((codes == _UNKNOWN).any(axis=1))
-        if self.joint or not len(partial):
+        if self.joint or not len(partial) or any(node is None for node in self.network.nodes):
             return
         n_variables = len(self.network.variables)
         missing = max(variable.n_states for variable in self.network.variables)
