@@ -5,6 +5,7 @@ tests of it have a single outcome, and what is connected only through known vari
 are independent given the evidence, so samples of one need not be consistent with the evidence of another.
 """
 
+import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,7 @@ def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: 
     part_of = {v: number for number, union in enumerate(unions) for v in union}
     members: list[dict[int, Node]] = [{} for _ in unions]
     case = [known.get(v, 0) for v in range(len(network.variables))]
-    log_constant = 0.0
+    log_constant = math.fsum(math.log(w.max()) for v, w in weights.items() if network.nodes[v] is None)
     for v, scope in scopes.items():
         if scope:
             members[part_of[min(scope)]][v] = nodes[v]
