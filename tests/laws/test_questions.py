@@ -291,6 +291,14 @@ def test_no_feature_explains_a_row_that_is_impossible():
         leafwise.feature_importance(network, "x1", data=table)
 
 
+def test_importance_needs_all_distributions():
+    whole = random_network(11, STATES)
+    network = Network(whole.variables, (None, *whole.nodes[1:]))
+    for data in (None, sample(whole, 10, seed=1)):
+        with pytest.raises(ValueError, match="no distribution of 'x0', and importance needs one for each variable"):
+            leafwise.feature_importance(network, "x1", data=data)
+
+
 def test_features_outside_the_blanket_do_not_matter():
     network = random_network(11, STATES)
     cases = sample(network, 400, seed=2)

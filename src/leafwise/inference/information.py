@@ -249,6 +249,12 @@ def feature_importance(
     """
     check_network(network, "feature_importance")
     index = index_of(target, network.names)
+    given = next((name for name, node in zip(network.names, network.nodes, strict=True) if node is None), None)
+    if given is not None:
+        raise ValueError(
+            f"the network has no distribution of {given!r}, and importance needs one for each variable: learn all "
+            f"variables, without a target."
+        )
     cases = sample(network, _DRAWN, seed) if data is None else known_cases(network, data, **reading)
     n_states = np.array([variable.n_states for variable in network.variables])[:, None]
     usable = cases.codes[index] < n_states[index]
