@@ -153,6 +153,15 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
         read(pd.DataFrame({"seen": ["1/2/2024", "3/4/2024"]}), dates="bins")  # nobody can tell which is the month
 
 
+@pytest.mark.parametrize("size", [1e9, 1e15, 1e18, 1e300])
+def test_numbers_beyond_all_dates(size: float) -> None:
+    numbers = RANDOM.normal(size=N) * size
+    frame = pd.DataFrame({"when": numbers, "late": np.where(numbers > 0, "yes", "no")})
+    network = leafwise.learn(frame)
+    assert network.query("late", given={"when": 2 * size})["late"]["yes"] > 0.9
+    assert (network.predict(frame, "late").labels == frame["late"]).mean() > 0.9
+
+
 def test_what_is_read_is_described_as_it_is_read() -> None:
     frame = people()[FIT]
     table, found = read_and_describe(frame, target="ill")
