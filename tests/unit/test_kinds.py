@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import leafwise
 from leafwise.discretization import Numbers, States, best_bins, cuts_towards, few_states, related
 from leafwise.encoding import describe, read, read_and_describe
+from leafwise.report.shown_graph import arc_states
 
 N = 200
 RANDOM = np.random.default_rng(1)
@@ -151,6 +152,20 @@ def test_dates_are_cut_like_numbers_of_days(tmp_path: Path) -> None:
     assert read(typed, dates="bins").variables[0].cuts == table.variables[0].cuts
     with pytest.raises(ValueError, match=r"'seen' \(dates: .*dates='bins'"):
         read(pd.DataFrame({"seen": ["1/2/2024", "3/4/2024"]}), dates="bins")  # nobody can tell which is the month
+
+
+def test_arcs_are_labelled_by_dates_and_by_all_digits_of_cuts() -> None:
+    frame = people()[["seen", "ill"]]
+    frame["ill"] = np.where(abs(np.arange(N) - 100) < 40, "yes", "no")
+    network = leafwise.learn(read(frame, dates="bins", bins=4, binning="uniform"), target="ill")
+    cuts = [label.removeprefix("< ") for label in network.variables[0].labels[:1]]
+    assert f"seen < {cuts[0]}" in network["ill"].text()
+    near = leafwise.Variable("x", ("< 0.1381941", "0.1381941 to 0.1381942", ">= 0.1381942"), (0.1381941, 0.1381942))
+    assert [arc_states(near, frozenset(states)) for states in ({0}, {0, 1}, {1, 2})] == [
+        "< 0.1381941",
+        "< 0.1381942",
+        ">= 0.1381941",
+    ]
 
 
 @pytest.mark.parametrize("size", [1e9, 1e15, 1e18, 1e300])
