@@ -277,7 +277,8 @@ def test_anytime():
     loopy = query(network, "x0", given=evidence, method="loopy")
     assert loopy.standard_errors is None
     assert "no error is known" in loopy.note
-    for wrong in ({"seconds": 0}, {"error": float("nan")}, {"method": "gibbs", "seconds": 1}):
+    others = {"method": "gibbs", "seconds": 1}, {"method": "loopy", "seconds": 1}, {"method": "loopy", "error": -1}
+    for wrong in ({"seconds": 0}, {"error": float("nan")}, *others):
         with pytest.raises(ValueError, match=r"finite number above 0|does not stop by"):
             query(network, "x0", **wrong)
     with pytest.raises(ValueError, match="no joint"):

@@ -159,9 +159,9 @@ def query(
     weights = weights_of(network, given)
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
+    anytime = _check_anytime(method, seconds, error)
     if method == "loopy":
         return _loopy(network, variables, wanted, weights, joint)
-    anytime = _check_anytime(method, seconds, error)
     if seconds is not None:
         limits = replace(limits, operations=min(limits.operations, Limits.within(seconds).operations))
     if method == "exact":
