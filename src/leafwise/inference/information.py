@@ -175,15 +175,16 @@ def _pairs(
     rest = {v: weight for v, weight in weights.items() if v != chosen}
     asked = [v for v in dict.fromkeys(targets) if v != chosen]
     question = CompiledQuery.of(network, rest, [(v,) for v in asked], [chosen], limits)
+    rows = {v: np.zeros((len(states), network.variables[v].n_states)) for v in asked}
+    log_evidence = np.full(len(states), np.nan)
     if question.is_affordable:
-        rows = dict(zip(asked, question.answers(states[:, None])[1], strict=True))
-    else:
-        rows = {v: np.zeros((len(states), network.variables[v].n_states)) for v in asked}
-        for k, state in enumerate(states.tolist()):
-            known = {**rest, chosen: np.eye(len(shares))[state]}
-            found = affordable(network, known, [(v,) for v in asked], limits).distributions()[1]
-            for v, row in zip(asked, found, strict=True):
-                rows[v][k] = row
+        log_evidence, found = question.answers(states[:, None])
+        rows = dict(zip(asked, found, strict=True))
+    for k in np.flatnonzero(np.isnan(log_evidence)).tolist():  # too costly together, or numbers too small
+        known = {**rest, chosen: np.eye(len(shares))[states[k]]}
+        found = affordable(network, known, [(v,) for v in asked], limits).distributions()[1]
+        for v, row in zip(asked, found, strict=True):
+            rows[v][k] = row
     tables = []
     for v in targets:
         joint = np.diag(shares) if v == chosen else np.zeros((len(shares), network.variables[v].n_states))
