@@ -76,8 +76,8 @@ class _Found:
 class PreparedQuery:
     """A query planned for evidence on given variables; made by `network.prepare`.
 
-    Without `log_evidence`, evidence that is irrelevant to the targets is ignored, even if it is impossible, and answers
-    do not include its probability.
+    Without `log_evidence`, evidence that is irrelevant to the targets may be ignored, even if it is impossible, and
+    answers do not include its probability.
     """
 
     def __init__(
