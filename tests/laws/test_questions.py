@@ -193,6 +193,15 @@ def test_loopy_propagation_is_exact_on_trees(network):
         np.testing.assert_allclose(shares, marginal(table, [v]) / table.sum(), atol=1e-9)
 
 
+def test_loopy_propagation_where_the_state_that_evidence_favours_is_ruled_out_last():
+    n, graph = 120, DecisionGraph.complete([0], [3])
+    sign = Node((0,), graph, np.array([[0.9999, 0.0001], [0.0001, 0.9999], [0.9999, 0.0001]]))
+    last = Node((0,), graph, np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]))
+    network = Network(variables((3, *[2] * (n + 1))), (single([0.4, 0.2, 0.4]), *[sign] * n, last))
+    found = query(network, "x0", given={f"x{v + 1}": "s1" for v in range(n + 1)}, method="loopy")
+    assert list(found["x0"].values()) == pytest.approx([0.4, 0.0, 0.6])
+
+
 @pytest.mark.parametrize("evidence", [{"x0": "s0", "x1": "s1"}, {"x1": "s1"}])
 @pytest.mark.parametrize("target", ["x0", "x1", "x2"])
 def test_loopy_propagation_refuses_impossible_evidence(evidence, target):
