@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL := alarm-model.json
-# The tests start hundreds of processes, each of which would else compile all the modules that it imports.
+# The tests start hundreds of processes, each of which would otherwise compile all modules that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test lint style types pytest pytest-laws pytest-rest pytest-python pytest-oldest test-counters test-bounds test-oldest test-plain fuzz bench paper docs serve pictures notebooks package clean
@@ -30,8 +30,8 @@ demo: .venv/installed
 	@echo
 	$(BIN)/leafwise show $(MODEL) --node SHUNT
 
-# The tests in parts, two at a time, each with its output in one piece where make can do that. The second compiles
-# nothing; when it is done, the third begins, and finds most of what it needs compiled by the first.
+# The tests in parts, two at a time, each with its output in one piece if make supports that. The second compiles
+# nothing; the third begins when it is done, and finds most of what it needs compiled by the first.
 test: style
 	$(MAKE) -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) \
 		pytest-laws pytest-python pytest-rest test-bounds test-oldest types
@@ -57,17 +57,17 @@ pytest-laws: .venv/installed-for-tests
 pytest-rest: .venv/installed-for-tests
 	$(BIN)/python -m pytest $(LAWS:%=--ignore=%)
 
-# Compiled loops are invisible to coverage, and check no index: once more as plain Python, on the tests that reach them.
+# Compiled loops are invisible to coverage, and do not check indices: run the tests that reach them as plain Python, too.
 pytest-python: .venv/installed-for-tests
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q tests/unit tests/laws tests/contracts -m interpreted
 	$(BIN)/coverage report
 
-# The contract and the law of equal networks, over every counter that this machine has: cores, shards, Dask, a GPU.
+# The tests of counters, and of equal networks with all counters that this machine has: cores, shards, Dask, a GPU.
 test-counters: .venv/installed-for-tests
 	$(BIN)/python -c 'from leafwise.counters.gpu import _cupy; _cupy(); print("with a GPU")' 2>/dev/null || echo "without a GPU: see docs/scale.md"
 	$(BIN)/python -m pytest tests/contracts/test_counters.py tests/laws/test_counters.py tests/laws/test_dask.py
 
-# Each of these compiles everything anew. The last one is not part of `make test`.
+# Each of these compiles everything again. The last one is not part of `make test`.
 COMPILED := tests/unit/test_words.py tests/unit/test_sets.py tests/unit/test_references.py tests/unit/test_greedy.py tests/laws/test_oracle.py tests/laws/test_tables.py \
 	tests/laws/test_exact.py
 
@@ -105,7 +105,7 @@ package: .venv/installed-for-tests
 	$(BIN)/python -m hatchling build -d dist
 	LEAFWISE_INSTALL_ALL=1 $(BIN)/python -m pytest -q tests/package
 
-# What the documentation shows was made by these two, and the tests make it again.
+# These two make what the documentation shows; the tests make it again.
 pictures: .venv/installed-for-tests
 	$(BIN)/leafwise learn --example alarm --output $(MODEL)
 	$(BIN)/leafwise show $(MODEL) --node SHUNT --output docs/pictures/shunt.svg

@@ -97,12 +97,15 @@ def interval_labels(cuts: tuple[float, ...], spell: Callable[[float], str] | Non
     >>> interval_labels((2.5, 5.0))
     ('< 2.5', '2.5 to 5', '>= 5')
     """
-    texts = _cut_texts(cuts) if spell is None else [spell(cut) for cut in cuts]
+    texts = cut_texts(cuts, spell)
     inner = [f"{low} to {high}" for low, high in pairwise(texts)]
     return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
 
 
-def _cut_texts(cuts: tuple[float, ...]) -> list[str]:
+def cut_texts(cuts: tuple[float, ...], spell: Callable[[float], str] | None = None) -> list[str]:
+    """The cut points as in the labels of the bins."""
+    if spell is not None:
+        return [spell(cut) for cut in cuts]
     for digits in range(6, 17):
         texts = [number_label(cut if cut.is_integer() else float(f"{cut:.{digits}g}")) for cut in cuts]
         if len(set(texts)) == len(texts):

@@ -11,6 +11,7 @@ _YEAR_FIRST = re.compile(rf"(\d{{4}})[-/](\d{{1,2}})[-/](\d{{1,2}})({_TIME})")
 _DOTTED = re.compile(rf"(\d{{1,2}})\.(\d{{1,2}})\.(\d{{4}})({_TIME})")
 _ANY = re.compile(rf"(?:{_YEAR_FIRST.pattern}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}}){_TIME})")
 _SECONDS = 86_400
+MOST_DAYS = 4_000_000  # from 1970: more than to any date with a year of four digits
 
 
 def are_dates(texts: Iterable[str]) -> bool:

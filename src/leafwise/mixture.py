@@ -185,7 +185,7 @@ class Mixture:
     def _answers(
         self, targets: str | Sequence[str], given: "Given | None", options: dict[str, Any]
     ) -> "dict[int, Answer]":
-        """The answers of the components under which the evidence is possible."""
+        """The answers of the components with a weight under which the evidence is possible."""
         from leafwise.inference.evidence import mapping_of
         from leafwise.inference.exact import Impossible
 
@@ -194,7 +194,9 @@ class Mixture:
             index_of(name, self.names)  # an error for the hidden causes of groups
         found: dict[int, Answer] = {}
         refusal: Impossible | None = None
-        for place, (network, _weight) in enumerate(self.components):
+        for place, (network, weight) in enumerate(self.components):
+            if weight == 0:
+                continue
             try:
                 found[place] = network.query(targets, given=given, **options)
             except Impossible as error:
@@ -253,12 +255,14 @@ class Mixture:
             best = near[:, [at]]
 
     def _explanations(self, given: "Given | None", options: dict[str, Any]) -> list[Mapping[str, str]]:
-        """The explanations of the members under which the evidence is possible."""
+        """The explanations of the members with a weight under which the evidence is possible."""
         from leafwise.inference.exact import Impossible
 
         found: list[Mapping[str, str]] = []
         refusal: Impossible | None = None
-        for member in self.members:
+        for member, weight in zip(self.members, self.weights, strict=True):
+            if weight == 0:
+                continue
             try:
                 found.append(member.explain(given=given, **options).states)
             except Impossible as error:
@@ -359,8 +363,7 @@ class Mixture:
                 "this method does not tell the probability of the evidence, by which a mixture weighs its members: "
                 "use method 'exact', 'weighting' or 'importance'."
             )
-        with np.errstate(divide="ignore"):
-            own = np.log([self.components[place][1] for place in answers])
+        own = np.log([self.components[place][1] for place in answers])
         logs = own + np.array([answer.log_evidence for answer in answers.values()], np.float64)
         total = float(np.logaddexp.reduce(logs))
         return np.exp(logs - total), total

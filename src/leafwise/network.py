@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from leafwise.table import Table
 
 _SUM_TOLERANCE = 1e-6  # distributions in published files are rounded
+_MOST_AXES = 32  # of an array, in all versions of NumPy
 _LOST = 1e-9  # relative difference of numbers that were summed in another order
 
 
@@ -569,7 +570,7 @@ def check_network(network: object, asker: str) -> None:
 
 def _table(variables: tuple[Variable, ...], node: Node) -> NDArray[np.float64] | None:
     shape = [variables[parent].n_states for parent in node.parents]
-    if len(node.probabilities) != math.prod(shape):
+    if len(shape) >= _MOST_AXES or len(node.probabilities) != math.prod(shape):
         return None
     from leafwise.kernels.questions.paths import leaf_table
 

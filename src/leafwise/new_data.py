@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leafwise.batches import recode
 from leafwise.binning import number, number_label
 from leafwise.columns import Column, Source
-from leafwise.dates import date_label, day
+from leafwise.dates import MOST_DAYS, date_label, day
 from leafwise.errors import Advice, AdvisedError, Argument
 from leafwise.kinds import count_labels, some
 from leafwise.table import Table, Variable, code_type
@@ -106,7 +106,7 @@ def _known_states(column: Column, variable: Variable, unseen: str, sums: bool) -
     counts = count_labels(column)
     states = np.full(len(counts), -1, dtype=np.int64)
     seen = np.flatnonzero(counts[:-1])
-    if variable.cuts and column.numbers is not None and not _is_dated(variable):
+    if variable.cuts and column.numbers is not None and not is_dated(variable):
         states[seen] = np.searchsorted(variable.cuts, column.numbers[seen], side="right")
     else:
         position = {label: state for state, label in enumerate(variable.labels)}
@@ -134,7 +134,7 @@ def known_state(label: str, variable: Variable, position: Mapping[str, int]) -> 
         return position[label]
     if label.lower() in ("true", "false"):
         return _boolean_state(label.lower(), variable)
-    value = day(label) if _is_dated(variable) else number(label)
+    value = day(label) if is_dated(variable) else number(label)
     if value is None:
         return None
     if variable.cuts:
@@ -148,14 +148,16 @@ def _boolean_state(truth: str, variable: Variable) -> int | None:
     return next((spelled.index(text) for text in (truth, str(int(truth == "true"))) if text in spelled), None)
 
 
-def _is_dated(variable: Variable) -> bool:
+def is_dated(variable: Variable) -> bool:
     """Whether the cuts are days, which only the labels show."""
-    return bool(variable.cuts) and variable.labels[0] == f"< {date_label(variable.cuts[0])}"
+    if not variable.cuts or abs(variable.cuts[0]) > MOST_DAYS:
+        return False
+    return variable.labels[0] == f"< {date_label(variable.cuts[0])}"
 
 
 def in_bins(variable: Variable) -> str:
     """The values of a binned variable, in words."""
-    return "dates such as 2024-01-31" if _is_dated(variable) else "numbers"
+    return "dates such as 2024-01-31" if is_dated(variable) else "numbers"
 
 
 def _unseen(variable: Variable, labels: list[str], n_cells: int) -> str:

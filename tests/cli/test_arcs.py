@@ -2,6 +2,7 @@
 
 import pytest
 
+from leafwise.examples import alarm
 from leafwise.formats.arcs import read_arcs, read_order, read_tiers
 
 
@@ -28,6 +29,12 @@ def test_a_saved_network_is_a_list_of_arcs(model):
     assert ("rain", "wet grass") in {arc if arc[1] == "wet grass" else arc[::-1] for arc in read_arcs(model)}
     with pytest.raises(ValueError, match=r"model.json: there is no variable"):
         read_arcs(model, names=("other",))
+
+
+@pytest.mark.parametrize("name", ["alarm.json", "alarm.json.gz", "alarm", "alarm.bif", "alarm.xmod.gz", "alarm.xdsl"])
+def test_so_is_one_in_any_format(name, tmp_path):
+    alarm().save(tmp_path / name)
+    assert {*read_arcs(tmp_path / name)} == {*alarm().named_arcs}
 
 
 def test_orders_and_tiers(file):

@@ -65,6 +65,21 @@ def test_a_joint_answer_by_samples(ask, folder, model):
     lines = ask(*asked).stdout.splitlines()
     assert lines[0].startswith("method: weighting")
     assert [*names, "probability"] in [line.split() for line in lines]
+    assert "±" in lines[-1]
+    cells = json.loads(ask(*asked, "--json").stdout)["joint"]
+    assert {*cells[0]} == {"states", "probability", "standard_error"}
+
+
+def test_samples_of_a_mixture_come_with_errors_and_warnings(ask, folder, model):
+    known = "HRBP=LOW,HR=HIGH,BP=HIGH,TPR=LOW"
+    asked = ["query", folder / "mixture.json", "--target", "CO", "--given", known, "--method", "weighting"]
+    lines = ask(*asked, "--samples", "100").stdout.splitlines()
+    assert any(line.startswith("warning: ") for line in lines)
+    assert "±" in lines[-1]
+    found = json.loads(ask(*asked, "--samples", "100", "--json").stdout)
+    assert found["warnings"]
+    assert found["standard_errors"]["CO"].keys() == found["probabilities"]["CO"].keys()
+    assert "intervals" not in found
 
 
 def test_show_tells_what_members_agree_on(ask, folder, model):

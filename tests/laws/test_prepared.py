@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
-from random_networks import random_network
+from random_networks import random_network, single, variables
 from strategies import examples
 
 from leafwise.examples import alarm
@@ -20,6 +20,7 @@ from leafwise.inference.exact import Limits
 from leafwise.inference.prepared import PreparedQuery
 from leafwise.inference.query import query
 from leafwise.inference.sampling import sample
+from leafwise.network import Network
 from leafwise.table import Table
 
 pytestmark = pytest.mark.interpreted
@@ -113,6 +114,13 @@ def test_what_a_plan_cannot_do_is_asked_alone():
     assert asked(hard).log_evidence == pytest.approx(query(network, "x0", given=hard).log_evidence)
 
 
+def test_a_query_without_evidence_variables():
+    network = random_network(11, (2, 3, 2, 3))
+    expected = query(network, "x0").distributions[0]
+    np.testing.assert_allclose(network.prepare("x0")({}).distributions[0], expected)
+    np.testing.assert_allclose(network.prepare("x0").batch([{}, {}])["x0"], [expected] * 2)
+
+
 def test_samples_where_a_plan_is_too_costly():
     sampled = PreparedQuery(random_network(11, (2, 3, 2, 3)), "x0", ["x1"], limits=Limits(operations=1))
     with pytest.MonkeyPatch.context() as patch:
@@ -135,6 +143,14 @@ def test_impossible_rows():
         asked({"x0": "s1"})
 
 
+def test_impossible_rows_where_a_plan_is_too_costly():
+    sure, free = single([1.0, 0.0]), single([0.3, 0.7])
+    network = Network(variables((2, 2)), (sure, free))
+    found = PreparedQuery(network, "x1", ["x0"], limits=Limits(memory=1)).batch([{"x0": "s0"}, {"x0": "s1"}])
+    assert found.is_exact.tolist() == [False, True]
+    assert np.isnan(found["x1"]).any(axis=1).tolist() == [False, True]
+
+
 def test_batches_are_read_as_elsewhere(tmp_path):
     asked, path, rows = alarm().prepare("CO", "HR"), tmp_path / "rows.csv", [{"HR": "LOW"}, {"HR": "HIGH"}]
     path.write_text("HR,BP\nLOW,LOW\nHIGH,VERY LOW\n")
@@ -146,6 +162,17 @@ def test_batches_are_read_as_elsewhere(tmp_path):
     for given_here in (path, [path]):
         np.testing.assert_array_equal(asked.batch(given_here, unseen="missing")["CO"], expected)
     assert len(asked.batch([])) == 0
+
+
+def test_cells_of_a_single_target_may_be_missing_where_they_do_not_matter():
+    whole = random_network(11, (2, 3, 2, 3))
+    target = next(v for v, node in enumerate(whole.nodes) if node.n_tests)
+    name, parents = whole.names[target], {whole.names[v] for v in whole.nodes[target].graph.tested}
+    network = Network(whole.variables, tuple(node if v == target else None for v, node in enumerate(whole.nodes)))
+    names = [other for other in network.names if other != name]
+    rows = [dict.fromkeys(names, "s0"), {other: "s0" if other in parents else None for other in names}]
+    found = network.prepare(name, names).batch(pd.DataFrame(rows))[name]
+    np.testing.assert_allclose(found, [list(network.query(name, given=rows[0])[name].values())] * 2)
 
 
 def test_refusals():

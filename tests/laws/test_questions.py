@@ -7,14 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from network_strategies import networks
 from oracle_inference import joint_table, marginal, weighted
-from random_networks import random_network
+from random_networks import random_network, single, variables
 from strategies import examples
 
 import leafwise
+from leafwise.decision_graph import DecisionGraph
 from leafwise.examples import alarm
 from leafwise.inference import explanation, information, sampling
 from leafwise.inference import importance as importance_sampling
-from leafwise.inference.exact import Exact, Limits
+from leafwise.inference.exact import Exact, Impossible, Limits
 from leafwise.inference.explanation import explain
 from leafwise.inference.importance import importance
 from leafwise.inference.independence import contexts, is_independent, markov_blanket
@@ -23,8 +24,8 @@ from leafwise.inference.intervention import do
 from leafwise.inference.loopy import propagate
 from leafwise.inference.query import query
 from leafwise.inference.sampling import Approximate, sample
-from leafwise.network import Network
-from leafwise.table import Variable
+from leafwise.network import Network, Node
+from leafwise.table import Table, Variable
 
 pytestmark = pytest.mark.interpreted
 
@@ -192,6 +193,24 @@ def test_loopy_propagation_is_exact_on_trees(network):
         np.testing.assert_allclose(shares, marginal(table, [v]) / table.sum(), atol=1e-9)
 
 
+def test_loopy_propagation_where_the_state_that_evidence_favours_is_ruled_out_last():
+    n, graph = 120, DecisionGraph.complete([0], [3])
+    sign = Node((0,), graph, np.array([[0.9999, 0.0001], [0.0001, 0.9999], [0.9999, 0.0001]]))
+    last = Node((0,), graph, np.array([[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]))
+    network = Network(variables((3, *[2] * (n + 1))), (single([0.4, 0.2, 0.4]), *[sign] * n, last))
+    found = query(network, "x0", given={f"x{v + 1}": "s1" for v in range(n + 1)}, method="loopy")
+    assert list(found["x0"].values()) == pytest.approx([0.4, 0.0, 0.6])
+
+
+@pytest.mark.parametrize("evidence", [{"x0": "s0", "x1": "s1"}, {"x1": "s1"}])
+@pytest.mark.parametrize("target", ["x0", "x1", "x2"])
+def test_loopy_propagation_refuses_impossible_evidence(evidence, target):
+    sure, copy = single([1.0, 0.0]), Node((0,), DecisionGraph.complete([0], [2]), np.eye(2))
+    network = Network(variables((2, 2, 2)), (sure, copy, single([0.3, 0.7])))
+    with pytest.raises(Impossible):
+        query(network, target, given=evidence, method="loopy")
+
+
 LITTLE = Limits(operations=1)
 STATES = (2, 3, 2, 3, 2)
 
@@ -267,11 +286,27 @@ def test_anytime():
     loopy = query(network, "x0", given=evidence, method="loopy")
     assert loopy.standard_errors is None
     assert "no error is known" in loopy.note
-    for wrong in ({"seconds": 0}, {"error": float("nan")}, {"method": "gibbs", "seconds": 1}):
+    others = {"method": "gibbs", "seconds": 1}, {"method": "loopy", "seconds": 1}, {"method": "loopy", "error": -1}
+    for wrong in ({"seconds": 0}, {"error": float("nan")}, *others):
         with pytest.raises(ValueError, match=r"finite number above 0|does not stop by"):
             query(network, "x0", **wrong)
     with pytest.raises(ValueError, match="no joint"):
         query(network, ["x0", "x2"], joint=True, method="loopy")
+
+
+def test_no_feature_explains_a_row_that_is_impossible():
+    network = Network(variables((2, 2)), (single([1.0, 0.0]), single([0.3, 0.7])))
+    table = Table(tuple(v.with_missing for v in network.variables), np.array([[0, 0, 1], [2, 1, 1]], np.uint8))
+    with pytest.raises(ValueError, match="row 3 is impossible under this network"):
+        leafwise.feature_importance(network, "x1", data=table)
+
+
+def test_importance_needs_all_distributions():
+    whole = random_network(11, STATES)
+    network = Network(whole.variables, (None, *whole.nodes[1:]))
+    for data in (None, sample(whole, 10, seed=1)):
+        with pytest.raises(ValueError, match="no distribution of 'x0', and importance needs one for each variable"):
+            leafwise.feature_importance(network, "x1", data=data)
 
 
 def test_features_outside_the_blanket_do_not_matter():

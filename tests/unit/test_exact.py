@@ -193,6 +193,17 @@ def test_mutual_information_is_that_of_the_joint_distribution():
     assert len(mutual_information(network, "CO")) == 36
 
 
+def test_mutual_information_where_numbers_are_too_small_for_the_plan():
+    """Each of two states decides which state of another a thousand observations favour, by e^6900."""
+    single, both = DecisionGraph.single(), DecisionGraph.complete([0, 1], [2, 2])
+    roots = [Node((), single, np.array([[0.5, 0.5]]))] * 2
+    feature = Node((0, 1), both, np.array([[0.999, 0.001], [0.001, 0.999], [0.001, 0.999], [0.999, 0.001]]))
+    variables = [Variable(name, ("no", "yes")) for name in ("a", "b", *(f"f{k}" for k in range(1000)))]
+    network = Network(tuple(variables), (*roots, *[feature] * 1000))
+    observed = {f"f{k}": "yes" for k in range(1000)}
+    assert mutual_information(network, "a", "b", given=observed)["b"] == pytest.approx(np.log(2))
+
+
 def test_explanation_is_a_case_of_that_probability():
     network = alarm()
     best = explain(network, given={"BP": "LOW", "HR": ["LOW", "HIGH"]})
@@ -204,6 +215,22 @@ def test_explanation_is_a_case_of_that_probability():
     assert best.log_posterior == pytest.approx(
         best.log_probability - query(network, [], given={"BP": "LOW", "HR": ["LOW", "HIGH"]}).log_evidence
     )
+
+
+def test_no_targets():
+    for joint in (False, True):
+        answer = query(alarm(), [], given={"BP": "LOW"}, joint=joint)
+        assert len(answer.to_pandas()) == joint
+        assert repr(answer).startswith("Answer (exact)")
+    for method in ("exact", "search"):
+        with pytest.raises(ValueError, match="explain got no targets"):
+            explain(alarm(), [], method=method)
+
+
+def test_a_variable_that_tells_everything_leaves_no_entropy():
+    network = _naive_bayes([0.4, 0.6], [[1.0, 0.0], [0.0, 1.0]], 1)
+    left = leafwise.value_of_information(network, "class", "f0")["f0"].entropy_after
+    assert f"{left:.6f}" == "0.000000"
 
 
 def test_a_model_of_one_target_answers_when_its_parents_are_given():

@@ -121,6 +121,13 @@ def test_marginals_that_are_too_costly_are_sampled_and_say_so():
     assert found["note"].endswith("multiplications, and the limit is 1.0e+00: give more evidence.")
 
 
+def test_a_sampler_that_finds_no_case_gives_way_to_the_next():
+    rare, copy = np.array([[1 - 1e-7, 1e-7]]), Node((0,), DecisionGraph.complete([0], [2]), np.eye(2))
+    x, y = Variable("x", ("no", "yes")), Variable("y", ("no", "yes"))
+    network = Network((x, y), (Node((), DecisionGraph.single(), rare), copy))
+    assert marginals(network, {"y": ["yes"]}, Limits(operations=1), 2000)["values"][0] == [0.0, 1.0]
+
+
 def test_the_explanation_is_that_of_the_library():
     found = explanation(small(), {"y": ["yes"]})
     assert found["states"] == [1, 1]

@@ -177,6 +177,15 @@ def test_answers_turn_into_frames():
     assert ALARM.predict(CASES, "BP").to_pandas().columns.tolist() == ["BP", "p(LOW)", "p(NORMAL)", "p(HIGH)"]
 
 
+def test_targets_named_like_other_columns():
+    coin = leafwise.Node((), leafwise.DecisionGraph.single(), np.array([[0.25, 0.75]]))
+    names = ("probability", "standard_error")
+    network = leafwise.Network(tuple(leafwise.Variable(name, ("heads", "tails")) for name in names), (coin, coin))
+    frame = network.query(names, joint=True, method="weighting", n_samples=100).to_pandas()
+    assert frame.columns.tolist() == [*names, "probability'", "standard_error'"]
+    assert frame["probability"].tolist() == ["heads", "heads", "tails", "tails"]
+
+
 def test_frames_of_packages_that_are_not_there(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ValueError, match="needs the package pandas, which is not installed: install it"):
@@ -247,6 +256,17 @@ def test_graphs_are_compared_by_their_leaves_and_not_by_the_order_of_splits_vari
         (lambda: leafwise.sample(None, 5, 1), "sample got .* NoneType, and needs a Network: learn or load"),
         (lambda: leafwise.explain(5), "explain got"),
         (lambda: leafwise.mutual_information(5, "a"), "mutual_information got"),
+        (lambda: leafwise.value_of_information(5, "a"), "value_of_information got"),
+        (lambda: leafwise.feature_importance(5, "a"), "feature_importance got"),
+        (lambda: leafwise.markov_blanket("model.json", "a"), "markov_blanket got .* Network.load"),
+        (lambda: leafwise.is_independent(5, "a", "b"), "is_independent got"),
+        (lambda: leafwise.dependence_path(5, "a", "b"), "dependence_path got"),
+        (
+            lambda: leafwise.contexts(leafwise.Mixture((ALARM,), (1,)), "CO"),
+            "contexts got .* Mixture, .*: ask one of its members",
+        ),
+        (lambda: leafwise.do(5, {}), "do got"),
+        (lambda: leafwise.reversible_arcs(5, "a"), "reversible_arcs got"),
         (lambda: leafwise.log_probabilities(5, CASES), "log_probabilities got"),
         (lambda: leafwise.log_score(5, CASES), "log_score got"),
         (lambda: leafwise.predict(5, CASES, "a"), "predict got"),

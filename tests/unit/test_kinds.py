@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import leafwise
 from leafwise.discretization import Numbers, States, best_bins, cuts_towards, few_states, related
 from leafwise.encoding import describe, read, read_and_describe
+from leafwise.report.shown_graph import arc_states
 
 N = 200
 RANDOM = np.random.default_rng(1)
@@ -160,6 +161,29 @@ def test_dates_may_have_a_time(clock: str) -> None:
     assert variables[0].labels[0] == "< 2024-01-20T09:30:00"
     new = pd.DataFrame({"seen": [f"19.1.2024 {clock}", f"20.1.2024 {clock}"], "ill": ["no"] * 2})
     assert read(new, variables=variables).codes[0].tolist() == [0, 1]
+
+
+def test_arcs_are_labelled_by_dates_and_by_all_digits_of_cuts() -> None:
+    frame = people()[["seen", "ill"]]
+    frame["ill"] = np.where(abs(np.arange(N) - 100) < 40, "yes", "no")
+    network = leafwise.learn(read(frame, dates="bins", bins=4, binning="uniform"), target="ill")
+    cuts = [label.removeprefix("< ") for label in network.variables[0].labels[:1]]
+    assert f"seen < {cuts[0]}" in network["ill"].text()
+    near = leafwise.Variable("x", ("< 0.1381941", "0.1381941 to 0.1381942", ">= 0.1381942"), (0.1381941, 0.1381942))
+    assert [arc_states(near, frozenset(states)) for states in ({0}, {0, 1}, {1, 2})] == [
+        "< 0.1381941",
+        "< 0.1381942",
+        ">= 0.1381941",
+    ]
+
+
+@pytest.mark.parametrize("size", [1e9, 1e15, 1e18, 1e300])
+def test_numbers_beyond_all_dates(size: float) -> None:
+    numbers = RANDOM.normal(size=N) * size
+    frame = pd.DataFrame({"when": numbers, "late": np.where(numbers > 0, "yes", "no")})
+    network = leafwise.learn(frame)
+    assert network.query("late", given={"when": 2 * size})["late"]["yes"] > 0.9
+    assert (network.predict(frame, "late").labels == frame["late"]).mean() > 0.9
 
 
 def test_what_is_read_is_described_as_it_is_read() -> None:

@@ -220,6 +220,16 @@ def test_a_group_without_weight_says_nothing(cases, mixture):
     assert alone.sample(20, seed=1).n_cases == 20
 
 
+def test_evidence_that_only_a_group_without_weight_allows_is_impossible():
+    alarm = leafwise.examples.alarm()
+    mixture, given = Mixture((alarm.do({"BP": "LOW"}), alarm), (1, 0)), {"BP": "HIGH"}
+    for ask in (lambda: mixture.query("CO", given=given), lambda: mixture.explain(given=given)):
+        with pytest.raises(ValueError, match="impossible"):
+            ask()
+    with pytest.raises(ValueError, match="impossible"):
+        mixture.sample(3, given=given)
+
+
 def test_saved_loaded_and_pickled(mixture, tmp_path):
     for name in ("mixture.json", "mixture.json.gz"):
         mixture.save(tmp_path / name)
@@ -420,6 +430,14 @@ def test_groups_that_hold_a_row_impossible_are_not_asked():
     frame["BP"] = ["LOW", "NORMAL", "LOW", "LOW"]
     with pytest.raises(ValueError, match="what row 2 shows is impossible"):
         leafwise.impute(only, frame, "draw")
+
+
+@pytest.mark.parametrize("method", ["exact", "weighting", "importance"])
+def test_groups_that_hold_evidence_impossible_say_nothing(method):
+    alarm = leafwise.examples.alarm()
+    mixture, given = Mixture((alarm.do({"BP": "LOW"}), alarm), (0.5, 0.5)), {"BP": "HIGH"}
+    found = mixture.query("CO", given=given, method=method, n_samples=1000)
+    assert found["CO"] == pytest.approx(alarm.query("CO", given=given, method=method, n_samples=1000)["CO"])
 
 
 def test_draws_by_a_mixture_are_not_those_that_chose_the_group():

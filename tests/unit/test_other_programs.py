@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leafwise.formats import net, uai, xdsl, xmlbif
+from leafwise.formats import bif, net, uai, xdsl, xmlbif
 from leafwise.formats.files import load
 
 # One network in four formats: the sky has three states, rain two, and the table of wet tells all orders apart.
@@ -190,4 +190,8 @@ def test_thousands_of_parents_with_one_state():
     n = 2000
     scopes = "".join(f"1 {k}\n" for k in range(n)) + f"{n + 1} {' '.join(map(str, range(n + 1)))}\n"
     text = f"BAYES {n + 1} {'1 ' * n}2\n{n + 1}\n{scopes}{'1 1 ' * n}2 0.25 0.75"
-    assert uai.loads(text.encode()).nodes[n].probabilities.tolist() == [[0.25, 0.75]]
+    network = uai.loads(text.encode())
+    assert network.nodes[n].probabilities.tolist() == [[0.25, 0.75]]
+    assert network.query(str(n))[str(n)] == {"0": 0.25, "1": 0.75}
+    for form in (bif, net, uai, xdsl, xmlbif):
+        assert form.loads(form.dumps(network).encode()).nodes == network.nodes

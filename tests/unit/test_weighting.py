@@ -99,8 +99,9 @@ def test_variables_without_a_distribution_are_refused_unless_they_are_known():
         weighting(network, [1], {}, n_samples=10, seed=0)
     with pytest.raises(ValueError, match="no distribution of 'x0'"):
         weighted_cases(network, {}, 10, seed=0)
-    found = weighting(network, [1], {0: np.array([0.0, 1.0])}, n_samples=1000, seed=0)
+    found = weighting(network, [1], {0: np.array([0.0, 0.5])}, n_samples=1000, seed=0)
     assert abs(found.probabilities[0] - [0.2, 0.8]).max() < 5 * found.standard_errors[0].max()
+    assert found.log_evidence == pytest.approx(math.log(0.5))  # as in exact inference
 
 
 def test_a_thousand_observations_do_not_underflow():

@@ -188,7 +188,9 @@ def _about(answer: "Answer") -> dict[str, Any]:
     if answer.log_evidence_error is not None:
         about["log_evidence_error"] = answer.log_evidence_error
     if answer.effective_sample_size is not None:
-        about |= {"effective_sample_size": answer.effective_sample_size, "warnings": answer.warnings}
+        about["effective_sample_size"] = answer.effective_sample_size
+    if answer.standard_errors is not None:
+        about["warnings"] = answer.warnings
     if answer.mixing is not None:
         about |= asdict(answer.mixing)
     return about
@@ -203,8 +205,8 @@ def _json(answer: "Answer") -> dict[str, Any]:
     errors, intervals = answer.standard_errors, answer.intervals
     for place, (variable, values) in enumerate(zip(answer.variables, answer.distributions, strict=True)):
         columns = {"probabilities": values}
-        if errors is not None and intervals is not None:
-            columns |= {"standard_errors": errors[place], "intervals": intervals[place].T}
+        columns |= {} if errors is None else {"standard_errors": errors[place]}
+        columns |= {} if intervals is None else {"intervals": intervals[place].T}
         for key, column in columns.items():
             out.setdefault(key, {})[variable.name] = dict(zip(variable.labels, column.tolist(), strict=True))
     return out
@@ -216,27 +218,28 @@ def _rows(answer: "Answer") -> list[tuple[str, ...]]:
     for place, (variable, values) in enumerate(zip(answer.variables, answer.distributions, strict=True)):
         for state, label in enumerate(variable.labels):
             row = [variable.name if state == 0 else "", label, f"{values[state]:.6f}"]
-            if errors is not None and intervals is not None:
-                row += _certainty(errors[place][state], intervals[place][:, state].tolist())
+            if errors is not None:
+                interval = None if intervals is None else intervals[place][:, state].tolist()
+                row += _certainty(errors[place][state], interval)
             rows.append(tuple(row))
     return rows
 
 
-def _certainty(error: float, interval: Sequence[float]) -> list[str]:
-    """The standard error and the interval of a probability, as text."""
-    low, high = interval
-    return [f"± {error:.6f}", f"{low:.6f} to {high:.6f}"]
+def _certainty(error: float, interval: Sequence[float] | None) -> list[str]:
+    """The standard error and, unless it is from a mixture, the interval of a probability, as text."""
+    return [f"± {error:.6f}", *([] if interval is None else ["{:.6f} to {:.6f}".format(*interval)])]
 
 
-_JointCell = tuple[tuple[str, ...], float, tuple[float, list[float]] | None]
+_JointCell = tuple[tuple[str, ...], float, tuple[float, list[float] | None] | None]
 
 
 def _joint_cells(answer: "Answer") -> list[_JointCell]:
     """Labels, probability, error and interval of each cell, the most probable first."""
     values = answer.distributions[0].ravel().tolist()
-    certainties: list[tuple[float, list[float]] | None] = [None] * len(values)
-    if answer.standard_errors is not None and answer.intervals is not None:
-        intervals = answer.intervals[0].reshape(2, -1).T.tolist()
+    certainties: list[tuple[float, list[float] | None] | None] = [None] * len(values)
+    if answer.standard_errors is not None:
+        none = [None] * len(values)
+        intervals = none if answer.intervals is None else answer.intervals[0].reshape(2, -1).T.tolist()
         certainties = list(zip(answer.standard_errors[0].ravel().tolist(), intervals, strict=True))
     cells = zip(product(*(variable.labels for variable in answer.variables)), values, certainties, strict=True)
     return sorted(cells, key=lambda cell: -cell[1])
@@ -245,13 +248,14 @@ def _joint_cells(answer: "Answer") -> list[_JointCell]:
 def _joint_json(answer: "Answer") -> dict[str, Any]:
     cells = []
     for labels, value, certainty in _joint_cells(answer):
-        sure = {} if certainty is None else {"standard_error": certainty[0], "interval": certainty[1]}
-        cells.append({"states": labels, "probability": value, **sure})
+        sure = {} if certainty is None else dict(zip(("standard_error", "interval"), certainty, strict=True))
+        known = {key: number for key, number in sure.items() if number is not None}
+        cells.append({"states": labels, "probability": value, **known})
     return {"targets": [variable.name for variable in answer.variables], "joint": cells}
 
 
 def _joint_rows(answer: "Answer") -> list[tuple[str, ...]]:
-    beside = [] if answer.standard_errors is None or answer.intervals is None else ["", ""]
+    beside = [""] * ((answer.standard_errors is not None) + (answer.intervals is not None))
     rows: list[tuple[str, ...]] = [(*(variable.name for variable in answer.variables), "probability", *beside)]
     cells = _joint_cells(answer)
     for labels, value, certainty in cells[:MOST_ROWS]:

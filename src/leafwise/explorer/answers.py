@@ -5,6 +5,7 @@ Exact if that is within the limits, else from samples, with standard errors.
 
 from typing import Any
 
+from leafwise.inference.estimates import NoCaseError
 from leafwise.inference.exact import Limits, TooCostly
 from leafwise.inference.explanation import explain
 from leafwise.inference.query import Answer, query
@@ -68,9 +69,14 @@ def _answer(network: Network, given: Given, limits: Limits, n_samples: int) -> A
     try:
         return query(network, names, given=given, method="exact", limits=limits)
     except TooCostly:
-        found = []
+        found = list[Answer]()
     for method, n in (("weighting", n_samples), ("importance", n_samples), ("gibbs", FEW_SWEEPS)):
-        found.append(query(network, names, given=given, method=method, n_samples=n))
+        try:
+            found.append(query(network, names, given=given, method=method, n_samples=n))
+        except NoCaseError:
+            if method == "gibbs" and not found:
+                raise
+            continue
         if (found[-1].effective_sample_size or 0.0) >= _WORTH and not found[-1].warnings:
             return found[-1]
     return max(found, key=lambda answer: (not answer.warnings, answer.effective_sample_size or 0.0))

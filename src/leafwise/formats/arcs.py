@@ -31,8 +31,7 @@ def read_arcs(path: Path, names: Collection[str] | None = None) -> tuple[Arc, ..
     ...     read_arcs(path)
     (('smoke', 'lung'), ('lung', 'x ray'))
     """
-    text = _text(path)
-    if text.lstrip().startswith("{"):
+    if _is_model(path) or (text := _text(path)).lstrip().startswith("{"):
         return _arcs_of_model(path, names)
     arcs: dict[Arc, None] = {}
     for place, line in _lines(path, text):
@@ -85,6 +84,16 @@ def _named(rows: Iterable[tuple[str, ...]], path: Path) -> list[tuple[str, ...]]
             f"{path}: there is no name in it, where every variable has its place: name them, or leave it out."
         )
     return found
+
+
+def _is_model(path: Path) -> bool:
+    """Whether the name of a file is that of a saved network; texts without an extension, or in .json, may be lists."""
+    from leafwise.formats.files import format_of
+
+    try:
+        return format_of(path) != "JSON" or path.name.lower().endswith(".gz")
+    except ValueError:
+        return False
 
 
 def _arcs_of_model(path: Path, names: Collection[str] | None) -> tuple[Arc, ...]:

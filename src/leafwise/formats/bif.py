@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from leafwise.formats.bif_reading import read_network
 from leafwise.formats.bif_text import decoded, quoted
-from leafwise.formats.tables import MOST_CELLS, Room, complete_table
+from leafwise.formats.tables import MOST_CELLS, Room, complete_rows
 from leafwise.formats.whole_files import read_as, write_whole
 from leafwise.network import Network
 from leafwise.table import Variable
@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     """The BIF text of a network; a ValueError if a table would have more than `most_cells` cells."""
-    tables = [complete_table(network, index, most_cells) for index in range(len(network.variables))]
+    tables = [complete_rows(network, index, most_cells) for index in range(len(network.variables))]
     lines = ["network unknown {", "}"]
     for variable in network.variables:
         lines += _variable_lines(variable)
@@ -73,7 +73,7 @@ def _distribution_lines(network: Network, index: int, table: NDArray[np.float64]
     parents = [network.variables[parent] for parent in (node.parents if node else ())]
     given = " | " + ", ".join(quoted(parent.name) for parent in parents) if parents else ""
     yield f"probability ( {quoted(network.variables[index].name)}{given} ) {{"
-    rows = [", ".join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]
+    rows = [", ".join(map(repr, row)) for row in table.tolist()]
     if parents:
         labels = product(*(map(quoted, parent.labels) for parent in parents))
         yield from (f"  ({', '.join(states)}) {row};" for states, row in zip(labels, rows, strict=True))

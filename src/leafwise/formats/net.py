@@ -10,7 +10,7 @@ Comments extend from % to the end of the line. In the data the first parent vari
 import re
 
 from leafwise.formats.bif_text import Cursor, brief, decoded
-from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, names_of_parents, numbers_of, rows_of_text
+from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_rows, names_of_parents, numbers_of, rows_of_text
 from leafwise.network import Network
 
 _NAME = re.compile(r"[^\s{}()=;|\"%]++")
@@ -36,7 +36,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
         states = " ".join(f'"{label}"' for label in variable.labels)
         lines.append(f"node {variable.name} {{ states = ({states}); }}")
     for index, name in enumerate(network.names):
-        rows = rows_of_text(complete_table(network, index, most_cells))
+        rows = rows_of_text(complete_rows(network, index, most_cells))
         parents = " ".join(names_of_parents(network, index))
         lines += [f"potential ( {name}{' | ' * bool(parents)}{parents} ) {{ data = (", *rows, "); }"]
     return "\n".join([*lines, ""])

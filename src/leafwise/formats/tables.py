@@ -68,6 +68,12 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
     >>> complete_table(network, network.names.index("SHUNT")).shape
     (2, 3, 2)
     """
+    rows, node = complete_rows(network, index, most_cells), network.nodes[index]
+    return rows.reshape(*(network.variables[parent].n_states for parent in (node.parents if node else ())), -1)
+
+
+def complete_rows(network: Network, index: int, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
+    """The same as rows, the last parent varying fastest: the number of parents is not limited to that of axes."""
     node, variables = network.nodes[index], network.variables
     name = variables[index].name
     if node is None:
@@ -77,8 +83,7 @@ def complete_table(network: Network, index: int, most_cells: int = MOST_CELLS) -
     shape = tuple(variables[parent].n_states for parent in node.parents)
     n_cells = math.prod(shape) * node.n_states
     check_size(f"the table of {brief(name)} given its {len(shape)} parents", n_cells, most_cells)
-    leaves = leaves_of(node.graph, dict(zip(node.parents, shape, strict=True)))
-    return node.probabilities[leaves].reshape(*shape, node.n_states)
+    return node.probabilities[leaves_of(node.graph, dict(zip(node.parents, shape, strict=True)))]
 
 
 def names_of_parents(network: Network, index: int) -> list[str]:
@@ -115,9 +120,9 @@ def table_node(parents: Sequence[int], table: NDArray[np.float64], n_states: Seq
     return Node(tuple(sorted(parents)), DecisionGraph.complete(sorted(several), n_states), rows)
 
 
-def rows_of_text(table: NDArray[np.float64]) -> list[str]:
+def rows_of_text(rows: NDArray[np.float64]) -> list[str]:
     """The numbers of a table, one line per assignment of the parents, to be read back to the last bit."""
-    return [" ".join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]
+    return [" ".join(map(repr, row)) for row in rows.tolist()]
 
 
 def numbers_of(text: str, due: int, fail: Fail) -> list[float]:

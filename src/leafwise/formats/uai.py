@@ -20,7 +20,7 @@ variable varies slowest, and the last, whose distribution it is, fastest.
 import re
 
 from leafwise.formats.bif_text import Cursor, brief, decoded
-from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, numbers_of, rows_of_text
+from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_rows, numbers_of, rows_of_text
 from leafwise.network import Network
 
 
@@ -37,7 +37,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     509
     """
     n = len(network.variables)
-    tables = [complete_table(network, index, most_cells) for index in range(n)]
+    tables = [complete_rows(network, index, most_cells) for index in range(n)]
     lines = ["BAYES", str(n), " ".join(str(variable.n_states) for variable in network.variables), str(n)]
     for index, node in enumerate(network.nodes):
         scope = [*(node.parents if node else ()), index]

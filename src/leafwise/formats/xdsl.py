@@ -9,7 +9,7 @@
 In the probabilities the first parent varies slowest, the variable itself fastest. Parents come before children.
 """
 
-from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, names_of_parents, numbers_of, rows_of_text
+from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_rows, names_of_parents, numbers_of, rows_of_text
 from leafwise.formats.xml_elements import attribute_of, parsed, text_of
 from leafwise.network import Network
 from leafwise.table import brief
@@ -28,7 +28,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
     lines = ['<?xml version="1.0"?>', '<smile version="1.0" id="network">', "<nodes>"]
     for index in network.order():
         variable = network.variables[index]
-        table = complete_table(network, index, most_cells)
+        table = complete_rows(network, index, most_cells)
         parents = " ".join(map(text_of, names_of_parents(network, index)))
         lines.append(f"<cpt id={attribute_of(variable.name)}>")
         lines += [f"<state id={attribute_of(label)}/>" for label in variable.labels]

@@ -8,7 +8,7 @@
 In a table the first GIVEN varies slowest, and the variable itself fastest.
 """
 
-from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_table, names_of_parents, numbers_of, rows_of_text
+from leafwise.formats.tables import MOST_CELLS, Draft, Room, complete_rows, names_of_parents, numbers_of, rows_of_text
 from leafwise.formats.xml_elements import parsed, text_of
 from leafwise.network import Network
 
@@ -25,7 +25,7 @@ def dumps(network: Network, most_cells: int = MOST_CELLS) -> str:
         outcomes = "".join(f"<OUTCOME>{text_of(label)}</OUTCOME>" for label in variable.labels)
         lines.append(f'<VARIABLE TYPE="nature"><NAME>{text_of(variable.name)}</NAME>{outcomes}</VARIABLE>')
     for index, name in enumerate(network.names):
-        table = complete_table(network, index, most_cells)
+        table = complete_rows(network, index, most_cells)
         given = "".join(f"<GIVEN>{text_of(parent)}</GIVEN>" for parent in names_of_parents(network, index))
         lines += [f"<DEFINITION><FOR>{text_of(name)}</FOR>{given}<TABLE>", *rows_of_text(table)]
         lines.append("</TABLE></DEFINITION>")

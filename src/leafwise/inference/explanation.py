@@ -76,6 +76,8 @@ def explain(
     wanted = list(range(len(network.variables)))
     if targets is not None:
         wanted = wanted_of(network, [targets] if isinstance(targets, str) else list(targets), joint=False)
+        if not wanted:
+            raise ValueError("explain got no targets: name one or more, or leave targets out to explain all variables.")
     why = None
     if method != "search":
         try:

@@ -96,13 +96,14 @@ def value_of_information(
     >>> {name: round(value.information, 4) for name, value in found.items()}
     {'HISTORY': 0.1421, 'CVP': 0.0974, 'BP': 0.0149}
     """
+    check_network(network, "value_of_information")
     index, names, tables = _pairs(network, target, candidates, given, limits)
     worth = None if utilities is None else _worth(network, index, utilities)
     out = {}
     for name, joint in zip(names, tables, strict=True):
         margin, shown = joint.sum(axis=1), joint.sum(axis=0)
         held = joint > 0
-        left = float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held])))
+        left = max(0.0, float(-(joint[held] @ np.log((joint / np.where(shown > 0, shown, 1.0))[held]))))
         before = float(-(margin[margin > 0] @ np.log(margin[margin > 0])))
         gain = None if worth is None else float((worth @ joint).max(axis=0).sum() - (worth @ margin).max())
         out[name] = InformationValue(max(0.0, before - left), left, float(joint.max(axis=0).sum()), gain)
@@ -174,15 +175,16 @@ def _pairs(
     rest = {v: weight for v, weight in weights.items() if v != chosen}
     asked = [v for v in dict.fromkeys(targets) if v != chosen]
     question = CompiledQuery.of(network, rest, [(v,) for v in asked], [chosen], limits)
+    rows = {v: np.zeros((len(states), network.variables[v].n_states)) for v in asked}
+    log_evidence = np.full(len(states), np.nan)
     if question.is_affordable:
-        rows = dict(zip(asked, question.answers(states[:, None])[1], strict=True))
-    else:
-        rows = {v: np.zeros((len(states), network.variables[v].n_states)) for v in asked}
-        for k, state in enumerate(states.tolist()):
-            known = {**rest, chosen: np.eye(len(shares))[state]}
-            found = affordable(network, known, [(v,) for v in asked], limits).distributions()[1]
-            for v, row in zip(asked, found, strict=True):
-                rows[v][k] = row
+        log_evidence, found = question.answers(states[:, None])
+        rows = dict(zip(asked, found, strict=True))
+    for k in np.flatnonzero(np.isnan(log_evidence)).tolist():  # too costly together, or numbers too small
+        known = {**rest, chosen: np.eye(len(shares))[states[k]]}
+        found = affordable(network, known, [(v,) for v in asked], limits).distributions()[1]
+        for v, row in zip(asked, found, strict=True):
+            rows[v][k] = row
     tables = []
     for v in targets:
         joint = np.diag(shares) if v == chosen else np.zeros((len(shares), network.variables[v].n_states))
@@ -246,7 +248,14 @@ def feature_importance(
     >>> list(found)[:3], found["MINVOL"].beyond
     (['HISTORY', 'STROKEVOLUME', 'LVEDVOLUME'], 0.0)
     """
+    check_network(network, "feature_importance")
     index = index_of(target, network.names)
+    given = next((name for name, node in zip(network.names, network.nodes, strict=True) if node is None), None)
+    if given is not None:
+        raise ValueError(
+            f"the network has no distribution of {given!r}, and importance needs one for each variable: learn all "
+            f"variables, without a target."
+        )
     cases = sample(network, _DRAWN, seed) if data is None else known_cases(network, data, **reading)
     n_states = np.array([variable.n_states for variable in network.variables])[:, None]
     usable = cases.codes[index] < n_states[index]
@@ -256,6 +265,12 @@ def feature_importance(
     hole = np.uint16(int(n_states.max()))
     codes = np.where(codes < n_states, codes, hole).astype(np.uint16)
     asked = Holes(network, limits)
+    impossible = np.flatnonzero(usable)[np.isneginf(asked.log_probabilities(codes))]
+    if len(impossible):
+        raise ValueError(
+            f"row {impossible[0] + 1} is impossible under this network, which no feature can explain: leave the row "
+            f"out, or correct it."
+        )
 
     def log_conditional(hidden: Sequence[int]) -> Floats:
         some = codes.copy()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.evidence import Weights
-from leafwise.inference.exact import IMPOSSIBLE
+from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.factors import Scope, ways_of
 from leafwise.kernels.questions import loopy as kernel
 from leafwise.network import Network
@@ -41,7 +41,7 @@ class Beliefs:
 
 
 def propagate(network: Network, targets: Sequence[int], weights: Weights, *, seconds: float | None = None) -> Beliefs:
-    """Estimate the distribution of each target given evidence.
+    """Estimate the distribution of each target given evidence; an `Impossible` error if no state of a variable is left.
 
     >>> from leafwise.examples import alarm
     >>> from leafwise.inference.evidence import weights_of
@@ -57,7 +57,7 @@ def propagate(network: Network, targets: Sequence[int], weights: Weights, *, sec
     while not settled and n_sweeps < _MOST_SWEEPS:
         change = kernel.sweep(messages, 0.0 if n_sweeps < _PATIENCE else 0.5, widest)
         if change < 0:
-            raise ValueError(IMPOSSIBLE)
+            raise Impossible(IMPOSSIBLE)
         n_sweeps += 1
         settled = change < _TOLERANCE
         if seconds is not None and time.monotonic() - began > seconds:
@@ -65,6 +65,8 @@ def propagate(network: Network, targets: Sequence[int], weights: Weights, *, sec
     out = np.empty(len(messages.weight))
     kernel.beliefs(messages, out)
     rows = dict(zip(free, np.split(out, messages.weight_at[1:-1]), strict=False))
+    if not all(row.any() for row in rows.values()):
+        raise Impossible(IMPOSSIBLE)
     found = []
     for target in targets:
         row = np.zeros(network.variables[target].n_states)
@@ -103,7 +105,11 @@ def _messages(scope: Scope, free: list[int], weights: Weights) -> tuple[kernel.M
     order = {variable: rank for rank, variable in enumerate(scope.network.order())}
     for variable in sorted(scope.variables, key=order.__getitem__):
         made = _ways(scope, variable)
-        if made is not None and made[0]:
+        if made is None:
+            continue
+        if not made[1].any():
+            raise Impossible(IMPOSSIBLE)
+        if made[0]:
             slots.append(tuple(place[v] for v in made[0]))
             own.append(made[0][0] == variable)
             numbers.append(made[1])

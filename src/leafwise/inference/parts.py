@@ -5,6 +5,7 @@ tests of it have a single outcome, and what is connected only through known vari
 are independent given the evidence, so samples of one need not be consistent with the evidence of another.
 """
 
+import math
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leafwise.inference.evidence import Weights
+from leafwise.inference.exact import IMPOSSIBLE, Impossible
 from leafwise.inference.sampling import cumulative
 from leafwise.kernels.questions import routes
 from leafwise.kernels.questions.sampling import FlatPart
@@ -86,14 +88,14 @@ def parts_of(network: Network, targets: Sequence[int], weights: Weights, joint: 
     part_of = {v: number for number, union in enumerate(unions) for v in union}
     members: list[dict[int, Node]] = [{} for _ in unions]
     case = [known.get(v, 0) for v in range(len(network.variables))]
-    log_constant = 0.0
+    log_constant = math.fsum(math.log(w.max()) for v, w in weights.items() if network.nodes[v] is None)
     for v, scope in scopes.items():
         if scope:
             members[part_of[min(scope)]][v] = nodes[v]
         else:
             log_constant += _log_weight(nodes[v], case, weights.get(v, np.ones(nodes[v].n_states)))
     if log_constant == -np.inf:
-        raise ValueError("the evidence is impossible in this network: change or leave out what is given.")
+        raise Impossible(IMPOSSIBLE)
     parts = tuple(_part(network, own, targets, weights, known) for own in members)
     return Parts(network, known, parts, log_constant)
 

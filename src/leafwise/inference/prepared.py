@@ -76,8 +76,8 @@ class _Found:
 class PreparedQuery:
     """A query planned for evidence on given variables; made by `network.prepare`.
 
-    Without `log_evidence`, evidence that is irrelevant to the targets is ignored, even if it is impossible, and answers
-    do not include its probability.
+    Without `log_evidence`, evidence that is irrelevant to the targets may be ignored, even if it is impossible, and
+    answers do not include its probability.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class PreparedQuery:
         """
         row = self._row(given)
         if self._compiled is not None and _UNKNOWN not in row:
-            log_evidence, shares = self._compiled.answers(np.array([row]))
+            log_evidence, shares = self._compiled.answers(np.array([row], np.int64))
             if not np.isnan(log_evidence[0]):
                 told = float(log_evidence[0]) if self.log_evidence else None
                 return Answer(self._variables, tuple([share[0] for share in shares]), "exact", told)
@@ -190,9 +190,9 @@ class PreparedQuery:
                 shares[complete[fine]] = rows[fine]
 
     def _by_holes(self, codes: Longs, found: _Found, threads: int | None) -> None:
-        """Answer the rows that lack some evidence, whatever the pattern, together."""
+        """Answer the rows that lack some evidence, whatever the pattern, together, if all variables have a node."""
         partial = np.flatnonzero((codes == _UNKNOWN).any(axis=1))
-        if self.joint or not len(partial):
+        if self.joint or not len(partial) or any(node is None for node in self.network.nodes):
             return
         n_variables = len(self.network.variables)
         missing = max(variable.n_states for variable in self.network.variables)

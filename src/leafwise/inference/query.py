@@ -67,7 +67,7 @@ class Answer(Framed):
     def frame_columns(self) -> Columns:
         """One row for each state of each target, or for each joint state, with standard errors if sampled."""
         labels = [variable.labels for variable in self.variables]
-        errors = () if self.standard_errors is None else (np.concatenate([e.ravel() for e in self.standard_errors]),)
+        errors = () if self.standard_errors is None else (_flat(self.standard_errors),)
         columns: dict[str, Any]
         if len(self.distributions) == len(self.variables):
             names = [[variable.name] * variable.n_states for variable in self.variables]
@@ -75,8 +75,11 @@ class Answer(Framed):
         else:
             states = list(zip(*product(*labels), strict=True))
             columns = {variable.name: list(column) for variable, column in zip(self.variables, states, strict=True)}
-        columns["probability"] = np.concatenate([shares.ravel() for shares in self.distributions])
-        return columns | dict(zip(("standard_error",), errors, strict=False))
+        for name, values in zip(("probability", "standard_error"), (_flat(self.distributions), *errors), strict=False):
+            while name in columns:  # a target has it
+                name += "'"
+            columns[name] = values
+        return columns
 
     def _lines(self) -> list[tuple[str, ...]]:
         columns: Any = self.frame_columns().values()
@@ -91,6 +94,10 @@ class Answer(Framed):
 
     def _repr_html_(self) -> str:
         return html_table(f"Answer ({self.method})", list(self.frame_columns()), self._lines()[:_SHOWN])
+
+
+def _flat(arrays: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *(array.ravel() for array in arrays)])
 
 
 def query(
@@ -152,9 +159,9 @@ def query(
     weights = weights_of(network, given)
     variables = tuple(network.variables[index] for index in wanted)
     tables = [tuple(wanted)] if joint else [(index,) for index in wanted]
+    anytime = _check_anytime(method, seconds, error)
     if method == "loopy":
         return _loopy(network, variables, wanted, weights, joint)
-    anytime = _check_anytime(method, seconds, error)
     if seconds is not None:
         limits = replace(limits, operations=min(limits.operations, Limits.within(seconds).operations))
     if method == "exact":

@@ -1,9 +1,9 @@
-"""The cases of complete tables: packed into bit planes, cut by a variable, counted.
+"""Counting for complete tables: cases packed into bit planes, sets of cases cut by a variable, histograms.
 
-A set of cases is a bit mask or, when it holds few, a sorted list of row numbers, and its place says which: a row of
-`masks`, or -1 less where its list begins. A cell of a histogram is an AND of two masks and a popcount; sets with few
-cases, and variables with many states, are counted by increments, whichever is cheaper. Where configurations are so many
-that neither is, all of them are counted in one pass over the cases for each candidate.
+A set of cases is a bit mask or, if it is small, a sorted list of row numbers. Its `place` is a row of `masks`, or
+-1 - k for a list that begins at lists[k]. A histogram cell is an AND of two masks and a popcount; small sets, and
+variables with many states, are counted row by row if that is cheaper. If there are very many configurations, a whole
+table with each candidate is counted in one pass over all cases instead.
 """
 
 import numpy as np
@@ -15,15 +15,15 @@ from leafwise.kernels.counting.planes import count_block, count_planes, pack_sta
 from leafwise.kernels.counting.sets import list_bits
 from leafwise.kernels.scoring import dirichlet
 
-# Nanoseconds: a plane costs a fixed part and a part for each word, a row one increment (benchmarks/crossing.py).
+# Nanoseconds: a plane costs a fixed part and a part per word, a row one increment (benchmarks/crossing.py).
 PLANE_COST, WORD_COST, ROW_COST = 3.0, 0.09, 1.6
-TABLE_COST = 0.6  # a case, where a whole table is counted
-_SPARSE = 32  # a set of fewer than one case in so many is a list: a row number takes 32 bits, a mask one bit a case
+TABLE_COST = 0.6  # per case, if a whole table is counted
+_SPARSE = 32  # a set of fewer than one case in this many is a list: a row number takes 32 bits, a mask one bit per case
 
 
 @bare
 def pack(data: TableData) -> None:
-    """Write the planes: bit c of one is set where case c is in the state."""
+    """Write the bit planes: bit c of one is set if case c is in its state."""
     for variable in range(data.columns.shape[0]):
         first = data.variables[variable]["plane"]
         for state in range(1, data.variables[variable]["n_states"] if first >= 0 else 1):
@@ -32,7 +32,7 @@ def pack(data: TableData) -> None:
 
 @bare
 def count_states(variable: Int, data: TableData, out: Array, at: Int) -> None:
-    """How many cases are in each state of a variable."""
+    """Count the cases in each state of a variable, into out[at:]."""
     own, constants = data.variables[variable], data.constants[0]
     n_states, plane = own["n_states"], own["plane"]
     if plane >= 0:
@@ -47,13 +47,13 @@ def count_states(variable: Int, data: TableData, out: Array, at: Int) -> None:
 
 @bare
 def is_sparse(size: Int, n_cases: Int) -> bool:
-    """Whether a set of this size is a list."""
+    """Return whether a set of this size is a list."""
     return bool(size * _SPARSE < n_cases)
 
 
 @inlined
 def rows_of(place: Int, size: Int, masks: Array, lists: Array, rows: Array) -> Array:
-    """The row numbers of a set; `rows` is room for them."""
+    """Return the row numbers of a set; those of a mask are written to `rows`."""
     if place < 0:
         return lists[-1 - place : -1 - place + size]
     list_bits(masks[place], rows, np.int64(0))
@@ -91,7 +91,7 @@ def cut(
     data: TableData,
     scratch: Scratch,
 ) -> None:
-    """Cut a set by the states of a variable: places[state] is where its part goes, 0 for states that do not occur."""
+    """Cut a set by the states of a variable; places[state] is the place of each part, 0 if the state does not occur."""
     plane, constants = data.variables[variable]["plane"], data.constants[0]
     if place >= 0 and plane >= 0:
         _cut_mask(masks[place], plane, places, data.words, masks, lists, scratch.classes[0])
@@ -114,7 +114,7 @@ def cut(
 
 @inlined
 def _as_mask(place: Int, size: Int, masks: Array, lists: Array, spare: Array) -> Array:
-    """A set as a mask; a list is written to the spare one."""
+    """Return a set as a mask; a list is converted into the spare one."""
     if place >= 0:
         return masks[place]
     for word in range(spare.shape[0]):
@@ -129,7 +129,7 @@ def _as_mask(place: Int, size: Int, masks: Array, lists: Array, spare: Array) ->
 def add_rows(
     rows: Array, target: Int, variables: Array, starts: Array, step: Int, data: TableData, out: Array, at: Int
 ) -> None:
-    """Add `step` to a cell of each block, for each of these rows."""
+    """Add `step` to the cell of each row in the block of each variable."""
     n_classes, codes = data.variables[target]["n_states"], data.codes
     by_case, by_variable = data.constants[0]["by_case"], data.constants[0]["by_variable"]
     for k in range(rows.shape[0]):
@@ -153,7 +153,7 @@ def count_rows(
     out: Array,
     at: Int,
 ) -> None:
-    """Add the blocks of all variables that planes do not serve, as they have more states than this or no planes."""
+    """Count the blocks that `count` leaves out: of variables with more than `most` states, or without planes."""
     left, n = scratch.left, 0
     for c in range(candidates.variables.shape[0]):
         if candidates.n_states[c] > most or data.variables[candidates.variables[c]]["plane"] < 0:
@@ -165,9 +165,9 @@ def count_rows(
 
 @bare
 def set_keys(parents: Array, target: Int, n_states: Int, data: TableData, keys: Array) -> None:
-    """Where each case counts in the table with a candidate of so many states, if it is in the first of these.
+    """Set the cell of each case in the table with a candidate of n_states states, as if it were in the first of them.
 
-    Classes, the target's states, come one after the other, in each the candidate's states, and in each of these rows.
+    Cells are indexed by [target's state, candidate's state, row], where a row is a parent configuration.
     """
     for case in range(keys.shape[0]):
         keys[case] = data.columns[target, case] * np.uint32(n_states)
@@ -179,9 +179,9 @@ def set_keys(parents: Array, target: Int, n_states: Int, data: TableData, keys: 
 
 @bare
 def count_table(keys: Array, column: Array, n_rows: Int, table: Array, score_of: Array) -> Int:
-    """Count cases: each is in the cell of its key, so many rows further for each state that comes before its own.
+    """Count a table by the keys and a candidate's column, with n_rows rows per state; return the score of its cells.
 
-    What they add to the score is looked up for each cell or, where cases are fewer, for each case.
+    Scores are looked up for each cell or, if there are fewer cases than cells, for each case.
     """
     by_state, score = np.uint64(n_rows), np.int64(0)
     for cell in range(table.shape[0]):
@@ -200,7 +200,7 @@ def count_table(keys: Array, column: Array, n_rows: Int, table: Array, score_of:
 
 @bare
 def add_classes(table: Array, totals: Array) -> None:
-    """How many cases are in each row of a table, whose classes come one after the other."""
+    """Count the cases in each row of a table, by summing over the target's states, its slowest index."""
     n = totals.shape[0]
     for row in range(n):
         totals[row] = 0
@@ -226,10 +226,10 @@ def count(
     at: Int,
     first: Int,
 ) -> Int:
-    """Write the histogram of a set to out[at:], from cell `first` on, but for the blocks left to `count_rows`.
+    """Count the histogram of a set into out[at:], from cell `first` on, except for the blocks left to `count_rows`.
 
-    These are of variables with more states than are returned, or without planes. The target's counts in the set are in
-    cells[totals:], and `classes` is room for at least as many masks as it has states.
+    These are of variables without planes, or with more states than the number returned. The target's counts in the set
+    are in cells[totals:]; `classes` is scratch memory for at least as many masks as the target has states.
     """
     variables, words = data.variables, data.words
     plane, n_classes, n_words = variables[target]["plane"], variables[target]["n_states"], words.shape[1]

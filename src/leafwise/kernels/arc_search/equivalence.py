@@ -1,9 +1,9 @@
-"""Markov-equivalent DAGs: the best change of an arc in any of those that are equivalent to the one at hand.
+"""Markov-equivalent DAGs: the best change of an arc in any DAG that is equivalent to the current one.
 
 Two DAGs are equivalent if they have the same adjacencies and the same v-structures; a score-equivalent prior (BDeu)
-then gives them the same score. Arcs that all DAGs of a class agree on are *compelled*, the others *reversible*: they
-link *neighbours*. Together they are the class's completed partially directed graph (CPDAG). A node can have none of its
-neighbours as a parent, or any one of them.
+then gives them the same score. Arcs that all DAGs of a class share are *compelled*, the others *reversible*: they link
+*neighbours*. Together they are the completed partially directed graph (CPDAG) of the class, which contains DAGs in
+which none of a node's neighbours is its parent, or any single one of them.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from leafwise.kernels.compiling.jit import bare, jit, part
 from leafwise.kernels.compiling.types import Array
 from leafwise.kernels.scoring.dirichlet import TIE
 
-COMPELLED, REVERSIBLE = 1, 2  # arcs of a CPDAG: cpdag[child, parent], and both ways between neighbours
+COMPELLED, REVERSIBLE = 1, 2  # arcs of a CPDAG: cpdag[child, parent]; in both directions between neighbours
 
 
 @bare
 def _label(node: int, parent: int, is_parent: Array, cpdag: Array) -> None:
-    """Label the arc from one of a node's parents, and all others that follow from that (Chickering, 1995).
+    """Label the arc from one of a node's parents, and its other arcs if their labels follow (Chickering, 1995).
 
-    The node's parents that come later in order, and all arcs of earlier nodes, are labelled.
+    Arcs from parents that are later in topological order, and all arcs into earlier nodes, have labels already.
     """
     n, is_compelled = is_parent.shape[0], False
     for other in range(n):
@@ -40,7 +40,7 @@ def _label(node: int, parent: int, is_parent: Array, cpdag: Array) -> None:
 
 @jit
 def find_cpdag(is_parent: Array, cpdag: Array, is_stale: Array) -> None:
-    """The CPDAG of a DAG, and at which nodes it is another than it was."""
+    """Update the CPDAG to that of a DAG, and mark the nodes at which it changes as stale."""
     n = is_parent.shape[0]
     order, new = np.empty(n, np.int64), np.zeros_like(cpdag)
     find_order(is_parent, order)
@@ -62,10 +62,10 @@ def find_cpdag(is_parent: Array, cpdag: Array, is_stale: Array) -> None:
 
 @jit
 def reorient(node: int, kept: int, cpdag: Array, is_parent: Array, reoriented: Array) -> None:
-    """The equivalent DAG in which only `kept` of its neighbours is a parent of the node, or none if that is -1.
+    """Write the equivalent DAG in which `kept` is the only neighbour that is a parent of the node; -1: none is.
 
-    Neighbours are put in order, each time the one with the most neighbours before it: no new v-structures come about
-    that way.
+    Reversible arcs are directed by a maximum cardinality search from `kept` and the node on, which creates no
+    v-structures.
     """
     n = cpdag.shape[0]
     for child in range(n):
@@ -89,7 +89,7 @@ def reorient(node: int, kept: int, cpdag: Array, is_parent: Array, reoriented: A
 
 @part
 def _mark_descendants(node: int, kept: int, cpdag: Array, is_descendant: Array) -> None:
-    """The node, and its descendants in any equivalent DAG in which this neighbour is its parent."""
+    """Mark the node, `kept`, and possible descendants of the node in equivalent DAGs in which `kept` is its parent."""
     n, n_left = cpdag.shape[0], 1
     stack = np.empty(n, np.int64)
     is_descendant[:] = False
@@ -107,7 +107,7 @@ def _mark_descendants(node: int, kept: int, cpdag: Array, is_descendant: Array) 
 
 @bare
 def _may_reorient(is_parent: Array, reoriented: Array, rules: Rules) -> bool:
-    """Whether the rules allow the arcs that differ."""
+    """Return whether the rules allow the arcs that differ, and the tables of their nodes."""
     n = reoriented.shape[0]
     for child in range(n):
         n_parents, n_rows, is_other = 0, 1, False
@@ -128,7 +128,7 @@ def _may_reorient(is_parent: Array, reoriented: Array, rules: Rules) -> bool:
 def _may_change(
     child: int, parent: int, entry: int, deletes: int, is_parent: Array, rules: Rules, cache: Cache
 ) -> bool:
-    """Whether the arc may be deleted, or added, as far as that does not depend on others that are reversed."""
+    """Return whether the rules allow to delete or add the arc, as far as that does not depend on reversed arcs."""
     if deletes:
         return not rules.fixed[child, parent]
     return (
@@ -143,11 +143,12 @@ def _may_change(
 def best_reoriented_move(
     least: float, entries: Array, cpdag: Array, is_parent: Array, rules: Rules, cache: Cache
 ) -> tuple[int, int, int, int, float]:
-    """The best addition or deletion of an arc in any equivalent DAG that gains more than `least`.
+    """Return the best addition or deletion of an arc in any equivalent DAG that gains more than `least`.
 
-    Its kind, parent, child, the neighbour that stays a parent of the child or -1, and its gain. entries[child, other]
-    is that of the cache for the child with its compelled parents and this neighbour, entries[child, n] for the former
-    alone, or -1. Ties are broken as in best_move, then by the smaller neighbour.
+    This is its kind, parent, child, the neighbour that remains a parent of the child or -1, and its gain.
+    entries[child, other] is the cache entry of the child with its compelled parents and this neighbour,
+    entries[child, n] with the former alone, or -1. In a tie, additions come first, then the smaller child, the smaller
+    neighbour (none comes last), and the smaller parent.
     """
     n = is_parent.shape[0]
     reoriented, is_descendant = np.empty_like(is_parent), np.empty(n, np.bool_)

@@ -1,4 +1,4 @@
-"""Greedy search over arcs, step after step, until something needs Python: memory, threads, the clock."""
+"""Hill climbing over arcs, until Python is needed: for memory, threads, or the clock."""
 
 from typing import NamedTuple
 
@@ -10,39 +10,38 @@ from leafwise.kernels.arc_search.node_cache import Memory, Scratch, TableData, m
 from leafwise.kernels.compiling.jit import bare, inlined, jit, part
 from leafwise.kernels.compiling.types import Array, Int
 
-LEAST_GAIN = 1e-6  # of several changes, whose gain is a sum of differences: more than it is off by
+LEAST_GAIN = 1e-6  # of several changes, whose gain is a sum of differences: more than its rounding error
 
-# Why a climb came back: it needs room or threads; no change gains; all steps it was to take are taken; it is time to
-# look at the clock.
+# Why a climb returned: it needs memory or threads; no change gains; it took all requested steps; the clock is due.
 NEEDS_HOST, AT_OPTIMUM, DONE, PAUSE = range(4)
-UNKNOWN, WITH_CASES = -1, -2  # entries that are to be found
-ALL, COMPELLED = -2, -1  # which parents a target has
+UNKNOWN, WITH_CASES = -1, -2  # entries that must be found; the second one with its cases
+ALL, COMPELLED = -2, -1  # which parents a target has; otherwise the compelled ones and a neighbour, given by number
 
 
 class Graph(NamedTuple):
-    """The arcs, and what follows from them."""
+    """The arcs, and what is derived from them."""
 
     is_parent: Array  # is_parent[child, parent]
     ancestors: Array
-    entries: Array  # of the cache, for each target as it is; or UNKNOWN, or WITH_CASES: not known if it has them
+    entries: Array  # by target: the cache entry for its current parents, UNKNOWN or WITH_CASES
     cpdag: Array  # which arcs are compelled, and which are reversible
-    reoriented_entries: Array  # of the cache, for each target as it may be in an equivalent DAG
-    is_stale: Array  # for each target: whether those are not known yet
+    reoriented_entries: Array  # by target and neighbour: its entries in equivalent DAGs, as in best_reoriented_move
+    is_stale: Array  # by target: whether these must be found again
     parents: Array  # scratch
 
 
 class Log(NamedTuple):
     """Steps taken."""
 
-    steps: Array  # kind, parent, child, and how many of the arcs below were reoriented so far
+    steps: Array  # kind, parent, child, and the number of reoriented arcs so far
     gains: Array
     reoriented: Array  # parent, child
-    n: Array  # how many steps
+    n: Array  # number of steps
 
 
 @inlined
 def _parents(target: Int, way: Int, graph: Graph) -> Array:
-    """The parents of a target as they are, if `way` is ALL; else those that are compelled, and this neighbour."""
+    """Return the current parents of a target if `way` is ALL, otherwise its compelled ones and this neighbour."""
     n, is_parent, cpdag = 0, graph.is_parent, graph.cpdag
     for other in range(is_parent.shape[0]):
         if is_parent[target, other] if way == ALL else cpdag[target, other] == equivalence.COMPELLED or other == way:
@@ -53,7 +52,7 @@ def _parents(target: Int, way: Int, graph: Graph) -> Array:
 
 @bare
 def _may_reorient(target: Int, neighbour: Int, graph: Graph, rules: Rules) -> bool:
-    """Whether a neighbour may be a parent of the target, besides those that are compelled."""
+    """Return whether a neighbour may be a parent of the target in addition to the compelled ones."""
     if graph.cpdag[target, neighbour] != equivalence.REVERSIBLE or not rules.may_be[target, neighbour]:
         return False
     n_rows = rules.n_states[neighbour]
@@ -65,9 +64,9 @@ def _may_reorient(target: Int, neighbour: Int, graph: Graph, rules: Rules) -> bo
 
 @bare
 def _next_missing(at: Int, reorients: bool, graph: Graph, rules: Rules) -> Int:
-    """The next entry, from the one at `at` on, that has to be found; -1 where there are no more.
+    """Return the number of the next entry, from `at` on, that must be found; -1 if there are no more.
 
-    There are as many for each target as there are ways to have parents.
+    Each target has n + 2 of them: ALL, COMPELLED, and one per neighbour; those that may not be parents are set to -1.
     """
     n = graph.is_parent.shape[0]
     first, way = at // (n + 2), at % (n + 2) + ALL
@@ -97,7 +96,7 @@ def _find_entries(
     scratch: Scratch,
     room: Array,
 ) -> bool:
-    """See to it that all entries are known; whether that went well."""
+    """Find all missing entries; False: memory or threads are needed first."""
     n = graph.is_parent.shape[0]
     at = _next_missing(np.int64(0), reorients, graph, rules)
     while at >= 0:
@@ -119,7 +118,7 @@ def _find_entries(
 
 @part
 def _reorient(child: int, kept: int, graph: Graph, log: Log) -> None:
-    """Go to an equivalent DAG, and write the arcs that differ to the log."""
+    """Change to an equivalent DAG, and log the arcs that differ."""
     reoriented, n = np.empty_like(graph.is_parent), log.steps[log.n[0], 3]
     equivalence.reorient(child, kept, graph.cpdag, graph.is_parent, reoriented)
     for node in range(reoriented.shape[0]):
@@ -135,7 +134,7 @@ def _reorient(child: int, kept: int, graph: Graph, log: Log) -> None:
 
 @inlined
 def _step(reorients: bool, graph: Graph, log: Log, rules: Rules, memory: Memory) -> bool:
-    """Change the arc that gains most; whether there is one."""
+    """Make the change with the largest gain, and log it; return whether there is one."""
     kind, parent, child, gain = moves.best_move(
         graph.is_parent, graph.ancestors, graph.entries, rules, memory.cache, memory.parents
     )
@@ -161,7 +160,7 @@ def _step(reorients: bool, graph: Graph, log: Log, rules: Rules, memory: Memory)
 
 @inlined
 def _is_full(log: Log) -> bool:
-    """Whether there may be no room for the next step: half of the room for arcs is for one step."""
+    """Return whether there may be no room for the next step, which gets half of the room for arcs."""
     n = log.n[0]
     return n == log.gains.shape[0] or (n > 0 and 2 * log.steps[n - 1, 3] > log.reoriented.shape[0])
 
@@ -178,7 +177,7 @@ def climb(
     data: TableData,
     room: Array,
 ) -> int:
-    """Take so many steps, and find all entries; or say what came in between."""
+    """Climb until `most_steps` are logged, and find all entries; return why it ended."""
     scratch = make_scratch(data)
     end = memory.progress[0]["work"] + most_work
     while True:

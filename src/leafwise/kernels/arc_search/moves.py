@@ -1,4 +1,4 @@
-"""Changes of single arcs: the best of them all, and the ancestors that say which of them would close a cycle."""
+"""Changes of single arcs: the best one, and the ancestors, by which cycles are avoided."""
 
 from typing import NamedTuple
 
@@ -13,13 +13,13 @@ STOP, ADD, DELETE, REVERSE = range(4)
 
 
 class Rules(NamedTuple):
-    """What networks may be."""
+    """Constraints on networks."""
 
     targets: Array  # the variables that may have parents
     allowed: Array  # allowed[child, parent]
-    fixed: Array  # arcs that may not go
-    may_be: Array  # arcs that may ever be there: those that are allowed, or there from the start
-    limits: Array  # the most parents, and the most rows of a table
+    fixed: Array  # arcs that may not be deleted
+    may_be: Array  # arcs that may ever exist: those that are allowed, or in the initial network
+    limits: Array  # most parents, and most rows of a table
     n_states: Array
 
 
@@ -30,7 +30,7 @@ def _is_above(ancestor: Int, variable: Int, ancestors: Array) -> bool:
 
 @bare
 def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) -> bool:
-    """Whether the parent leads to the child by more than the arc between them."""
+    """Return whether another directed path leads from the parent to the child, besides the arc."""
     for other in range(is_parent.shape[0]):
         if is_parent[child, other] and other != parent and _is_above(parent, other, ancestors):
             return True
@@ -41,11 +41,11 @@ def _has_way_round(parent: int, child: int, is_parent: Array, ancestors: Array) 
 def best_move(
     is_parent: Array, ancestors: Array, entries: Array, rules: Rules, cache: Cache, pool: Array
 ) -> tuple[int, Int, Int, float]:
-    """The best change of one arc that gains: its kind, parent, child and gain.
+    """Return the best change of one arc that gains: its kind, parent, child and gain.
 
     Additions come before deletions before reversals, then the smaller child, then the smaller parent; a later one wins
-    only by gaining more than TIE over the best so far. `entries` are those of the cache for all targets as they are,
-    -1 for other variables; those of nodes with the most parents offer no additions. `pool` holds their parents.
+    only if it gains more than TIE over the best so far. `entries` are the cache entries for the current parents of all
+    targets, -1 for other variables; nodes with the most parents offer no additions. `pool` contains the parents.
     """
     best_parent: Int = np.int64(-1)
     best_child: Int = np.int64(-1)
@@ -92,7 +92,7 @@ def _inherit(child: Int, parent: Int, ancestors: Array) -> None:
 
 @part
 def find_order(is_parent: Array, order: Array) -> None:
-    """All nodes, parents first."""
+    """Order the nodes topologically, parents first."""
     n = is_parent.shape[0]
     waits, n_ready = np.zeros(n, np.int64), 0
     for node in range(n):
@@ -112,7 +112,7 @@ def find_order(is_parent: Array, order: Array) -> None:
 
 @part
 def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
-    """All ancestors afresh."""
+    """Compute all ancestors from the arcs."""
     n = is_parent.shape[0]
     order = np.empty(n, np.int64)
     find_order(is_parent, order)
@@ -125,7 +125,7 @@ def _find_ancestors(is_parent: Array, ancestors: Array) -> None:
 
 @jit
 def change_arc(kind: Int, parent: Int, child: Int, is_parent: Array, ancestors: Array) -> None:
-    """Make the move, and keep the ancestors up to date; STOP finds them from the arcs as they are."""
+    """Change an arc, and update the ancestors; STOP only computes them from the arcs."""
     if kind == ADD:
         is_parent[child, parent] = 1
         for node in range(is_parent.shape[0]):

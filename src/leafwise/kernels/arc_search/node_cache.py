@@ -1,9 +1,9 @@
-"""What is known of complete tables: an *entry* for each family, that is a target with certain parents.
+"""Cache of complete tables: an *entry* for each family, that is, a target with certain parents.
 
-An entry may hold cases besides: those of a *partition* by its parents, which targets share, with the target's counts in
-each configuration that occurs, and histograms of the larger ones. A *histogram* has a block for each candidate, with
-the target's counts for each of its states. All of it lies in few arrays, for compiled code takes its time to hand many
-over; they are filled from the front, and emptied at once.
+An entry may also have cases: those of a *partition* by its parents, which targets share, with the target's counts in
+each observed configuration, and histograms of the larger ones. A *histogram* has a block for each candidate, with the
+target's counts for each of its states. Everything is in few arrays, since passing many to compiled code takes time;
+they are filled from the front, and cleared all at once.
 """
 
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from leafwise.kernels.compiling.jit import bare, inlined, part
 from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.scoring.dirichlet import CountScores, Exponents, make_count_scores, make_exponents
 
-ADDED, DELETED = range(2)  # places in Cache.gains
+ADDED, DELETED = range(2)  # indices into Cache.gains
 
-# Places in Memory.used and Memory.capacity, one for each array.
+# Indices into Memory.used and Memory.capacity, one per array.
 N_ENTRIES, N_PARENTS, N_PARTITIONS, N_CONFIGURATIONS, N_WHERE, N_CELLS, N_MASKS, N_LISTED = range(8)
-MOST_TABLE_CELLS = 2**16  # of a table that is counted as a whole: a cache holds it
+MOST_TABLE_CELLS = 2**16  # of a table that is counted as a whole: fits into a CPU cache
 
 ENTRY = np.dtype(
     [
         ("target", np.int64),
-        ("parents", np.int64),  # where they are, sorted
+        ("parents", np.int64),  # offset in Memory.parents, where they are sorted
         ("n_parents", np.int64),
-        ("n_rows", np.int64),  # of the table: all parent configurations, observed or not
+        ("n_rows", np.int64),  # of the table: parent configurations, observed or not
         ("log_likelihood", np.float64),
-        ("bound", np.float64),  # no addition gains more
-        ("partition", np.int64),  # -1: the entry holds no cases
-        ("counts", np.int64),  # where in `cells` they begin, configuration by configuration
-        ("where", np.int64),  # where it says where in `cells` the histogram of each configuration begins
-        ("next", np.int64),  # entry of the same bucket, or -1
+        ("bound", np.float64),  # the largest gain of an addition
+        ("partition", np.int64),  # -1: the entry has no cases
+        ("counts", np.int64),  # offset in `cells`, configuration by configuration
+        ("where", np.int64),  # offset in `where`, which has the offset in `cells` of each configuration's histogram
+        ("next", np.int64),  # next entry of the same bucket, or -1
     ],
     align=True,
 )
@@ -39,126 +39,126 @@ PARTITION = np.dtype(
     [
         ("origin", np.int64),  # the partition it was split from,
         ("variable", np.int64),  # by this variable
-        ("first", np.int64),  # of its configurations
+        ("first", np.int64),  # its first configuration
         ("n", np.int64),
-        ("child", np.int64),  # the last that was split from it, or -1
-        ("next", np.int64),  # the one before of the same origin, or -1
-        ("is_cut", np.int64),  # whether the sets of cases are there
+        ("child", np.int64),  # the latest one that was split from it, or -1
+        ("next", np.int64),  # the one before it with the same origin, or -1
+        ("is_cut", np.int64),  # whether its sets of cases exist
     ],
     align=True,
 )
 CONFIGURATION = np.dtype(
     [
-        ("code", np.int64),  # the parents' states as digits, that of the parent added last varying fastest
-        ("size", np.int64),  # cases
-        ("place", np.int64),  # of the set of them
-        ("origin", np.int64),  # the configuration it was split from
+        ("code", np.int64),  # the parents' states as digits; that of the parent added last varies fastest
+        ("size", np.int64),  # number of cases
+        ("place", np.int64),  # of its set of cases (see counts.py)
+        ("origin", np.int64),  # the configuration it was split from, as an index within the origin of its partition
     ],
     align=True,
 )
 VARIABLE = np.dtype(
     [
         ("n_states", np.int64),
-        ("arity", np.int64),  # its place in `arities`: variables of as many states share it
-        ("plane", np.int64),  # of state 1, or -1 if there is none
+        ("arity", np.int64),  # index of its number of states in `arities`
+        ("plane", np.int64),  # of state 1, or -1 if it has no planes
         ("exponent", np.float64),  # of a cell in a table of one row
-        ("first", np.int64),  # of its candidates
+        ("first", np.int64),  # its first candidate
         ("n", np.int64),
         ("n_cells", np.int64),  # of a histogram
-        ("most_kept", np.int64),  # histograms of one node
+        ("most_kept", np.int64),  # histograms per entry
     ],
     align=True,
 )
-CANDIDATE = np.dtype([("variable", np.int64), ("base", np.int64)])  # and where its block begins, counted in states
+CANDIDATE = np.dtype([("variable", np.int64), ("base", np.int64)])  # base: offset of its block, in states
 CONSTANTS = np.dtype(
     [
         ("n_targets", np.int64),
         ("n_cases", np.int64),
         ("most_parents", np.int64),
-        ("most_kept", np.int64),  # cells, before all are forgotten
-        ("least_for_threads", np.int64),  # nanoseconds of counting that are shared by threads
-        ("derives_reversed", np.int64),  # whether the score of y given x follows from that of x given y
-        ("counts_pairs_once", np.int64),  # whether each of two variables is a candidate of the other
+        ("most_kept", np.int64),  # cells and cases; with more, all are evicted
+        ("least_for_threads", np.int64),  # nanoseconds of counting; more is shared by threads
+        ("derives_reversed", np.int64),  # whether the entry of y given x is derived from that of x given y
+        ("counts_pairs_once", np.int64),  # whether any two variables are candidates of each other, and counted once
         ("divides_exponent", np.int64),  # whether the exponent is divided evenly among the rows of a table
         ("log_kappa", np.float64),
         ("arc_cost", np.float64),
-        ("by_case", np.int64),  # how far it is to the next case in `codes`,
-        ("by_variable", np.int64),  # and to the next variable
+        ("by_case", np.int64),  # stride of cases in `codes`,
+        ("by_variable", np.int64),  # and of variables
     ],
     align=True,
 )
 PROGRESS = np.dtype(
     [
-        ("kept", np.int64),  # cells and cases that are kept for later
-        ("pending", np.int64),  # the entry that is being made, or -1
+        ("kept", np.int64),  # number of cells and cases that are kept
+        ("pending", np.int64),  # the entry in progress, or -1
         ("origin", np.int64),  # the one it is made from, or -1
-        ("to_count", np.int64),  # how long counting for it takes, in nanoseconds
-        ("work", np.int64),  # done so far, in nanoseconds
-        ("newest", np.int64),  # the entry made last, or -1
+        ("to_count", np.int64),  # estimated nanoseconds of counting for it; 0: none is left
+        ("work", np.int64),  # estimated nanoseconds of all work so far
+        ("newest", np.int64),  # the latest entry, or -1
         ("by_tables", np.int64),  # whether the pending entry is counted table by table
-        ("only_cases", np.int64),  # whether it is known but for its cases
+        ("only_cases", np.int64),  # whether only its cases are missing
     ],
     align=True,
 )
 
 
 class Cache(NamedTuple):
-    """What searches read."""
+    """The part of the cache that searches read."""
 
     entries: Array
-    gains: Array  # by [entry, ADDED or DELETED, the other end of the arc]
+    gains: Array  # [entry, ADDED or DELETED, parent]
 
 
 class Memory(NamedTuple):
-    """What grows, and how much of it is in use."""
+    """Growing arrays, and how much of each is in use."""
 
     cache: Cache
-    buckets: Array  # the last entry of each
+    buckets: Array  # of the hash table of entries: the latest entry of each
     parents: Array
     partitions: Array
     configurations: Array
-    where: Array  # -1: no histogram
+    where: Array  # offsets of histograms in `cells`; -1: none
     cells: Array
-    masks: Array  # sets of cases: the place of one is a row of `masks`, or -1 less where its list begins
+    masks: Array  # sets of cases, as bit masks or lists (see counts.py)
     lists: Array
-    used: Array  # how much of each array is in use,
-    capacity: Array  # and how much there is
+    used: Array  # of each array: length in use,
+    capacity: Array  # and in total
     progress: Array  # one record
 
 
 class TableData(NamedTuple):
-    """What does not change."""
+    """The data, and all that is constant."""
 
     constants: Array  # one record
     variables: Array
-    arities: Array  # all numbers of states that occur
+    arities: Array  # the distinct numbers of states
     candidates: Array
     columns: Array  # codes, by [variable, case]
-    codes: Array  # flat, in the order that is quicker for counting many variables at once
-    words: Array  # bit planes: where a variable is in a state, for all states but the first
-    series: Array  # log gamma near whole numbers
+    codes: Array  # flat, in the order that is faster for counting many variables at once
+    words: Array  # bit planes of all states but the first of each variable
+    series: Array  # Taylor series of log gamma around integers
 
 
 class Scratch(NamedTuple):
-    """Room for what is needed for a moment; every thread has its own."""
+    """Scratch memory of one thread."""
 
     others: Array  # parents of another entry
-    candidates: Array  # where those of an entry lie
-    left: Array  # some of them, and where their blocks begin
-    states: Array  # three arrays with a place for each state
+    candidates: Array  # of an entry: the arrays of Candidates
+    left: Array  # some of them, and the offsets of their blocks
+    states: Array  # three arrays by state
     cells: Array  # a histogram
     rows: Array  # row numbers of cases
-    classes: Array  # masks, one for each state of a target
+    classes: Array  # masks, one per state of a target
     sums: Array
     exponents: Exponents
-    keys: Array  # where in a table each case counts, but for its state of a candidate
-    table: Array  # a target's counts in all configurations of its parents and a candidate, and those of its rows
+    keys: Array  # by case: its cell in a table, except for the state of a candidate
+    table: Array  # a target's counts by configuration of its parents and a candidate, then their totals
     count_scores: CountScores
 
 
 @part
 def make_scratch(data: TableData) -> Scratch:
-    """Room enough for any entry."""
+    """Allocate scratch memory for any entry."""
     n, most_states, most_classes, most_cells = data.variables.shape[0], 1, 1, np.int64(1)
     for variable in data.variables:
         most_states = max(most_states, variable["n_states"])
@@ -205,13 +205,13 @@ def _find_entry(target: Int, key: Array, entries: Array, pool: Array, buckets: A
 
 @inlined
 def find_entry(target: Int, parents: Array, memory: Memory) -> Int:
-    """The entry of a target with these parents, sorted, or -1."""
+    """Return the entry of a target with these sorted parents, or -1."""
     return _find_entry(target, parents, memory.cache.entries, memory.parents, memory.buckets)
 
 
 @inlined
 def without(parents: Array, k: Int, rest: Array) -> Array:
-    """All but the k-th, written to `rest`."""
+    """Return all parents but the k-th, written to `rest`."""
     for place in range(parents.shape[0] - 1):
         rest[place] = parents[place if place < k else place + 1]
     return rest[: parents.shape[0] - 1]
@@ -219,7 +219,7 @@ def without(parents: Array, k: Int, rest: Array) -> Array:
 
 @bare
 def new_entry(target: Int, parents: Array, memory: Memory, variables: Array) -> Int:
-    """An entry for a target with these parents, which has none; there is room. Nothing gains as yet."""
+    """Add an entry, for which there is memory, for a target with these parents; all gains are minus infinity."""
     used, entry = memory.used, memory.used[N_ENTRIES]
     record, bucket = memory.cache.entries[entry], _bucket(target, parents, memory.buckets.shape[0])
     record["target"], record["parents"], record["n_parents"] = target, used[N_PARENTS], parents.shape[0]
@@ -236,7 +236,7 @@ def new_entry(target: Int, parents: Array, memory: Memory, variables: Array) -> 
 
 @bare
 def clear_entry(entry: Int, cache: Cache) -> None:
-    """Let nothing gain."""
+    """Set all gains of an entry to minus infinity."""
     cache.entries[entry]["bound"] = -np.inf
     for variable in range(cache.gains.shape[2]):
         cache.gains[entry, ADDED, variable] = cache.gains[entry, DELETED, variable] = -np.inf
@@ -244,27 +244,27 @@ def clear_entry(entry: Int, cache: Cache) -> None:
 
 @inlined
 def parents_of(entry: Int, memory: Memory) -> Array:
-    """The parents of an entry, sorted."""
+    """Return the parents of an entry, sorted."""
     record = memory.cache.entries[entry]
     return memory.parents[record["parents"] : record["parents"] + record["n_parents"]]
 
 
 class Candidates(NamedTuple):
-    """The variables that the histograms of an entry count."""
+    """The variables that are counted in the histograms of an entry."""
 
     variables: Array
     n_states: Array
     arities: Array
-    starts: Array  # where in a histogram the block of each begins
+    starts: Array  # offset of the block of each in a histogram
     most_states: Int
-    have_planes: bool  # all of them
+    have_planes: bool  # whether all of them do
 
 
 @bare
 def candidates_of(entry: Int, memory: Memory, data: TableData, found: Array) -> Candidates:
-    """All but its target and its parents, which no entry made from it needs.
+    """Return the candidates of an entry, except for its parents, which no entry made from it needs.
 
-    It lies in `found`, and nobody counts who holds it: only `bare` parts may ask.
+    They refer to `found` without reference counts, so only `bare` functions may call this.
     """
     entries, parents, candidates, variables = memory.cache.entries, memory.parents, data.candidates, data.variables
     target, p = entries[entry]["target"], entries[entry]["parents"]
@@ -286,7 +286,7 @@ def candidates_of(entry: Int, memory: Memory, data: TableData, found: Array) -> 
 
 @bare
 def forget(memory: Memory, data: TableData) -> None:
-    """Drop all cases and histograms but those of nodes without parents; what is known of gains stays."""
+    """Evict the cases and histograms of all entries that have parents; their gains remain."""
     used, n_targets = memory.used, data.constants[0]["n_targets"]
     for entry in range(n_targets, used[N_ENTRIES]):
         memory.cache.entries[entry]["partition"] = -1

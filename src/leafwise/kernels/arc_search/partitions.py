@@ -1,6 +1,6 @@
-"""Complete tables: splitting every parent configuration of a node alike, by a parent that is added.
+"""Partitions of cases by parent configurations: an added parent splits all configurations of a node.
 
-The largest part of a configuration gets its histogram by subtraction, the others are counted.
+The histogram of the largest part of a configuration follows by subtraction, the others are counted.
 """
 
 import numpy as np
@@ -22,19 +22,19 @@ from leafwise.kernels.arc_search.node_cache import (
 from leafwise.kernels.compiling.jit import bare, inlined
 from leafwise.kernels.compiling.types import Array, Int
 
-_LEAST_KEPT = 16  # cases: smaller configurations are counted anew as quickly as they are kept, if room is short
+_LEAST_KEPT = 16  # cases: if memory is short, smaller configurations are recounted, which is as quick as keeping them
 
 
 @inlined
 def configurations_of(entry: Int, memory: Memory) -> Array:
-    """All configurations of an entry."""
+    """Return all configurations of an entry."""
     partition = memory.partitions[memory.cache.entries[entry]["partition"]]
     return memory.configurations[partition["first"] : partition["first"] + partition["n"]]
 
 
 @inlined
 def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
-    """The partition split by a variable, or -1."""
+    """Return the partition that was split by a variable from this one, or -1."""
     child = partitions[partition]["child"]
     while child >= 0 and partitions[child]["variable"] != variable:
         child = partitions[child]["next"]
@@ -43,7 +43,7 @@ def _find_child(partition: Int, variable: Int, partitions: Array) -> Int:
 
 @inlined
 def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) -> Int:
-    """A partition split by a variable, without configurations so far."""
+    """Add a partition that is split by a variable from this one, as yet without configurations."""
     child = used[N_PARTITIONS]
     used[N_PARTITIONS] += 1
     new = partitions[child]
@@ -55,7 +55,7 @@ def _new_child(partition: Int, variable: Int, partitions: Array, used: Array) ->
 
 @bare
 def _cut_once(partition: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Cut the cases of the origin of a partition."""
+    """Make the sets of cases of a partition, whose origin has them."""
     used, n_cases, own, first = memory.used, data.constants[0]["n_cases"], memory.partitions[partition], 0
     n_states = data.variables[own["variable"]]["n_states"]
     configurations, places = memory.configurations[own["first"] : own["first"] + own["n"]], scratch.states[1, :n_states]
@@ -83,7 +83,7 @@ def _cut_once(partition: Int, memory: Memory, data: TableData, scratch: Scratch)
 
 @bare
 def cut(partition: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """See to it that the cases of all configurations are there; entries that are counted otherwise need none."""
+    """Make the sets of cases of a partition unless they exist; whole tables do not need them."""
     partitions = memory.partitions
     while not partitions[partition]["is_cut"]:
         first = partition
@@ -96,7 +96,7 @@ def cut(partition: Int, memory: Memory, data: TableData, scratch: Scratch) -> No
 def _cross(
     place: Int, size: Int, target: Int, variable: Int, memory: Memory, data: TableData, scratch: Scratch, block: Array
 ) -> None:
-    """A target's counts for each state of a variable, in a set of cases."""
+    """Count a target's states for each state of a variable in a set of cases, into `block`."""
     for k in range(block.shape[0]):
         block[k] = 0
     left, rows = scratch.left, counting.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
@@ -106,9 +106,9 @@ def _cross(
 
 @bare
 def divide(entry: Int, new: Int, variable: Int, start: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Give a new entry its partition, made if need be, and the target's counts in all configurations.
+    """Set the partition of a new entry, which is made if needed, and the target's counts in all configurations.
 
-    `start` is where the variable's block begins in the histograms of the entry that it is made from.
+    `start` is the offset of the variable's block in the histograms of `entry`, from which the new one is made.
     """
     used, entries, where, cells = memory.used, memory.cache.entries, memory.where, memory.cells
     partitions, configurations, target = memory.partitions, memory.configurations, entries[entry]["target"]
@@ -151,7 +151,7 @@ def divide(entry: Int, new: Int, variable: Int, start: Int, memory: Memory, data
 
 @bare
 def family(c: int, configurations: Array) -> tuple[int, int]:
-    """The end of the configurations of the same origin as the c-th, which is their first; and the largest of them."""
+    """Return the end of the configurations with the same origin as the c-th, their first, and the largest of them."""
     end, largest = c, c
     while end < configurations.shape[0] and configurations[end]["origin"] == configurations[c]["origin"]:
         if configurations[end]["size"] > configurations[largest]["size"]:
@@ -162,7 +162,7 @@ def family(c: int, configurations: Array) -> tuple[int, int]:
 
 @bare
 def plan(entry: Int, new: Int, memory: Memory, data: TableData) -> Int:
-    """Say where the histograms of all configurations of a new entry begin; how many are to be counted."""
+    """Allocate histograms for the larger configurations of a new entry; return how many must be counted."""
     used, own, n_to_count = memory.used, data.variables[memory.cache.entries[new]["target"]], 0
     configurations, most, n, n_large = configurations_of(new, memory), own["most_kept"], 0, 0
     where, origins = memory.cache.entries[new]["where"], memory.cache.entries[entry]["where"]
@@ -189,7 +189,7 @@ def plan(entry: Int, new: Int, memory: Memory, data: TableData) -> Int:
 
 @bare
 def count_some(begin: Int, end: Int, entry: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Count the histograms of some configurations of a new entry: those that do not follow from others."""
+    """Count the histograms of configurations begin to end - 1 of a new entry, unless they follow by subtraction."""
     entries, where, masks, lists, cells = memory.cache.entries, memory.where, memory.masks, memory.lists, memory.cells
     candidates = candidates_of(new, memory, data, scratch.candidates)
     configurations, first = configurations_of(new, memory), 0
@@ -212,12 +212,12 @@ def count_some(begin: Int, end: Int, entry: Int, new: Int, memory: Memory, data:
 
 @bare
 def count_root(root: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Count the histogram of an entry without parents, and put what variables have counted of each other in both."""
+    """Count the histogram of an entry without parents; if pairs are counted once, copy blocks to the others'."""
     cells, variables, target = memory.cells, data.variables, memory.cache.entries[root]["target"]
     candidates, none = candidates_of(root, memory, data, scratch.candidates), np.int64(0)
     n_cases, n_classes, at = data.constants[0]["n_cases"], variables[target]["n_states"], memory.where[root]
     is_once, first = data.constants[0]["counts_pairs_once"], none
-    if is_once:  # those before have counted this one
+    if is_once:  # earlier variables have counted this one
         first = data.candidates[target]["base"] * n_classes
         candidates = Candidates(
             candidates.variables[target:],
@@ -243,7 +243,7 @@ def count_root(root: Int, memory: Memory, data: TableData, scratch: Scratch) -> 
 
 @bare
 def derive(entry: Int, new: Int, memory: Memory, data: TableData) -> None:
-    """Copy the histograms of origins to their largest parts, and subtract those of the other parts that are kept."""
+    """Copy the histograms of configurations to their largest parts, and subtract those of other parts that are kept."""
     configurations, cells, first = configurations_of(new, memory), memory.cells, 0
     where, origins = memory.cache.entries[new]["where"], memory.cache.entries[entry]["where"]
     n_cells = data.variables[memory.cache.entries[new]["target"]]["n_cells"]

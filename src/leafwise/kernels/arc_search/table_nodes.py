@@ -1,7 +1,7 @@
-"""Entries of the cache: made from entries with one parent less, counted, and scored with every arc more or less.
+"""Cache entries: made from entries with one parent less, counted, and scored for every arc to add or delete.
 
-An entry that takes more memory than there is, or counting that threads should share, is left to the caller: functions
-then return -1, and are called again after that was seen to. Whatever was finished is in the cache.
+If an entry needs more memory than there is, or counting that threads should share, `find` returns -1, and is called
+again once the caller has provided it. Whatever was finished is in the cache.
 """
 
 import math
@@ -40,19 +40,19 @@ from leafwise.kernels.compiling.types import Array, Int
 from leafwise.kernels.scoring import dirichlet
 from leafwise.kernels.scoring.dirichlet import Exponents
 
-_MOST_MASKS = 33  # of a partition, as smaller sets are lists
-_CELL_COST, _SCORE_COST = 0.7, 8.0  # nanoseconds: to clear and score a cell; to find what a count adds to the score
+_MOST_MASKS = 33  # per partition, since smaller sets are lists
+_CELL_COST, _SCORE_COST = 0.7, 8.0  # nanoseconds: to clear and score a cell; to compute the score of a count
 
 
 @inlined
 def _first_exponents(target: Int, data: TableData) -> Int:
-    """The place of a target's exponents: for its table with a parent more of each arity, and as it is."""
+    """Return the index of a target's exponents: of its table with a parent more, by arity, then of its table."""
     return data.variables[target]["arity"] * (data.arities.shape[0] + 1)
 
 
 @bare
 def _set_exponents(arity: Int, target: Int, n_rows: Int, data: TableData, exponents: Exponents) -> Int:
-    """Those of a target's table with so many rows; their place."""
+    """Set the exponents of a target's table with n_rows rows; return their index."""
     own, place = data.variables[target], _first_exponents(target, data) + arity
     cell = own["exponent"] / (n_rows if data.constants[0]["divides_exponent"] else 1)
     dirichlet.set_exponents(place, own["n_states"], cell, exponents)
@@ -71,9 +71,9 @@ def _merge_rows(
     merged: Array,
     where: Array,
 ) -> int:
-    """Add up the counts of configurations whose codes differ in one digit only; how many sums, and where they are.
+    """Sum the counts of configurations whose codes differ in one digit only; return how many rows that makes.
 
-    `keys` is a hash table with open addresses.
+    `keys` is a hash table with open addressing, `merged` has the sums, and `where` the offsets of rows.
     """
     for at in range(keys.shape[0]):
         keys[at] = -1
@@ -99,9 +99,9 @@ def _merge_rows(
 def _log_likelihood_without(
     parent: Int, stride: Int, entry: Int, memory: Memory, data: TableData, scratch: Scratch
 ) -> float:
-    """That of an entry without a parent, whose digit in the codes of configurations counts so much.
+    """Return the log likelihood without a parent, whose digit in the codes of configurations has this stride.
 
-    What memory is free is used: `_is_short` saw to it that there is enough.
+    Unused memory serves as scratch memory; `_is_short` has checked that there is enough.
     """
     record, configurations = memory.cache.entries[entry], partitions.configurations_of(entry, memory)
     target, radix = record["target"], data.variables[parent]["n_states"]
@@ -117,7 +117,7 @@ def _log_likelihood_without(
 def _log_likelihood(
     where: Array, n: Int, target: Int, n_rows: Int, cells: Array, data: TableData, scratch: Scratch
 ) -> float:
-    """That of a table with so many rows; n of them begin at each of `where`, and the others are empty."""
+    """Return the log likelihood of a table with n_rows rows; n of them begin at each of `where`, others are empty."""
     exponents = scratch.exponents
     scratch.left[0, 0], scratch.left[1, 0], scratch.sums[0] = 0, n, 0.0
     starts, n_here, sums = scratch.left[0, :1], scratch.left[1, :1], scratch.sums[:1]
@@ -129,7 +129,7 @@ def _log_likelihood(
 
 @bare
 def _settle_deletions(entry: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """The log likelihood of an entry, and what all deletions gain; digits are those of the partition's variables."""
+    """Set the log likelihood of an entry, and the gains of all deletions, from the last digit of codes to the first."""
     record, parents, entries = memory.cache.entries[entry], parents_of(entry, memory), memory.cache.entries
     target, n_rows, partition, stride = record["target"], record["n_rows"], record["partition"], np.int64(1)
     n = memory.partitions[partition]["n"]
@@ -156,7 +156,7 @@ def _settle_deletions(entry: Int, memory: Memory, data: TableData, scratch: Scra
 def _score(
     where: Array, target: Int, candidates: Candidates, cells: Array, data: TableData, exponents: Exponents, sums: Array
 ) -> None:
-    """Add to sums[c], for each candidate, the log likelihood of these histograms when split by it."""
+    """Add to sums[c], for each candidate, the log likelihood of these histograms if split by it."""
     n_classes, starts, n_states = data.variables[target]["n_states"], candidates.starts, candidates.n_states
     first, arities = _first_exponents(target, data), candidates.arities
     dirichlet.add_log_likelihoods(
@@ -175,10 +175,10 @@ def _score_one(
     scratch: Scratch,
     sums: Array,
 ) -> None:
-    """Count and score the c-th configuration, whose histogram is not kept, and subtract it from one that is."""
+    """Count and score the c-th configuration, whose histogram is not kept; subtract it from the one at `largest`."""
     record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
     target, size, place = record["target"], configurations[c]["size"], configurations[c]["place"]
-    if size == 1:  # whose score is the same for all
+    if size == 1:  # its score is the same for all candidates
         rows = counting.rows_of(place, size, memory.masks, memory.lists, scratch.rows)
         counting.add_rows(
             rows, target, candidates.variables, candidates.starts, np.int64(-1), data, memory.cells, largest
@@ -213,7 +213,7 @@ def _score_one(
 def _score_small(
     entry: Int, new: Int, candidates: Candidates, memory: Memory, data: TableData, scratch: Scratch, sums: Array
 ) -> None:
-    """Count and score configurations whose histograms are not kept, and subtract them from the largest parts."""
+    """Count and score configurations whose histograms are not kept, and subtract them from those of largest parts."""
     configurations, where, first = partitions.configurations_of(new, memory), memory.where, 0
     own, origins = memory.cache.entries[new]["where"], memory.cache.entries[max(entry, 0)]["where"]
     while first < configurations.shape[0]:
@@ -229,7 +229,7 @@ def _score_small(
 
 @bare
 def _set_all_exponents(entry: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Those of an entry with one parent more, of each arity."""
+    """Set the exponents of an entry with one parent more, of each arity."""
     record = memory.cache.entries[entry]
     for arity in range(data.arities.shape[0]):
         _set_exponents(arity, record["target"], record["n_rows"] * data.arities[arity], data, scratch.exponents)
@@ -237,7 +237,7 @@ def _set_all_exponents(entry: Int, memory: Memory, data: TableData, scratch: Scr
 
 @bare
 def _set_count_scores(arity: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Those of an entry with one parent more, of this arity: no cell counts more than the entry's own."""
+    """Set the scores of counts for an entry with one parent more, of this arity, up to the largest in the entry."""
     record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
     own, most_in_cell, most_in_row = data.variables[record["target"]], 0, 0
     for c in range(configurations.shape[0]):
@@ -253,11 +253,11 @@ def _set_count_scores(arity: Int, new: Int, memory: Memory, data: TableData, scr
 
 @bare
 def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """Count and score whole tables, each with one of some candidates; their log likelihoods are put among the gains."""
+    """Count and score whole tables with candidates begin to end - 1; log likelihoods are put in the place of gains."""
     record, candidates = memory.cache.entries[new], candidates_of(new, memory, data, scratch.candidates)
     target, n_rows, count_scores = record["target"], record["n_rows"], scratch.count_scores
     n_classes, last = data.variables[target]["n_states"], min(end, candidates.variables.shape[0])
-    single = data.constants[0]["n_cases"] * math.log(n_classes)  # all cases apart
+    single = data.constants[0]["n_cases"] * math.log(n_classes)  # scores are in excess of this
     for arity in range(data.arities.shape[0]):
         _set_count_scores(arity, new, memory, data, scratch)
         counting.set_keys(parents_of(new, memory), target, data.arities[arity], data, scratch.keys)
@@ -274,7 +274,7 @@ def _count_tables(begin: Int, end: Int, new: Int, memory: Memory, data: TableDat
 
 @bare
 def _settle_additions(entry: Int, new: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """What all additions gain; an entry with a single case has the same log likelihood however it is split."""
+    """Set gains of all additions; a configuration with a single case has the same log likelihood in all of them."""
     record, configurations = memory.cache.entries[new], partitions.configurations_of(new, memory)
     target, n_classes = record["target"], data.variables[record["target"]]["n_states"]
     n, n_single, gains = configurations.shape[0], 0, memory.cache.gains
@@ -302,10 +302,10 @@ def _settle_additions(entry: Int, new: Int, memory: Memory, data: TableData, scr
 
 @bare
 def _derive_reversed(target: Int, parents: Array, memory: Memory, data: TableData, scratch: Scratch) -> Int:
-    """The entry of a target with one parent, from that of the parent given the target; -1 if there is none.
+    """Return a new entry of a target with one parent, derived from that of the parent given the target; or -1.
 
-    Under a score-equivalent prior, three variables that are all adjacent have one score, whatever the order: so gains
-    add up.
+    Under a score-equivalent prior, three variables that are all adjacent have the same score in any order, so the gains
+    follow from known ones. -1: there is no such entry, or no room.
     """
     other, used, capacity = scratch.others[:1], memory.used, memory.capacity
     other[0] = target
@@ -329,7 +329,7 @@ def _derive_reversed(target: Int, parents: Array, memory: Memory, data: TableDat
 
 @bare
 def _is_by_tables(entry: Int, variable: Int, start: Int, memory: Memory, data: TableData) -> bool:
-    """Whether it is quicker to count an entry that is split by a variable table by table than by histograms."""
+    """Return whether it is faster to count an entry, split by a variable, by whole tables than by histograms."""
     record, n_states, n_cases = memory.cache.entries[entry], data.variables["n_states"], data.constants[0]["n_cases"]
     own, n_rows = data.variables[record["target"]], record["n_rows"] * n_states[variable]
     if n_rows * own["n_states"] * data.arities[-1] > MOST_TABLE_CELLS:
@@ -339,7 +339,7 @@ def _is_by_tables(entry: Int, variable: Int, start: Int, memory: Memory, data: T
     most, n_tables = 0, data.arities.shape[0] if data.constants[0]["divides_exponent"] else 1
     for c in range(configurations.shape[0]):
         at, largest = memory.where[record["where"] + c] + start, 0
-        if at >= start:  # the largest part follows from the others
+        if at >= start:  # the largest part follows by subtraction
             for state in range(n_states[variable]):
                 size = 0
                 for k in range(own["n_states"]):
@@ -359,7 +359,7 @@ def _is_by_tables(entry: Int, variable: Int, start: Int, memory: Memory, data: T
 
 @inlined
 def _is_short(entry: Int, variable: Int, by_tables: bool, memory: Memory, data: TableData, room: Array) -> bool:
-    """Whether there is too little room to split all configurations of an entry; `room` says how much it may take."""
+    """Return whether memory is short for splitting all configurations of an entry; set `room` to what it may need."""
     record, n_cases, own = (
         memory.cache.entries[entry],
         data.constants[0]["n_cases"],
@@ -383,7 +383,7 @@ def _is_short(entry: Int, variable: Int, by_tables: bool, memory: Memory, data: 
 
 @bare
 def _count_some(begin: Int, end: Int, memory: Memory, data: TableData, scratch: Scratch) -> None:
-    """For the entry that is being made: count the histograms of some configurations, or tables with some candidates."""
+    """Count for the pending entry: histograms of configurations, or tables with candidates, begin to end - 1."""
     new, entry = memory.progress[0]["pending"], memory.progress[0]["origin"]
     if entry < 0:
         partitions.count_root(new, memory, data, scratch)
@@ -395,9 +395,9 @@ def _count_some(begin: Int, end: Int, memory: Memory, data: TableData, scratch: 
 
 @inlined
 def _finish(memory: Memory, data: TableData, scratch: Scratch) -> bool:
-    """Finish the entry that is being made, if there is one; False where counting for it is left to threads.
+    """Finish the pending entry, if there is one; return False if counting for it is left to threads.
 
-    Before all others, rows without parents are made.
+    Entries without parents are pending one after the other, before all others.
     """
     progress, none = memory.progress[0], np.int64(-1)
     if progress["pending"] < 0:
@@ -406,7 +406,7 @@ def _finish(memory: Memory, data: TableData, scratch: Scratch) -> bool:
     if progress["to_count"] > data.constants[0]["least_for_threads"]:
         return False
     if progress["to_count"] > 0:
-        most = max(data.constants[0]["n_cases"], data.variables.shape[0])  # configurations, or candidates
+        most = max(data.constants[0]["n_cases"], data.variables.shape[0])  # of configurations, or of candidates
         _count_some(none + 1, most, memory, data, scratch)
     _settle_deletions(new, memory, data, scratch)
     if memory.cache.entries[new]["n_parents"] < data.constants[0]["most_parents"] and not progress["only_cases"]:
@@ -422,7 +422,7 @@ def _finish(memory: Memory, data: TableData, scratch: Scratch) -> bool:
 def _extend(
     entry: Int, variable: Int, only_cases: bool, memory: Memory, data: TableData, scratch: Scratch, room: Array
 ) -> bool:
-    """Begin to make the entry with one parent more, of which all but the cases may be known; whether there is room."""
+    """Begin to make the entry with one parent more, or to make its cases again; False: memory is short."""
     target, old, progress = memory.cache.entries[entry]["target"], parents_of(entry, memory), memory.progress[0]
     parents, k = scratch.others[: old.shape[0] + 1], 0
     may_grow = parents.shape[0] < data.constants[0]["most_parents"] and not only_cases
@@ -468,7 +468,7 @@ def _extend(
 
 @bare
 def _nearest(target: Int, parents: Array, memory: Memory, scratch: Scratch) -> tuple[Int, Int]:
-    """An entry with cases, and a parent to add to it, on the way to one with these parents."""
+    """Return an entry with cases, and a parent to add to it, on the way to the entry with these parents."""
     left, key, entries = parents, scratch.others, memory.cache.entries
     while True:
         for k in range(left.shape[0]):
@@ -482,7 +482,7 @@ def _nearest(target: Int, parents: Array, memory: Memory, scratch: Scratch) -> t
 def find(
     target: Int, parents: Array, needs_cases: Int, memory: Memory, data: TableData, scratch: Scratch, room: Array
 ) -> Int:
-    """The entry for a target with these parents, sorted; made if need be, from one with all but one of them; or -1."""
+    """Return the entry of a target with these sorted parents, made if needed; -1: memory or threads are needed."""
     entry: Int = np.int64(-1)
     progress, constants, none = memory.progress[0], data.constants[0], np.int64(-1)
     while _finish(memory, data, scratch):
@@ -497,7 +497,7 @@ def find(
         if entry >= 0:
             break
         origin, parent = _nearest(target, parents, memory, scratch)
-        if progress["kept"] > constants["most_kept"] and origin != progress["newest"]:  # which may be on the way here
+        if progress["kept"] > constants["most_kept"] and origin != progress["newest"]:  # it may be on the way
             forget(memory, data)
             continue
         only_cases = bool(is_known and memory.cache.entries[origin]["n_parents"] + 1 == parents.shape[0])
@@ -509,7 +509,7 @@ def find(
 
 @jit
 def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
-    """Planes, and entries without parents for all targets, the first of the cache, which are counted when finished."""
+    """Write the planes, and add the first entries: all targets without parents, to be counted when finished."""
     counting.pack(data)
     used, progress, nobody, n_words = memory.used, memory.progress[0], np.empty(0, np.int64), memory.masks.shape[1]
     whole, root, n_cases = memory.configurations[0], memory.partitions[0], data.constants[0]["n_cases"]
@@ -535,7 +535,7 @@ def add_roots(targets: Array, memory: Memory, data: TableData) -> None:
 
 @inlined
 def _partition_of(entry: Int, entries: Array) -> Int:
-    """That of an entry, or -1 if it holds no cases or is not known."""
+    """Return the partition of an entry, or -1 if the entry has no cases or is not known."""
     return entries[entry]["partition"] if entry >= 0 else np.int64(-1)
 
 
@@ -543,7 +543,7 @@ def _partition_of(entry: Int, entries: Array) -> Int:
 def copy_tables(
     of: Array, entries: Array, partitions: Array, configurations: Array, cells: Array, variables: Array
 ) -> Array:
-    """What these entries hold, as long as they hold it: a `Copy` of it, one part after the other."""
+    """Copy the parents, codes and counts of these entries, if they have cases, into one array (see `Copy`)."""
     n, n_missing, n_parents, n_codes, n_counts = of.shape[0], 0, 0, 0, 0
     for entry in of:
         partition = _partition_of(entry, entries)
@@ -578,7 +578,7 @@ def copy_tables(
 
 @jit
 def count_pending(begin: int, end: int, memory: Memory, data: TableData) -> None:
-    """Count what is to count for the entry that is being made; or some entries without parents."""
+    """Count for the pending entry (see `_count_some`), or count entries begin to end - 1, without parents."""
     entry, scratch = memory.progress[0]["origin"], make_scratch(data)
     if entry >= 0:
         _count_some(np.int64(begin), np.int64(end), memory, data, scratch)

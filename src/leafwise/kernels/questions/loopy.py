@@ -5,6 +5,7 @@ proportional to the number of states on its paths, not to a table over all assig
 in a graph: the graph's own variable first, then the parents it tests.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from leafwise.kernels.compiling.jit import jit, part
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
+_THIN = 1e-290  # smaller numbers lose digits
 
 
 class Messages(NamedTuple):
@@ -29,27 +31,50 @@ class Messages(NamedTuple):
     slots: Longs  # the slots of each variable, variable after variable
     first_of: Longs  # by variable, and one more: index in `slots` of its first slot
     weight: Floats  # evidence: a weight for each state of each variable
-    weight_at: Longs  # by variable: index of its first weight
+    weight_at: Longs  # by variable, and one more: index of its first weight
     message: Floats  # by slot and state: message of the graph to the variable
 
 
 @part
-def _gather(m: Messages, slot: int, incoming: Floats) -> None:
-    """Multiply the evidence and the messages of all other graphs to the slot's variable, normalized."""
-    v = m.variable[slot]
-    n = m.begin[slot + 1] - m.begin[slot]
+def _multiply(m: Messages, v: int, omitted: int, out: Floats) -> None:
+    """Multiply the evidence and the messages to variable v, except for that of one slot, normalized."""
+    n = m.weight_at[v + 1] - m.weight_at[v]
     for s in range(n):
-        incoming[s] = m.weight[m.weight_at[v] + s]
+        out[s] = m.weight[m.weight_at[v] + s]
     for k in range(m.first_of[v], m.first_of[v + 1]):
-        other = m.slots[k]
-        if other != slot:
+        slot = m.slots[k]
+        if slot != omitted:
             total = 0.0
             for s in range(n):
-                incoming[s] *= m.message[m.begin[other] + s]
-                total += incoming[s]
+                value = out[s] * m.message[m.begin[slot] + s]
+                if value < _THIN and out[s] > 0.0 and m.message[m.begin[slot] + s] > 0.0:
+                    _add_logs(m, v, omitted, out)
+                    return
+                out[s] = value
+                total += value
             if total > 0.0:
                 for s in range(n):
-                    incoming[s] /= total
+                    out[s] /= total
+
+
+@part
+def _add_logs(m: Messages, v: int, omitted: int, out: Floats) -> None:
+    """Do the same by logs: a state may be far less probable than another one that a later message rules out."""
+    n = m.weight_at[v + 1] - m.weight_at[v]
+    largest, total = -np.inf, 0.0
+    for s in range(n):
+        weight = m.weight[m.weight_at[v] + s]
+        out[s] = math.log(weight) if weight > 0.0 else -np.inf
+        for k in range(m.first_of[v], m.first_of[v + 1]):
+            if m.slots[k] != omitted:
+                message = m.message[m.begin[m.slots[k]] + s]
+                out[s] += math.log(message) if message > 0.0 else -np.inf
+        largest = max(largest, out[s])
+    for s in range(n):
+        out[s] = math.exp(out[s] - largest) if out[s] > -np.inf else 0.0
+        total += out[s]
+    for s in range(n if total > 0.0 else 0):
+        out[s] /= total
 
 
 @part
@@ -59,7 +84,7 @@ def _update(m: Messages, g: int, incoming: Floats, sums: Floats, damping: float)
     start = m.begin[first]
     width = m.begin[last] - start
     for slot in range(first, last):
-        _gather(m, slot, incoming[m.begin[slot] - start :])
+        _multiply(m, m.variable[slot], slot, incoming[m.begin[slot] - start :])
     new = sums[:width]
     new[:] = 0.0
     each = sums[width : width + last - first]  # of one path: total weight of its states in each slot
@@ -123,16 +148,7 @@ def sweep(m: Messages, damping: float, widest: int) -> float:
 def beliefs(m: Messages, out: Floats) -> None:
     """Multiply all messages to each variable and its evidence, and normalize."""
     for v in range(m.first_of.shape[0] - 1):
-        begin, end = m.weight_at[v], m.weight_at[v + 1]
-        out[begin:end] = m.weight[begin:end]
-        for k in range(m.first_of[v], m.first_of[v + 1]):
-            total = 0.0
-            for s in range(end - begin):
-                out[begin + s] *= m.message[m.begin[m.slots[k]] + s]
-                total += out[begin + s]
-            if total > 0.0:
-                for s in range(end - begin):
-                    out[begin + s] /= total
+        _multiply(m, v, -1, out[m.weight_at[v] :])
 
 
 @jit
@@ -142,4 +158,4 @@ def from_below(m: Messages, out: Floats) -> None:
     for g in range(m.first_slot.shape[0] - 1):
         slot = m.first_slot[g]
         if m.is_own[g]:
-            _gather(m, slot, out[m.weight_at[m.variable[slot]] :])
+            _multiply(m, m.variable[slot], slot, out[m.weight_at[m.variable[slot]] :])
