@@ -119,23 +119,34 @@ def test_step_by_step_while_parents_are_deleted(is_binary):
     assert search.n_steps > 300
 
 
+@pytest.mark.parametrize("structure_prior", ["uniform", "choices"])
 @pytest.mark.parametrize(
-    ("owner", "name"), [(schedule, "start_afresh"), (dag, "ancestor_matrix"), (leaves, "_packed"), (leaves, "_matrix")]
+    ("owner", "name"),
+    [
+        (schedule, "start_afresh"),
+        (dag, "ancestor_matrix"),
+        (leaves, "_packed"),
+        (leaves, "_matrix"),
+        (leaves.Leaves, "delete_parents"),
+    ],
 )
-def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, monkeypatch):
+def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, structure_prior, monkeypatch):
     table = alarm_table(500, is_binary=True)
     start = random_start(np.random.default_rng(1), table, n_operators=8)
     settings = LeafSearch("CBM", "best-first", delete_parents=True, threads=1)
-    expected = learn(table, start=start, search=settings, structure_prior="uniform")
+    expected = learn(table, start=start, search=settings, structure_prior=structure_prior)
     random, called = np.random.default_rng(2), getattr(owner, name)
 
     def interrupted(*given):
         if random.random() < 0.2:
             raise KeyboardInterrupt
-        return called(*given)
+        found = called(*given)
+        if random.random() < 0.2:
+            raise KeyboardInterrupt
+        return found
 
     monkeypatch.setattr(owner, name, interrupted)
-    search, n_interrupts = start_search(table, start=start, search=settings, structure_prior="uniform"), 0
+    search, n_interrupts = start_search(table, start=start, search=settings, structure_prior=structure_prior), 0
     while not search.stopped:
         try:
             search.run()
