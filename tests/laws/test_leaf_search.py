@@ -157,6 +157,29 @@ def test_interrupts_while_parents_are_deleted_change_nothing(owner, name, struct
     assert search.network.learned == expected.learned
 
 
+@pytest.mark.interpreted
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") != "1", reason="compiled threads are late as they please")
+@pytest.mark.parametrize("seed", [123, 369, 373, 453])
+def test_threads_that_are_late_while_parents_are_deleted(seed, monkeypatch):
+    """A node whose merge was just committed may still be in the queue, and be run ahead."""
+    random = np.random.default_rng(seed)
+    table = random_table(random, max_cases=300, max_states=3, max_assignments=100)
+    start, settings = random_start(random, table, n_operators=8), LeafSearch("CBM", "best-first", delete_parents=True)
+    expected, wait = learn(table, start=start, search=settings), schedule._wait_for_others
+
+    def run_all_and_wait(state, scratch):
+        for target in state.targets:
+            schedule._run_node(target, 1e-9, state, scratch)
+            schedule.note_next(target, state)
+        wait(state, scratch)
+
+    monkeypatch.setattr(schedule, "_wait_for_others", run_all_and_wait)
+    found = learn(table, start=start, search=settings)
+    assert expected.learned["deleted_parents"] > 0
+    assert found == expected
+    assert found.learned == expected.learned
+
+
 def test_an_interrupt_while_gains_are_added_up_counts_none_twice(monkeypatch):
     class Gains(np.ndarray):
         def __len__(self):
